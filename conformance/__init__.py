@@ -1,0 +1,1 @@
+"""kconform: one TLA+ text is model-checked, generates the tests and judges the traces."""
