@@ -1,0 +1,475 @@
+"""Records and record batches: Kafka's binary layout (magic 2, and 0/1 of before KIP-98), decoded.
+
+A batch is encoded and its CRC computed once, when it is built; offset and leader epoch stand
+outside the CRC, so that the leader stamps them without touching the body (DefaultRecordBatch).
+The records of compressed batches are not decoded.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Protocol
+
+from impl.errors import CorruptRecordException
+
+MAGIC_VALUE_V0 = 0
+MAGIC_VALUE_V1 = 1
+MAGIC_VALUE_V2 = 2
+LOG_OVERHEAD = 12
+"""Bytes of offset and length in front of every batch."""
+
+_HEADER_V2 = struct.Struct(">qiibI")
+_BODY_V2 = struct.Struct(">hiqqqhii")
+_HEADER_LEGACY = struct.Struct(">qiIb")
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_INT = struct.Struct(">i")
+_MIN_LENGTH_V2 = 49
+_MIN_LENGTH_LEGACY = 14
+_COMPRESSION_MASK = 0x07
+
+
+def _crc32c_table() -> tuple[int, ...]:
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ 0x82F63B78 if crc & 1 else crc >> 1
+        table.append(crc)
+    return tuple(table)
+
+
+_CRC32C = _crc32c_table()
+
+
+@lru_cache(maxsize=4096)
+def crc32c(data: bytes) -> int:
+    """CRC-32C (Castagnoli); cached, as every replica checks the body that its leader checked."""
+    crc = 0xFFFFFFFF
+    table = _CRC32C
+    for byte in data:
+        crc = (crc >> 8) ^ table[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record; `offset_delta` is relative to its batch, `timestamp` in ms."""
+
+    value: bytes | None
+    key: bytes | None = None
+    timestamp: int = 0
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    offset_delta: int = 0
+
+
+class RecordBatch:
+    """An immutable batch of records. Legacy magic: exactly one record and leader epoch -1."""
+
+    __slots__ = (
+        "base_offset",
+        "body",
+        "crc",
+        "last_offset",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "records",
+        "size_in_bytes",
+    )
+
+    def __init__(
+        self,
+        base_offset: int,
+        partition_leader_epoch: int,
+        magic: int,
+        crc: int,
+        body: bytes,
+        records: tuple[Record, ...],
+        last_offset_delta: int,
+        max_timestamp: int,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = base_offset + last_offset_delta
+        self.partition_leader_epoch = partition_leader_epoch
+        self.magic = magic
+        self.crc = crc
+        self.body = body
+        self.records = records
+        self.max_timestamp = max_timestamp
+        header = _HEADER_V2.size if magic >= MAGIC_VALUE_V2 else _HEADER_LEGACY.size - 1
+        self.size_in_bytes = header + len(body)
+
+    @classmethod
+    def create(
+        cls,
+        records: Sequence[Record],
+        base_offset: int = 0,
+        partition_leader_epoch: int = -1,
+        magic: int = MAGIC_VALUE_V2,
+    ) -> RecordBatch:
+        """Encode `records`, numbered from `base_offset`. Legacy magic ignores the leader epoch."""
+        numbered = tuple(
+            record if record.offset_delta == i else _at_delta(record, i)
+            for i, record in enumerate(records)
+        )
+        if not numbered:
+            raise ValueError("a batch holds at least one record")
+        max_timestamp = max(record.timestamp for record in numbered)
+        if magic >= MAGIC_VALUE_V2:
+            body = _encode_body_v2(numbered, max_timestamp)
+            crc = crc32c(body)
+        else:
+            body = _encode_body_legacy(numbered, magic)
+            crc = zlib.crc32(body)
+            partition_leader_epoch = -1
+        delta = len(numbered) - 1
+        return cls(
+            base_offset, partition_leader_epoch, magic, crc, body, numbered, delta, max_timestamp
+        )
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the batch's last one."""
+        return self.last_offset + 1
+
+    def is_valid(self) -> bool:
+        """Whether the CRC fits the body."""
+        computed = crc32c(self.body) if self.magic >= MAGIC_VALUE_V2 else zlib.crc32(self.body)
+        return computed == self.crc
+
+    def ensure_valid(self) -> None:
+        """Raise `CorruptRecordException` if the CRC does not fit the body."""
+        if not self.is_valid():
+            raise CorruptRecordException(f"CRC of the batch at offset {self.base_offset} is wrong")
+
+    def with_offset_and_epoch(self, base_offset: int, partition_leader_epoch: int) -> RecordBatch:
+        """The same batch as the leader stamps it; a legacy batch has no room for an epoch."""
+        epoch = partition_leader_epoch if self.magic >= MAGIC_VALUE_V2 else -1
+        delta = self.last_offset - self.base_offset
+        return RecordBatch(
+            base_offset,
+            epoch,
+            self.magic,
+            self.crc,
+            self.body,
+            self.records,
+            delta,
+            self.max_timestamp,
+        )
+
+    def with_crc(self, crc: int) -> RecordBatch:
+        """The same batch with another CRC, as a broken network or disk would deliver it."""
+        return RecordBatch(
+            self.base_offset,
+            self.partition_leader_epoch,
+            self.magic,
+            crc,
+            self.body,
+            self.records,
+            self.last_offset - self.base_offset,
+            self.max_timestamp,
+        )
+
+    def to_bytes(self) -> bytes:
+        """The batch in Kafka's binary layout."""
+        if self.magic >= MAGIC_VALUE_V2:
+            length = self.size_in_bytes - LOG_OVERHEAD
+            return (
+                _HEADER_V2.pack(
+                    self.base_offset, length, self.partition_leader_epoch, self.magic, self.crc
+                )
+                + self.body
+            )
+        length = 4 + len(self.body)
+        return (
+            _OFFSET_AND_LENGTH.pack(self.base_offset, length)
+            + struct.pack(">I", self.crc)
+            + self.body
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RecordBatch):
+            return NotImplemented
+        return (
+            self.base_offset == other.base_offset
+            and self.partition_leader_epoch == other.partition_leader_epoch
+            and self.magic == other.magic
+            and self.crc == other.crc
+            and self.body == other.body
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.base_offset, self.partition_leader_epoch, self.crc))
+
+    def __repr__(self) -> str:
+        return (
+            f"RecordBatch([{self.base_offset},{self.last_offset}],"
+            f" epoch={self.partition_leader_epoch}, magic={self.magic}, crc={self.crc:#x})"
+        )
+
+
+class Records(Protocol):
+    """Record batches in memory or in a file."""
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all batches."""
+
+    def batches(self) -> tuple[RecordBatch, ...]:
+        """The batches, in order of offset."""
+
+
+class MemoryRecords:
+    """Record batches in memory; immutable."""
+
+    __slots__ = ("_batches", "_size")
+
+    EMPTY: ClassVar[MemoryRecords]
+
+    def __init__(self, batches: Iterable[RecordBatch] = ()) -> None:
+        self._batches = tuple(batches)
+        self._size = sum(batch.size_in_bytes for batch in self._batches)
+
+    @classmethod
+    def with_records(
+        cls,
+        *records: Record,
+        base_offset: int = 0,
+        partition_leader_epoch: int = -1,
+        magic: int = MAGIC_VALUE_V2,
+    ) -> MemoryRecords:
+        """One batch of the records; with legacy magic one batch for each record."""
+        if magic >= MAGIC_VALUE_V2:
+            return cls((RecordBatch.create(records, base_offset, partition_leader_epoch, magic),))
+        return cls(
+            RecordBatch.create((record,), base_offset + i, -1, magic)
+            for i, record in enumerate(records)
+        )
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all batches."""
+        return self._size
+
+    def batches(self) -> tuple[RecordBatch, ...]:
+        """The batches, in order of offset."""
+        return self._batches
+
+    def records(self) -> Iterator[tuple[int, Record]]:
+        """(offset, record) of every record, in order."""
+        for batch in self._batches:
+            for record in batch.records:
+                yield batch.base_offset + record.offset_delta, record
+
+    def to_bytes(self) -> bytes:
+        """All batches in Kafka's binary layout."""
+        return b"".join(batch.to_bytes() for batch in self._batches)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MemoryRecords) and self._batches == other._batches
+
+    def __hash__(self) -> int:
+        return hash(self._batches)
+
+    def __repr__(self) -> str:
+        return f"MemoryRecords({list(self._batches)!r})"
+
+
+MemoryRecords.EMPTY = MemoryRecords()
+
+
+class ReadableFile(Protocol):
+    """The part of a disk's file that reading needs."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """At most `size` bytes from `position`."""
+
+
+class FileRecords:
+    """A range of a log segment's file; nothing is read before `read_into_memory` (FileRecords)."""
+
+    __slots__ = ("_file", "_position", "_size")
+
+    def __init__(self, file: ReadableFile, position: int, size_in_bytes: int) -> None:
+        self._file = file
+        self._position = position
+        self._size = size_in_bytes
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the range."""
+        return self._size
+
+    def read_into_memory(self) -> MemoryRecords:
+        """Read a buffer of `size_in_bytes` and decode it."""
+        return MemoryRecords(decode_batches(self._file.read(self._position, self._size)))
+
+    def batches(self) -> tuple[RecordBatch, ...]:
+        """The batches, in order of offset; reads the file."""
+        return self.read_into_memory().batches()
+
+
+def decode_batches(data: bytes) -> list[RecordBatch]:
+    """All whole batches at the start of `data`: a torn tail ends the list.
+
+    Raises `CorruptRecordException` for a batch whose length is below the format's minimum or whose
+    records cannot be parsed; a wrong CRC is left to `RecordBatch.ensure_valid`.
+    """
+    batches = []
+    position = 0
+    while position + LOG_OVERHEAD <= len(data):
+        base_offset, length = _OFFSET_AND_LENGTH.unpack_from(data, position)
+        end = position + LOG_OVERHEAD + length
+        if length < _MIN_LENGTH_LEGACY:
+            raise CorruptRecordException(f"batch at position {position} has length {length}")
+        if end > len(data):
+            break
+        batches.append(_decode_batch(base_offset, data[position:end]))
+        position = end
+    return batches
+
+
+def _decode_batch(base_offset: int, data: bytes) -> RecordBatch:
+    magic = data[16]
+    try:
+        if magic < MAGIC_VALUE_V2:
+            return _decode_legacy(base_offset, magic, data)
+        return _decode_v2(base_offset, data)
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise CorruptRecordException(f"batch at offset {base_offset}: {error}") from error
+
+
+def _decode_v2(base_offset: int, data: bytes) -> RecordBatch:
+    if len(data) < LOG_OVERHEAD + _MIN_LENGTH_V2:
+        raise CorruptRecordException(f"batch at offset {base_offset} is shorter than its header")
+    _, _, epoch, magic, crc = _HEADER_V2.unpack_from(data)
+    body = data[_HEADER_V2.size :]
+    attributes, last_delta, base_timestamp, max_timestamp, _, _, _, count = _BODY_V2.unpack_from(
+        body
+    )
+    records: tuple[Record, ...] = ()
+    if not attributes & _COMPRESSION_MASK:
+        reader = _Reader(body, _BODY_V2.size)
+        records = tuple(reader.record(base_timestamp) for _ in range(count))
+    return RecordBatch(base_offset, epoch, magic, crc, body, records, last_delta, max_timestamp)
+
+
+def _decode_legacy(base_offset: int, magic: int, data: bytes) -> RecordBatch:
+    (crc,) = struct.unpack_from(">I", data, LOG_OVERHEAD)
+    body = data[16:]
+    position = 2
+    timestamp = -1
+    if magic == MAGIC_VALUE_V1:
+        (timestamp,) = struct.unpack_from(">q", body, position)
+        position += 8
+    key, position = _legacy_bytes(body, position)
+    value, _ = _legacy_bytes(body, position)
+    record = Record(value, key, timestamp)
+    return RecordBatch(base_offset, -1, magic, crc, body, (record,), 0, timestamp)
+
+
+def _legacy_bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
+    (length,) = _INT.unpack_from(body, position)
+    position += 4
+    return (
+        (None, position) if length < 0 else (body[position : position + length], position + length)
+    )
+
+
+def _at_delta(record: Record, delta: int) -> Record:
+    return Record(record.value, record.key, record.timestamp, record.headers, delta)
+
+
+def _encode_body_v2(records: Sequence[Record], max_timestamp: int) -> bytes:
+    base_timestamp = records[0].timestamp
+    out = bytearray(
+        _BODY_V2.pack(0, len(records) - 1, base_timestamp, max_timestamp, -1, -1, -1, len(records))
+    )
+    for record in records:
+        payload = bytearray(b"\0")
+        _put_varint(payload, record.timestamp - base_timestamp)
+        _put_varint(payload, record.offset_delta)
+        _put_bytes(payload, record.key)
+        _put_bytes(payload, record.value)
+        _put_varint(payload, len(record.headers))
+        for name, value in record.headers:
+            _put_bytes(payload, name.encode())
+            _put_bytes(payload, value)
+        _put_varint(out, len(payload))
+        out += payload
+    return bytes(out)
+
+
+def _encode_body_legacy(records: Sequence[Record], magic: int) -> bytes:
+    if len(records) != 1:
+        raise ValueError("an uncompressed legacy batch holds exactly one record")
+    record = records[0]
+    out = bytearray((magic, 0))
+    if magic == MAGIC_VALUE_V1:
+        out += struct.pack(">q", record.timestamp)
+    for data in (record.key, record.value):
+        out += _INT.pack(-1 if data is None else len(data))
+        out += data or b""
+    return bytes(out)
+
+
+def _put_varint(out: bytearray, value: int) -> None:
+    zigzag = value << 1 if value >= 0 else (-value << 1) - 1
+    while zigzag > 0x7F:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    out.append(zigzag)
+
+
+def _put_bytes(out: bytearray, data: bytes | None) -> None:
+    if data is None:
+        out.append(1)  # zig-zag of -1
+        return
+    _put_varint(out, len(data))
+    out += data
+
+
+class _Reader:
+    """Reads varints and byte strings of a v2 body from a position on."""
+
+    __slots__ = ("_data", "_position")
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data = data
+        self._position = position
+
+    def record(self, base_timestamp: int) -> Record:
+        self._varint()  # length
+        self._position += 1  # attributes, unused
+        timestamp = base_timestamp + self._varint()
+        delta = self._varint()
+        key = self._bytes()
+        value = self._bytes()
+        headers = tuple(
+            ((self._bytes() or b"").decode(), self._bytes()) for _ in range(self._varint())
+        )
+        return Record(value, key, timestamp, headers, delta)
+
+    def _varint(self) -> int:
+        shift = zigzag = 0
+        while True:
+            byte = self._data[self._position]
+            self._position += 1
+            zigzag |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (zigzag >> 1) ^ -(zigzag & 1)
+            shift += 7
+
+    def _bytes(self) -> bytes | None:
+        length = self._varint()
+        if length < 0:
+            return None
+        start = self._position
+        self._position += length
+        if self._position > len(self._data):
+            raise IndexError("record runs past the end of its batch")
+        return self._data[start : self._position]
