@@ -1,0 +1,237 @@
+"""Locks, conditions, events and threads as constructor arguments: every interleaving can be chosen.
+
+Three makes share these protocols: `RealConcurrency` (operating system threads), `NoConcurrency`
+(one caller steps everything; locks cost next to nothing) and
+`impl.deterministic_scheduler.DeterministicScheduler` (greenlets, stepped by name).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Condition(Protocol):
+    """Condition of one lock; both methods are called with that lock held."""
+
+    def wait(self, timeout_ms: int | None = None, /) -> bool:
+        """Release the lock, wait, take it again. True iff notified before the time-out."""
+        ...
+
+    def notify_all(self) -> None: ...
+
+
+class Lock(Protocol):
+    """Reentrant lock, used as a context manager. Its owner is a thread or a greenlet."""
+
+    def acquire(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
+    def new_condition(self) -> Condition: ...
+
+
+class Event(Protocol):
+    """One-way flag: set once, then every wait returns at once."""
+
+    def set(self) -> None: ...
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout_ms: int | None = None, /) -> bool:
+        """True iff the flag is set when the wait ends."""
+        ...
+
+
+class Thread(Protocol):
+    """A thread of control that runs its target once."""
+
+    @property
+    def name(self) -> str: ...
+
+    def start(self) -> None: ...
+
+    def join(self) -> None: ...
+
+    def is_alive(self) -> bool: ...
+
+
+class Concurrency(Protocol):
+    """Makes the primitives of one world; objects of two worlds must not be mixed."""
+
+    def lock(self, name: str, /) -> Lock: ...
+
+    def event(self, name: str, /) -> Event: ...
+
+    def thread(self, name: str, target: Callable[[], None], /) -> Thread: ...
+
+    def checkpoint(self, label: str, /) -> None:
+        """A point without a lock at which a real thread can be interrupted: a request in flight."""
+        ...
+
+
+def _seconds(timeout_ms: int | None) -> float | None:
+    return None if timeout_ms is None else timeout_ms / 1000.0
+
+
+class _RealCondition:
+    __slots__ = ("_condition",)
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._condition = threading.Condition(lock)
+
+    def wait(self, timeout_ms: int | None = None, /) -> bool:
+        return self._condition.wait(_seconds(timeout_ms))
+
+    def notify_all(self) -> None:
+        self._condition.notify_all()
+
+
+class _RealLock:
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def acquire(self) -> None:
+        self._lock.acquire()
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def __enter__(self) -> object:
+        self._lock.acquire()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._lock.release()
+
+    def new_condition(self) -> Condition:
+        return _RealCondition(self._lock)
+
+
+class _RealEvent:
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        self._event.set()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, timeout_ms: int | None = None, /) -> bool:
+        return self._event.wait(_seconds(timeout_ms))
+
+
+class RealConcurrency:
+    """Operating system threads. Threads are daemons: they never keep the process alive."""
+
+    __slots__ = ()
+
+    def lock(self, _name: str, /) -> Lock:
+        return _RealLock()
+
+    def event(self, _name: str, /) -> Event:
+        return _RealEvent()
+
+    def thread(self, name: str, target: Callable[[], None], /) -> Thread:
+        return threading.Thread(target=target, name=name, daemon=True)
+
+    def checkpoint(self, _label: str, /) -> None:
+        """Nothing: the operating system interrupts where it likes."""
+
+
+class _NoCondition:
+    __slots__ = ()
+
+    def wait(self, _timeout_ms: int | None = None, /) -> bool:
+        return False
+
+    def notify_all(self) -> None:
+        pass
+
+
+class _NoLock:
+    __slots__ = ()
+
+    def acquire(self) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
+
+    def __enter__(self) -> object:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+    def new_condition(self) -> Condition:
+        return _NoCondition()
+
+
+class _NoEvent:
+    __slots__ = ("_set",)
+
+    def __init__(self) -> None:
+        self._set = False
+
+    def set(self) -> None:
+        self._set = True
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def wait(self, _timeout_ms: int | None = None, /) -> bool:
+        return self._set
+
+
+class _SteppedThread:
+    """A thread that never runs by itself: whoever holds its object steps it."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def start(self) -> None:
+        pass
+
+    def join(self) -> None:
+        pass
+
+    def is_alive(self) -> bool:
+        return False
+
+
+class NoConcurrency:
+    """Single caller: locks do nothing, waits return at once, threads never run by themselves."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = _NoLock()
+
+    def lock(self, _name: str, /) -> Lock:
+        return self._lock
+
+    def event(self, _name: str, /) -> Event:
+        return _NoEvent()
+
+    def thread(self, name: str, _target: Callable[[], None], /) -> Thread:
+        return _SteppedThread(name)
+
+    def checkpoint(self, _label: str, /) -> None:
+        """Nothing: there is nobody to switch to."""
