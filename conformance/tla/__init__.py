@@ -1,0 +1,1 @@
+"""TLA+ in Python: reads modules, evaluates formulas and finds successors; knows no Kafka."""

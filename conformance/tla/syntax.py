@@ -1,0 +1,365 @@
+"""The syntax tree of TLA+: immutable, resolved, and the only thing that back ends read.
+
+The reader (`conformance.tla.reader`) has already resolved every name and every INSTANCE, so a
+back end meets these things only:
+
+* `Number`, `String`: literals.  `Constant`, `Variable`, `Bound`: names, with no argument.
+  A `Bound` is whatever a quantifier, a parameter list, `@` or a LAMBDA binds; `uid` is unique
+  within the module, so that no two binders clash.
+* `Builtin`: every operator of the language and of the standard modules that needs no node of
+  its own, by its name (`BUILTINS` lists them), with its operands.
+* `Call`: an operator with its arguments. The target is the uid of a `Definition` (look it up in
+  `Module.definitions`), or an operator parameter (`Bound`), or a constant operator (`Constant`).
+  An argument is an expression, or an `OperatorArg` where the parameter's arity is above zero.
+* `Binding`: `\\A`, `\\E`, `CHOOSE`, set filter, set map, function; `If`, `Case`, `Let`, `Apply`,
+  `Field`, `Record`, `RecordSet`, `Except`, `RecursiveFunction`; `Opaque` for what no back end
+  evaluates.
+
+Definitions refer to each other through their uid, so recursion needs no cycle in the tree.
+A LET's definitions may mention the `Bound`s of the scope around the LET; a module-level
+definition mentions only its own parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a module: lines and columns count from 1, both ends included."""
+
+    module: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Every node knows its place."""
+
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Node):
+    """An integer literal."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class String(Node):
+    """A string literal, without its quotes."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Node):
+    """A declared CONSTANT of the root module, used as an expression or as a call's target."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Node):
+    """A declared VARIABLE of the root module, unprimed (a prime is a `Builtin` around it)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Node):
+    """A bound identifier or parameter; `arity` is above zero for operator parameters."""
+
+    uid: int
+    name: str
+    arity: int = 0
+
+
+BUILTINS = frozenset(
+    # logic; n-ary conjunction and disjunction, in the order of the text
+    r"TRUE FALSE BOOLEAN STRING \land \lor \lnot => \equiv = /= "
+    # sets; "{}" is the enumeration {a, b, ...}, \X is n-ary, "[->]" is the set of functions
+    r"\in \notin \subseteq \union \intersect \ SUBSET UNION DOMAIN \X {} <<>> [->] "
+    # actions
+    r"' UNCHANGED ENABLED [A]_v <<A>>_v \cdot "
+    # temporal, for TLC only
+    r"[] <> ~> -+-> WF SF "
+    # Naturals, Integers
+    r"Nat Int + - * ^ % \div .. < > \leq \geq -. "
+    # Sequences
+    r"Seq Len \o Append Head Tail SubSeq SelectSeq "
+    # FiniteSets
+    r"IsFiniteSet Cardinality "
+    # Bags
+    r"IsABag BagToSet SetToBag BagIn EmptyBag \oplus \ominus BagUnion \sqsubseteq SubBag "
+    r"BagOfAll BagCardinality CopiesIn "
+    # TLC
+    r"Print PrintT Assert JavaTime TLCGet TLCSet :> @@ Permutations SortSeq RandomElement Any "
+    r"ToString TLCEval".split()
+)
+"""The names a `Builtin` can have; SANY's canonical spelling where TLA+ has several
+(`\\cup` is `\\union`, `#` is `/=`, `\\circ` is `\\o`, `<=` is `\\leq`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin(Node):
+    """An operator of the language or of a standard module, applied to its operands."""
+
+    operator: str
+    args: tuple[Argument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorArg(Node):
+    """An operator passed as an argument: a definition's uid (also of a LAMBDA), an operator
+    parameter, a constant operator, or the name of a builtin."""
+
+    target: int | Bound | Constant | str
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    """An application of a defined, bound or constant operator; `name` is for messages."""
+
+    target: int | Bound | Constant
+    name: str
+    args: tuple[Argument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Binder(Node):
+    """`x, y \\in S`, or `<<x, y>> \\in S` if `pattern`; no domain: unbounded."""
+
+    names: tuple[Bound, ...]
+    domain: Expr | None
+    pattern: bool = False
+
+
+BindingKind = Literal["\\A", "\\E", "CHOOSE", "filter", "map", "function"]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding(Node):
+    """`\\A b : e`, `\\E b : e`, `CHOOSE b : e`, `{b : e}`, `{e : b}`, `[b |-> e]`.
+
+    A function of several bound names is a function on tuples, as in TLA+.
+    """
+
+    kind: BindingKind
+    binders: tuple[Binder, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class If(Node):
+    """IF condition THEN then ELSE otherwise."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Node):
+    """CASE g1 -> e1 [] g2 -> e2 [] OTHER -> other."""
+
+    arms: tuple[tuple[Expr, Expr], ...]
+    other: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Node):
+    """LET definitions IN body. The definitions are in `Module.definitions` as well."""
+
+    definitions: tuple[int, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Node):
+    """`f[a]`; `f[a, b]` is `f[<<a, b>>]`."""
+
+    function: Expr
+    argument: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Node):
+    """`r.name`."""
+
+    record: Expr
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Node):
+    """`[a |-> e, ...]`."""
+
+    fields: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSet(Node):
+    """`[a : S, ...]`."""
+
+    fields: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Update(Node):
+    """`!path = value`; a path step is an argument of a function (a string for a field).
+
+    `at` is the identifier that stands for `@` in `value`.
+    """
+
+    path: tuple[Expr, ...]
+    at: Bound
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Except(Node):
+    """`[function EXCEPT update, ...]`, updates applied from left to right."""
+
+    function: Expr
+    updates: tuple[Update, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecursiveFunction(Node):
+    """`f[b] == body` where `body` mentions `f` (as `function`)."""
+
+    function: Bound
+    binders: tuple[Binder, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque(Node):
+    """What no back end evaluates (reals, temporal quantifiers, ...); `what` names it."""
+
+    what: str
+
+
+Expr = (
+    Number
+    | String
+    | Constant
+    | Variable
+    | Bound
+    | Builtin
+    | Call
+    | Binding
+    | If
+    | Case
+    | Let
+    | Apply
+    | Field
+    | Record
+    | RecordSet
+    | Except
+    | RecursiveFunction
+    | Opaque
+)
+Argument = Expr | OperatorArg
+
+
+@dataclass(frozen=True, slots=True)
+class Definition(Node):
+    """`name(params) == body`. `name` is as a user writes it, `I!Step` for an instance's."""
+
+    uid: int
+    name: str
+    params: tuple[Bound, ...]
+    body: Expr
+    recursive: bool = False
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration(Node):
+    """A CONSTANT (of any arity) or a VARIABLE."""
+
+    name: str
+    arity: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption(Node):
+    """ASSUME body, perhaps with a name."""
+
+    name: str | None
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A root module with everything it extends or instantiates.
+
+    `operators` maps the names that a configuration or a user can say to definitions.
+    `sources` are the files that were read, by module name; standard modules excepted.
+    """
+
+    name: str
+    path: Path
+    constants: tuple[Declaration, ...]
+    variables: tuple[Declaration, ...]
+    assumptions: tuple[Assumption, ...]
+    definitions: Mapping[int, Definition]
+    operators: Mapping[str, int]
+    sources: Mapping[str, Path]
+
+    def operator(self, name: str) -> Definition | None:
+        """The module-level definition of that name, or None."""
+        uid = self.operators.get(name)
+        return None if uid is None else self.definitions[uid]
+
+
+def children(node: Argument) -> Iterator[Argument]:
+    """The direct subexpressions, in the order of the text; LET definitions are not included."""
+    match node:
+        case Builtin(args=args) | Call(args=args):
+            yield from args
+        case Binding(binders=binders, body=body) | RecursiveFunction(binders=binders, body=body):
+            yield from (b.domain for b in binders if b.domain is not None)
+            yield body
+        case If():
+            yield from (node.condition, node.then, node.otherwise)
+        case Case():
+            for guard, value in node.arms:
+                yield from (guard, value)
+            if node.other is not None:
+                yield node.other
+        case Let():
+            yield node.body
+        case Apply():
+            yield from (node.function, node.argument)
+        case Field():
+            yield node.record
+        case Record(fields=fields) | RecordSet(fields=fields):
+            yield from (value for _, value in fields)
+        case Except():
+            yield node.function
+            for update in node.updates:
+                yield from update.path
+                yield update.value
+        case _:
+            return
+
+
+def walk(node: Argument) -> Iterator[Argument]:
+    """The expression and all its subexpressions, outermost first; definitions not entered."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
