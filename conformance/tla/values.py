@@ -1,0 +1,345 @@
+"""TLA+ values as plain, immutable Python values: equality, order, fingerprint, printed form.
+
+Normal form (so that ``==`` and ``hash`` follow TLA+'s equality):
+
+===========================  =======================================
+TLA+                         Python
+===========================  =======================================
+integer, boolean, string     ``int``, ``bool``, ``str``
+model value                  ``ModelValue``
+finite set                   ``frozenset``
+function on 1..n (n >= 0)    ``tuple``
+every other function         ``Fn`` (a record is a function on strings)
+===========================  =======================================
+
+Booleans and integers. Python holds ``True == 1``; TLA+ does not say, and TLC refuses to compare
+the two. Plain ``==`` is therefore right for every pair of values that TLC compares. Where a
+formula may compare a boolean with an integer, ``equal`` tells them apart at every depth, and
+``make_set`` refuses a set that holds both. Order and fingerprint always tell them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from math import expm1
+from typing import ClassVar, NamedTuple, TypeAlias, cast
+
+__all__ = [
+    "Action",
+    "Fingerprinter",
+    "Fn",
+    "ModelValue",
+    "State",
+    "Value",
+    "canonical_key",
+    "canonical_sorted",
+    "collision_probability",
+    "equal",
+    "fingerprint",
+    "format_value",
+    "make_function",
+    "make_record",
+    "make_set",
+]
+
+
+class ModelValue:
+    """An uninterpreted constant, equal to itself only. One object per name and process."""
+
+    __slots__ = ("name",)
+
+    _interned: ClassVar[dict[str, ModelValue]] = {}
+    name: str
+
+    def __new__(cls, name: str) -> ModelValue:
+        found = cls._interned.get(name)
+        if found is None:
+            found = super().__new__(cls)
+            found.name = name
+            found = cls._interned.setdefault(name, found)
+        return found
+
+    def __repr__(self) -> str:
+        return f"ModelValue({self.name!r})"
+
+    def __reduce__(self) -> tuple[type[ModelValue], tuple[str]]:
+        return ModelValue, (self.name,)
+
+
+class Fn(Mapping["Value", "Value"]):
+    """A function that is not a sequence: immutable, hashed once.
+
+    ``Fn(mapping)`` keeps the dict it is given, without a copy: hand over one that nobody else
+    changes. Use ``make_function`` unless the domain is known not to be 1..n.
+    """
+
+    __slots__ = ("_digest", "_hash", "mapping")
+
+    mapping: dict[Value, Value]
+    _digest: bytes
+    _hash: int
+
+    def __init__(self, mapping: dict[Value, Value]) -> None:
+        self.mapping = mapping
+
+    def __getitem__(self, key: Value) -> Value:
+        return self.mapping[key]
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self.mapping)
+
+    def __len__(self) -> int:
+        return len(self.mapping)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.mapping
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is not Fn:
+            return NotImplemented
+        return self.mapping == other.mapping
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(frozenset(self.mapping.items()))
+            return self._hash
+
+    def __repr__(self) -> str:
+        return f"Fn({self.mapping!r})"
+
+    def __reduce__(self) -> tuple[type[Fn], tuple[dict[Value, Value]]]:
+        return Fn, (self.mapping,)
+
+    def except_(self, key: Value, value: Value) -> Fn:
+        """[f EXCEPT ![key] = value]: f itself where key is outside its domain, as in TLA+."""
+        mapping = self.mapping
+        if key not in mapping or mapping[key] is value:
+            return self
+        changed = mapping.copy()
+        changed[key] = value
+        return Fn(changed)
+
+
+Value: TypeAlias = "bool | int | str | ModelValue | frozenset[Value] | tuple[Value, ...] | Fn"
+"""A TLA+ value in normal form."""
+
+State: TypeAlias = tuple[Value, ...]
+"""The values of a spec's variables, in the spec's order."""
+
+
+class Action(NamedTuple):
+    """An action's name and its arguments; prints as TLA+ applies it: ``Fetch("b1")``."""
+
+    name: str
+    args: tuple[Value, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.args:
+            return self.name
+        return f"{self.name}({', '.join(map(format_value, self.args))})"
+
+
+def make_function(mapping: dict[Value, Value]) -> tuple[Value, ...] | Fn:
+    """The function in normal form: a tuple where its domain is 1..n. Keeps the dict."""
+    size = len(mapping)
+    if size == 0:
+        return ()
+    if (
+        1 in mapping
+        and size in mapping
+        and all(type(key) is int and 1 <= key <= size for key in mapping)
+    ):
+        return tuple([mapping[index] for index in range(1, size + 1)])
+    return Fn(mapping)
+
+
+def make_record(**fields: Value) -> Fn:
+    """The record with these fields; TLA+ has none without a field."""
+    return Fn(dict(fields.items()))
+
+
+def make_set(elements: Iterable[Value]) -> frozenset[Value]:
+    """The set of the elements; TypeError where it would hold a boolean and an integer."""
+    members = tuple(elements)
+    result = frozenset(members)
+    if any(type(member) is bool for member in members) and any(
+        type(member) is int for member in members
+    ):
+        raise TypeError("a set cannot hold a boolean and an integer: TLC cannot compare them")
+    return result
+
+
+def equal(left: Value, right: Value) -> bool:
+    """Whether two values are equal, telling TRUE from 1 at every depth."""
+    if left is right:
+        return True
+    return left == right and canonical_key(left) == canonical_key(right)
+
+
+# Order
+
+
+def canonical_key(value: Value) -> tuple[int, object]:
+    """A sort key: a total order over all values, the same on every machine.
+
+    Kinds first (boolean, integer, string, model value, set, sequence, function). Within a kind
+    it is the order of Spark's ``sort_array`` on the value's physical type: strings by code
+    point, sequences lexicographically, sets as the sorted sequences of their elements,
+    functions as the sequences of their (argument, result) pairs sorted by argument.
+    """
+    match value:
+        case bool():
+            return 0, value
+        case int():
+            return 1, value
+        case str():
+            return 2, value
+        case ModelValue():
+            return 3, value.name
+        case frozenset():
+            return 4, tuple(sorted([canonical_key(item) for item in value]))
+        case tuple():
+            return 5, tuple([canonical_key(item) for item in value])
+        case Fn():
+            pairs = [(canonical_key(key), canonical_key(item)) for key, item in value.items()]
+            return 6, tuple(sorted(pairs))
+
+
+def canonical_sorted(values: Iterable[Value]) -> Sequence[Value]:
+    """The values in canonical order."""
+    items = list(values)
+    kinds = set(map(type, items))
+    if len(kinds) == 1 and kinds <= {bool, int, str}:
+        return sorted(cast("list[str]", items))  # the same order, and much faster
+    return sorted(items, key=canonical_key)
+
+
+# Fingerprint
+
+_DIGEST_SIZE = 16
+
+
+class Fingerprinter:
+    """Fingerprints of many values that share parts: remembers the digests of containers.
+
+    Memory is by identity, since equal Python values may differ in kind (``(1,)`` and
+    ``(True,)``); it keeps up to ``limit`` objects alive, then starts anew.
+    """
+
+    __slots__ = ("_digests", "_limit", "_strings")
+
+    def __init__(self, limit: int = 1_000_000) -> None:
+        self._limit = limit
+        self._digests: dict[int, tuple[Value, bytes]] = {}
+        self._strings: dict[str, bytes] = {}
+
+    def __call__(self, value: Value) -> int:
+        """As ``fingerprint``. Remembers the parts of the value, not the value itself."""
+        if isinstance(value, tuple):
+            encoded = self._sequence(value)
+        else:
+            encoded = blake2b(self._encode(value), digest_size=8).digest()
+        return int.from_bytes(encoded[:8], "big", signed=True)
+
+    def _encode(self, value: Value) -> bytes:
+        """A prefix-free encoding: leaves as text, containers as digests of their parts."""
+        if isinstance(value, str):
+            return self._strings.get(value) or self._string(value)
+        if isinstance(value, int):
+            return b"i%d;" % value if value is not True and value is not False else b"b%d;" % value
+        if isinstance(value, ModelValue):
+            name = value.name.encode()
+            return b"m%d:%b" % (len(name), name)
+        known = self._digests.get(id(value))
+        if known is not None:
+            return known[1]
+        return self._container(value)
+
+    def _string(self, value: str) -> bytes:
+        text = value.encode()
+        encoded = self._strings[value] = b"s%d:%b" % (len(text), text)
+        return encoded
+
+    def _container(self, value: frozenset[Value] | tuple[Value, ...] | Fn) -> bytes:
+        if isinstance(value, tuple):
+            digest = self._sequence(value)
+        elif isinstance(value, Fn):
+            digest = self._function(value)
+        else:
+            parts = sorted([self._encode(item) for item in value])
+            digest = blake2b(b"S" + b"".join(parts), digest_size=_DIGEST_SIZE).digest()
+        if len(self._digests) >= self._limit:
+            self._digests.clear()
+        encoded = b"d" + digest
+        self._digests[id(value)] = (value, encoded)
+        return encoded
+
+    def _sequence(self, value: tuple[Value, ...]) -> bytes:
+        parts = [self._encode(item) for item in value]
+        return blake2b(b"T" + b"".join(parts), digest_size=_DIGEST_SIZE).digest()
+
+    def _function(self, value: Fn) -> bytes:
+        try:
+            return value._digest
+        except AttributeError:
+            encode = self._encode
+            parts = sorted([encode(key) + encode(item) for key, item in value.mapping.items()])
+            value._digest = blake2b(b"F" + b"".join(parts), digest_size=_DIGEST_SIZE).digest()
+            return value._digest
+
+
+def fingerprint(value: Value) -> int:
+    """A signed 64-bit hash of the value's canonical encoding, equal on every machine.
+
+    A ``Fingerprinter`` gives the same numbers faster where values share parts.
+    """
+    return Fingerprinter()(value)
+
+
+def collision_probability(distinct: int) -> float:
+    """The birthday bound: that among so many distinct values two have the same fingerprint."""
+    return -expm1(-distinct * (distinct - 1) / 2**65)
+
+
+# Printed form
+
+_IDENTIFIER = re.compile(r"\w+", re.ASCII)
+_ESCAPES = str.maketrans(
+    {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+)
+
+
+def format_value(value: Value) -> str:
+    """The value as TLC prints it, sets and functions in canonical order."""
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return str(value)
+        case str():
+            return f'"{value.translate(_ESCAPES)}"'
+        case ModelValue():
+            return value.name
+        case frozenset():
+            return "{" + ", ".join(map(format_value, canonical_sorted(value))) + "}"
+        case tuple():
+            return "<<" + ", ".join(map(format_value, value)) + ">>"
+        case Fn():
+            return _format_function(value)
+
+
+def _format_function(function: Fn) -> str:
+    if all(type(key) is str and _IDENTIFIER.fullmatch(key) for key in function):
+        fields = [f"{key} |-> {format_value(function[key])}" for key in canonical_sorted(function)]
+        return f"[{', '.join(fields)}]"
+    pairs = [
+        f"{format_value(key)} :> {format_value(function[key])}"
+        for key in canonical_sorted(function)
+    ]
+    return f"({' @@ '.join(pairs)})"
