@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 
@@ -86,30 +87,41 @@ class Bound(Node):
     arity: int = 0
 
 
-BUILTINS = frozenset(
-    # logic; n-ary conjunction and disjunction, in the order of the text
-    r"TRUE FALSE BOOLEAN STRING \land \lor \lnot => \equiv = /= "
-    # sets; "{}" is the enumeration {a, b, ...}, \X is n-ary, "[->]" is the set of functions
-    r"\in \notin \subseteq \union \intersect \ SUBSET UNION DOMAIN \X {} <<>> [->] "
-    # actions
-    r"' UNCHANGED ENABLED [A]_v <<A>>_v \cdot "
-    # temporal, for TLC only
-    r"[] <> ~> -+-> WF SF "
-    # Naturals, Integers
-    r"Nat Int + - * ^ % \div .. < > \leq \geq -. "
-    # Sequences
-    r"Seq Len \o Append Head Tail SubSeq SelectSeq "
-    # FiniteSets
-    r"IsFiniteSet Cardinality "
-    # Bags
-    r"IsABag BagToSet SetToBag BagIn EmptyBag \oplus \ominus BagUnion \sqsubseteq SubBag "
-    r"BagOfAll BagCardinality CopiesIn "
-    # TLC
-    r"Print PrintT Assert JavaTime TLCGet TLCSet :> @@ Permutations SortSeq RandomElement Any "
-    r"ToString TLCEval".split()
+_LOGIC = r"TRUE FALSE BOOLEAN STRING \land \lor \lnot => \equiv = /="
+_SETS = r"\in \notin \subseteq \union \intersect \ SUBSET UNION DOMAIN \X {} <<>> [->]"
+_ACTIONS = r"' UNCHANGED ENABLED [A]_v <<A>>_v \cdot"
+_TEMPORAL = r"[] <> ~> -+-> WF SF"
+_NUMBERS = r"Nat Int Real + - * / ^ % \div .. < > \leq \geq -."
+_SEQUENCES = r"Seq Len \o Append Head Tail SubSeq SelectSeq"
+_FINITE_SETS = "IsFiniteSet Cardinality"
+_BAGS = (
+    r"IsABag BagToSet SetToBag BagIn EmptyBag \oplus \ominus BagUnion \sqsubseteq SubBag BagOfAll "
+    r"BagCardinality CopiesIn"
 )
+_TLC = (
+    "Print PrintT Assert JavaTime TLCGet TLCSet :> @@ Permutations SortSeq RandomElement Any "
+    "ToString TLCEval"
+)
+STANDARD_MODULES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "Naturals": frozenset(_NUMBERS.split()),
+        "Integers": frozenset(_NUMBERS.split()),
+        "Reals": frozenset(_NUMBERS.split()),
+        "Sequences": frozenset(_SEQUENCES.split()),
+        "FiniteSets": frozenset(_FINITE_SETS.split()),
+        "Bags": frozenset(_BAGS.split()),
+        "TLC": frozenset(_TLC.split()),
+    }
+)
+"""The operators that are builtins, by the standard module that defines them."""
+
+BUILTINS = frozenset(
+    " ".join((_LOGIC, _SETS, _ACTIONS, _TEMPORAL)).split(),
+).union(*STANDARD_MODULES.values())
 """The names a `Builtin` can have; SANY's canonical spelling where TLA+ has several
-(`\\cup` is `\\union`, `#` is `/=`, `\\circ` is `\\o`, `<=` is `\\leq`)."""
+(`\\cup` is `\\union`, `#` is `/=`, `\\circ` is `\\o`, `<=` is `\\leq`). Conjunction and
+disjunction are n-ary, `{}` is the enumeration {a, b, ...}, `<<>>` the tuple, `[->]` the set of
+functions, `\\X` is n-ary, `-.` is negation."""
 
 
 @dataclass(frozen=True, slots=True)
