@@ -141,3 +141,33 @@ class ProtocolConfig:
     truncation_on_fetch: bool = True
     leader_epoch_request_supported: bool = True
     old_epoch_response: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEndPoint:
+    """Where a broker listens."""
+
+    id: int
+    host: str = "localhost"
+    port: int = 9092
+
+
+@dataclass(frozen=True, slots=True)
+class InitialFetchState:
+    """What a fetcher needs to start on a partition; `init_offset` < 0 asks the leader first."""
+
+    topic_id: str | None
+    leader: BrokerEndPoint
+    current_leader_epoch: int
+    init_offset: int
+
+
+class LogOffsetMetadata(NamedTuple):
+    """An offset, and where it lies: base offset of its segment and bytes from its start."""
+
+    message_offset: int
+    segment_base_offset: int = UNKNOWN_OFFSET
+    relative_position_in_segment: int = -1
+
+
+UNKNOWN_OFFSET_METADATA = LogOffsetMetadata(UNKNOWN_OFFSET)
