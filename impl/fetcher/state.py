@@ -1,0 +1,91 @@
+"""What a fetcher thread knows of one partition that it follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from impl.types import ZERO_UUID
+
+
+class ReplicaState(Enum):
+    """Whether the follower's log is known to agree with the leader's (ReplicaState)."""
+
+    TRUNCATING = "Truncating"
+    FETCHING = "Fetching"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEndPoint:
+    """Where a broker listens."""
+
+    id: int
+    host: str = "localhost"
+    port: int = 9092
+
+
+@dataclass(frozen=True, slots=True)
+class InitialFetchState:
+    """Where a follower starts; a negative `init_offset` means: ask the leader."""
+
+    topic_id: str | None
+    leader: BrokerEndPoint
+    current_leader_epoch: int
+    init_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFetchState:
+    """The state of one partition in its fetcher thread (PartitionFetchState).
+
+    `delay` is a deadline in ms of the thread's clock, None when no error is being waited out.
+    `lag` is in records, None before the first processed answer. `last_fetched_epoch` is the leader
+    epoch of the last local record; only truncation on fetch (KIP-595) uses it.
+    """
+
+    topic_id: str | None
+    fetch_offset: int
+    lag: int | None
+    current_leader_epoch: int
+    delay: int | None
+    state: ReplicaState
+    last_fetched_epoch: int | None
+
+    def is_delayed(self, now_ms: int) -> bool:
+        """Whether the back-off after an error still runs."""
+        return self.delay is not None and self.delay > now_ms
+
+    def is_ready_for_fetch(self, now_ms: int) -> bool:
+        """Fetching and not delayed."""
+        return self.state is ReplicaState.FETCHING and not self.is_delayed(now_ms)
+
+    def is_truncating(self, now_ms: int) -> bool:
+        """Truncating and not delayed."""
+        return self.state is ReplicaState.TRUNCATING and not self.is_delayed(now_ms)
+
+    @property
+    def is_replica_in_sync(self) -> bool:
+        """Whether the last answer left nothing to fetch; such a replica is never throttled."""
+        return self.lag is not None and self.lag <= 0
+
+    @property
+    def topic_id_or_zero(self) -> str:
+        """The topic id as requests carry it."""
+        return ZERO_UUID if self.topic_id is None else self.topic_id
+
+    def delayed_until(self, deadline_ms: int) -> PartitionFetchState:
+        """The same state, waiting out an error."""
+        return replace(self, delay=deadline_ms)
+
+    def with_topic_id(self, topic_id: str | None) -> PartitionFetchState:
+        """The same state with another topic id."""
+        return replace(self, topic_id=topic_id)
+
+    def marked_for_truncation(self, truncation_offset: int) -> PartitionFetchState:
+        """Truncating again, from at most `truncation_offset`."""
+        return replace(
+            self,
+            fetch_offset=min(truncation_offset, self.fetch_offset),
+            state=ReplicaState.TRUNCATING,
+            last_fetched_epoch=None,
+        )
