@@ -1,0 +1,177 @@
+"""Step equality: after each action the implementation's state is one that the spec allows."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.replay.oracle import Oracle
+from conformance.systems.protocol import ActionRefused, Closeable, SystemUnderTest
+from conformance.tla.values import Action, State, Value
+
+
+class Kind(StrEnum):
+    """How an implementation departs from the spec."""
+
+    WRONG_INITIAL = "wrong initial state"
+    NOT_ALLOWED = "state not allowed"
+    REFUSED = "action refused"
+    RAISED = "exception"
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first step at which an implementation departs from the spec.
+
+    `actions` is the whole path, the diverging action last; `before` are the spec states that
+    were still possible, `allowed` those that the action leads to, `observed` what the
+    implementation showed (empty when it raised).
+    """
+
+    kind: Kind
+    initial: State
+    actions: tuple[Action, ...]
+    before: tuple[State, ...]
+    allowed: tuple[State, ...]
+    observed: Mapping[str, Value]
+    detail: str = ""
+
+    @property
+    def step(self) -> int:
+        """The number of the diverging step, from 1; 0 for the initial state."""
+        return len(self.actions)
+
+    @property
+    def action(self) -> Action | None:
+        """The action at which it diverged."""
+        return self.actions[-1] if self.actions else None
+
+
+class Disabled(Exception):
+    """The spec does not allow the next action in any state that is still possible.
+
+    Not the implementation's fault: with nondeterminism it may have taken another branch.
+    """
+
+
+class Driver:
+    """Drives one system along actions, keeping the spec states that its observations allow."""
+
+    __slots__ = ("_actions", "_indexes", "_initial", "_oracle", "_system", "candidates", "full")
+
+    def __init__(self, system: SystemUnderTest, oracle: Oracle) -> None:
+        self._system = system
+        self._oracle = oracle
+        positions = {name: index for index, name in enumerate(oracle.variables)}
+        unknown = [name for name in system.variables if name not in positions]
+        if unknown:
+            raise LookupError(
+                f"the system observes {', '.join(unknown)}, which the spec does not declare"
+            )
+        self._indexes = tuple((name, positions[name]) for name in system.variables)
+        self.full = len(self._indexes) == len(positions)
+        self.candidates: tuple[State, ...] = ()
+        self._initial: State = ()
+        self._actions: list[Action] = []
+
+    def reset(self, initial: State) -> Divergence | None:
+        """Start the system in `initial`; a divergence if it shows another state."""
+        self._initial = initial
+        self._actions = []
+        self.candidates = (initial,)
+        try:
+            self._system.reset(dict(zip(self._oracle.variables, initial, strict=True)))
+            observed = self._system.observe()
+        except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence
+            return self._raised((initial,), (initial,))
+        if self._matches(initial, observed):
+            return None
+        return self._divergence(Kind.WRONG_INITIAL, (), (initial,), observed)
+
+    def step(self, action: Action) -> Divergence | None:
+        """Take one action in the spec and the system; None when they agree.
+
+        Raises Disabled when the spec allows the action in no candidate state.
+        """
+        before = self.candidates
+        successors = self._oracle.successors
+        if len(before) == 1:
+            allowed: Sequence[State] = successors(before[0], action)
+        else:
+            merged = dict.fromkeys(t for state in before for t in successors(state, action))
+            allowed = tuple(merged)
+        if not allowed:
+            raise Disabled(str(action))
+        self._actions.append(action)
+        try:
+            self._system.apply(action)
+            observed = self._system.observe()
+        except ActionRefused as refusal:
+            return self._divergence(Kind.REFUSED, before, allowed, {}, str(refusal))
+        except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence
+            return self._raised(before, allowed)
+        self.candidates = tuple(state for state in allowed if self._matches(state, observed))
+        if self.candidates:
+            return None
+        return self._divergence(Kind.NOT_ALLOWED, before, allowed, observed)
+
+    def _matches(self, state: State, observed: Mapping[str, Value]) -> bool:
+        for name, index in self._indexes:  # noqa: SIM110  the hot loop: a generator costs twice
+            if observed[name] != state[index]:
+                return False
+        return True
+
+    def _divergence(
+        self,
+        kind: Kind,
+        before: Sequence[State],
+        allowed: Sequence[State],
+        observed: Mapping[str, Value],
+        detail: str = "",
+    ) -> Divergence:
+        return Divergence(
+            kind,
+            self._initial,
+            tuple(self._actions),
+            tuple(before),
+            tuple(allowed),
+            dict(observed),
+            detail,
+        )
+
+    def _raised(self, before: Sequence[State], allowed: Sequence[State]) -> Divergence:
+        return self._divergence(Kind.RAISED, before, allowed, {}, traceback.format_exc(limit=-12))
+
+
+@dataclass(frozen=True, slots=True)
+class PathResult:
+    """One path's end: steps taken, and the divergence or the action that was not enabled."""
+
+    steps: int
+    divergence: Divergence | None = None
+    disabled: str = ""
+
+
+def run_path(driver: Driver, initial: State, actions: Iterable[Action]) -> PathResult:
+    """Drive along one path from `initial` until its end, a divergence or a disabled action."""
+    divergence = driver.reset(initial)
+    if divergence is not None:
+        return PathResult(0, divergence)
+    steps = 0
+    for action in actions:
+        try:
+            divergence = driver.step(action)
+        except Disabled as disabled:
+            return PathResult(steps, disabled=str(disabled))
+        steps += 1
+        if divergence is not None:
+            return PathResult(steps, divergence)
+    return PathResult(steps)
+
+
+def close(system: SystemUnderTest) -> None:
+    """Release what the system holds, if it holds anything."""
+    if isinstance(system, Closeable):
+        system.close()

@@ -1,0 +1,92 @@
+"""Tells a divergence or a path as a numbered story, and as differences side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from conformance.events import Difference
+from conformance.replay.engine import Divergence
+from conformance.tla.values import Action, Fn, State, Value, format_value
+
+
+def differences(
+    variables: Sequence[str], divergence: Divergence, *, limit: int = 20
+) -> tuple[Difference, ...]:
+    """The variables in which the observation differs from the nearest allowed state.
+
+    Where several states were allowed, the one that differs in the fewest variables is
+    shown, and every other value that was possible stands beside it.
+    """
+    if not divergence.allowed or not divergence.observed:
+        return ()
+    positions = {name: index for index, name in enumerate(variables)}
+    observed = divergence.observed
+
+    def wrong(state: State) -> list[str]:
+        return [name for name, value in observed.items() if state[positions[name]] != value]
+
+    nearest = min(divergence.allowed, key=lambda state: len(wrong(state)))
+    found: list[Difference] = []
+    for name in wrong(nearest):
+        possible = dict.fromkeys(state[positions[name]] for state in divergence.allowed)
+        expected = [
+            nearest[positions[name]],
+            *(v for v in possible if v != nearest[positions[name]]),
+        ]
+        found.extend(_parts(name, expected, observed[name]))
+    return tuple(found[:limit])
+
+
+def _parts(name: str, expected: Sequence[Value], actual: Value) -> list[Difference]:
+    """One difference per differing entry of a function, as long as the domains agree."""
+    first = expected[0]
+    if (
+        len(expected) == 1
+        and isinstance(first, Fn)
+        and isinstance(actual, Fn)
+        and set(first) == set(actual)
+    ):
+        return [
+            part
+            for key in first
+            if first[key] != actual[key]
+            for part in _parts(_index(name, key), [first[key]], actual[key])
+        ]
+    texts = " or ".join(format_value(value) for value in expected)
+    return [Difference(name, texts, format_value(actual))]
+
+
+def _index(name: str, key: Value) -> str:
+    if isinstance(key, str) and key.isidentifier() and "[" in name:
+        return f"{name}.{key}"
+    return f"{name}[{format_value(key)}]"
+
+
+def changes(variables: Sequence[str], before: State, after: State) -> tuple[str, ...]:
+    """`variable: old -> new` for each part of the state that a step changed."""
+    lines: list[str] = []
+    for name, old, new in zip(variables, before, after, strict=True):
+        if old != new:
+            lines.extend(
+                f"{part.variable}: {part.expected} -> {part.actual}"
+                for part in _parts(name, [old], new)
+            )
+    return tuple(lines)
+
+
+def story(
+    variables: Sequence[str], steps: Sequence[tuple[Action, State]], initial: State
+) -> tuple[str, ...]:
+    """A path as numbered lines: the action with its arguments, and what changed."""
+    lines: list[str] = []
+    state = initial
+    for number, (action, following) in enumerate(steps, 1):
+        lines.append(f"{number:3}. {action}")
+        lines.extend(f"       {line}" for line in changes(variables, state, following))
+        state = following
+    return tuple(lines)
+
+
+def observed_lines(observed: Mapping[str, Value]) -> tuple[str, ...]:
+    """An observation, one variable a line, as TLC prints a state."""
+    return tuple(f"/\\ {name} = {format_value(value)}" for name, value in observed.items())

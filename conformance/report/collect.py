@@ -1,0 +1,71 @@
+"""Gathers a run's events into one immutable report, the source of every written format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from conformance.events import Emit, Event, Finding, JsonValue, StageFinished
+from conformance.verdict import Verdict, merge
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a command found. `stages` in the order in which they ended."""
+
+    command: str
+    verdict: Verdict
+    stages: tuple[StageFinished, ...]
+    findings: tuple[Finding, ...]
+    seconds: float
+    header: dict[str, JsonValue]
+
+
+class Collector:
+    """An `Emit` that keeps what a report needs and passes every event on."""
+
+    def __init__(self, *consumers: Emit) -> None:
+        self._consumers = consumers
+        self.stages: list[StageFinished] = []
+        self._findings: dict[str, Finding] = {}
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, StageFinished):
+            self.stages.append(event)
+        elif isinstance(event, Finding):
+            self._merge(event)
+        for consumer in self._consumers:
+            consumer(event)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """One finding per cause, in the order in which the causes were met."""
+        return tuple(self._findings.values())
+
+    def report(
+        self, command: str, seconds: float, header: dict[str, JsonValue], *extra: Verdict
+    ) -> Report:
+        """Close the run: the verdict is the worst of all stages' (and of `extra`)."""
+        verdict = merge([*(stage.verdict for stage in self.stages), *extra])
+        return Report(command, verdict, tuple(self.stages), self.findings, seconds, header)
+
+    def _merge(self, finding: Finding) -> None:
+        known = self._findings.get(finding.key)
+        if known is None:
+            self._findings[finding.key] = finding
+            return
+        shorter = min(known, finding, key=lambda f: f.step if f.step is not None else 1 << 30)
+        self._findings[finding.key] = replace(shorter, count=known.count + finding.count)
+
+
+def broadcast(consumers: Iterable[Emit]) -> Emit:
+    """One `Emit` that hands each event to several consumers, in order."""
+    targets = tuple(consumers)
+
+    def emit(event: Event) -> None:
+        for target in targets:
+            target(event)
+
+    return emit

@@ -1,0 +1,72 @@
+"""The JSON report: one object per command, its schema versioned (docs/json.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from conformance.events import Finding, JsonValue
+from conformance.report.collect import SCHEMA_VERSION, Report
+
+
+def to_json(report: Report) -> dict[str, JsonValue]:
+    """The report as one JSON object.
+
+    A command of one stage carries that stage's figures at the top level; the gate has all
+    of them by stage under `stages`, where a stage that ran for several models is a list.
+    """
+    body: dict[str, JsonValue] = {
+        "schema_version": SCHEMA_VERSION,
+        "command": report.command,
+        "verdict": str(report.verdict),
+        "seconds": round(report.seconds, 3),
+        **report.header,
+    }
+    if report.command == "gate":
+        body["stages"] = _by_stage(report)
+    else:
+        for stage in report.stages:
+            body.update(stage.figures)
+    body["findings"] = [finding_json(finding) for finding in report.findings]
+    return body
+
+
+def finding_json(finding: Finding) -> dict[str, JsonValue]:
+    """A finding with all its fields; differences as objects."""
+    fields: dict[str, JsonValue] = asdict(finding)
+    fields["differences"] = [asdict(difference) for difference in finding.differences]
+    fields["story"] = list(finding.story)
+    return fields
+
+
+def _by_stage(report: Report) -> dict[str, JsonValue]:
+    stages: dict[str, list[JsonValue]] = {}
+    for stage in report.stages:
+        entry: dict[str, JsonValue] = {
+            "subject": stage.subject,
+            "verdict": str(stage.verdict),
+            "seconds": round(stage.seconds, 3),
+            "summary": stage.summary,
+            **_plain(stage.figures),
+        }
+        stages.setdefault(stage.stage, []).append(entry)
+    return {name: entries[0] if len(entries) == 1 else entries for name, entries in stages.items()}
+
+
+def _plain(figures: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return dict(figures)
+
+
+def dumps(report: Report) -> str:
+    """The JSON text, indented, with a final newline."""
+    return json.dumps(to_json(report), indent=2, ensure_ascii=False) + "\n"
+
+
+def write_aside(path: Path, text: str) -> None:
+    """Write a file so that it is either whole or absent."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(path.name + ".tmp")
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(path)

@@ -1,0 +1,118 @@
+"""The terminal: live progress for a person, one line per stage in CI."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from conformance.events import Event, Finding, StageFinished, StageStarted
+from conformance.events import Progress as ProgressEvent
+from conformance.report.text import finding_lines
+from conformance.verdict import Verdict
+
+_STYLE = {
+    Verdict.PASS: "bold green",
+    Verdict.FAIL: "bold red",
+    Verdict.INCONCLUSIVE: "bold yellow",
+    Verdict.ERROR: "bold red",
+}
+
+
+class Terminal:
+    """An event consumer. Use as a context manager: leaving it restores the terminal."""
+
+    def __init__(self, console: Console, *, live: bool | None = None) -> None:
+        self._console = console
+        self._live = console.is_terminal if live is None else live
+        self._tasks: dict[str, TaskID] = {}
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not self._live,
+        )
+
+    def __enter__(self) -> Terminal:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case StageStarted():
+                self._started(event)
+            case ProgressEvent():
+                self._advanced(event)
+            case Finding():
+                self.finding(event)
+            case StageFinished():
+                self._finished(event)
+
+    def finding(self, finding: Finding) -> None:
+        """Print one finding in full."""
+        first, *rest = finding_lines(finding)
+        self._console.print(f"  [red]✗ {escape(first)}[/red]")
+        for line in rest:
+            self._console.print(f"    {line}", markup=False, highlight=False)
+
+    def verdict(self, verdict: Verdict, summary: str) -> None:
+        """The closing line of a command."""
+        style = _STYLE[verdict]
+        self._console.print(f"[{style}]{verdict.upper()}[/{style}]  {escape(summary)}")
+
+    def line(self, text: str) -> None:
+        """A plain line above the progress display."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _started(self, event: StageStarted) -> None:
+        if not self._live:
+            return
+        label = f"{event.stage} {event.subject}".strip()
+        self._drop(event.stage)
+        self._tasks[event.stage] = self._progress.add_task(escape(label), total=event.total)
+
+    def _advanced(self, event: ProgressEvent) -> None:
+        task = self._tasks.get(event.stage)
+        if task is not None:
+            label = f"{event.stage} {event.message}".strip()
+            self._progress.update(
+                task, completed=event.done, total=event.total, description=escape(label)
+            )
+
+    def _finished(self, event: StageFinished) -> None:
+        self._drop(event.stage)
+        style = _STYLE[event.verdict]
+        label = f"{event.stage} {event.subject}".strip()
+        self._console.print(
+            f"[{style}]{event.verdict:<12}[/{style}] {escape(label):<34} "
+            f"{event.seconds:6.1f} s  {escape(event.summary)}",
+            soft_wrap=True,
+            highlight=False,
+        )
+
+    def _drop(self, stage: str) -> None:
+        task = self._tasks.pop(stage, None)
+        if task is not None:
+            self._progress.remove_task(task)

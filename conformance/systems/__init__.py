@@ -1,0 +1,1 @@
+"""Adapters: the only place where a specification and an implementation meet."""

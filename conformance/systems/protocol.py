@@ -1,0 +1,66 @@
+"""The small protocol that an implementation's adapter fulfils to be driven by a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from conformance.tla.values import Action, Value
+
+
+class ActionRefused(Exception):
+    """The implementation cannot take an action that the spec allows.
+
+    Raised by an adapter's `apply`. A refusal is a divergence, as is any other exception
+    that escapes from the implementation; the message says why it could not.
+    """
+
+
+@runtime_checkable
+class SystemUnderTest(Protocol):
+    """One instance of an implementation, driven action by action.
+
+    An adapter maps the spec's actions to calls of the implementation and the
+    implementation's state to values of the spec's variables. It never decides whether
+    a state is right: that is the spec's business.
+    """
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The spec's variables that `observe` gives: all, or a declared subset.
+
+        Ghost variables do not exist in an implementation. The harness completes what is
+        missing from the spec's successors and keeps the set of candidates.
+        """
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        """Start afresh in an initial state of the spec (all of its variables are given)."""
+
+    def apply(self, action: Action) -> None:
+        """Make the implementation take one step. Raises ActionRefused if it cannot."""
+
+    def observe(self) -> Mapping[str, Value]:
+        """The present values of exactly `variables`, in the normal form of TLA+ values."""
+
+
+@runtime_checkable
+class Snapshots(Protocol):
+    """Optional: a system that can go back, which makes exploration cheaper."""
+
+    def snapshot(self) -> object:
+        """An opaque copy of the present state."""
+
+    def restore(self, snapshot: object) -> None:
+        """Return to a state that `snapshot` gave; the snapshot stays usable."""
+
+
+@runtime_checkable
+class Closeable(Protocol):
+    """Optional: a system that holds files, threads or sockets."""
+
+    def close(self) -> None:
+        """Release them. Called once, after the last use."""
+
+
+SystemFactory: TypeAlias = Callable[[Mapping[str, Value]], SystemUnderTest]
+"""Makes a system from the values of the model's constants, by name."""
