@@ -1,0 +1,119 @@
+"""One run's events, told in each format: nothing is lost and nothing is dressed up."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from rich.console import Console
+
+from conformance.events import Difference, Finding, Progress, StageFinished, StageStarted
+from conformance.report import github, html, json_report, junit
+from conformance.report.collect import Collector, Report
+from conformance.report.terminal import Terminal
+from conformance.verdict import Verdict
+
+FINDING = Finding(
+    key="replay:Fetch",
+    title="Fetch: state not allowed <b1>",
+    stage="replay",
+    message="The implementation shows a state that the spec does not allow.",
+    trace="12",
+    step=3,
+    action='Fetch("b1")',
+    formula="Fetch",
+    location="Replication.tla:120:3",
+    differences=(Difference('highWatermark["b1"]', "1", "2"),),
+    story=('  1. Append("b1", 1)',),
+    reproduce="kconform replay m --trace 12",
+)
+
+
+def finished_run() -> Report:
+    collector = Collector()
+    collector(StageStarted("check", "m"))
+    collector(Progress("check", 1, 2))
+    collector(
+        StageFinished(
+            "check",
+            "m",
+            Verdict.PASS,
+            1.5,
+            "1 of 1 as expected",
+            {"models": [{"model": "m", "verdict": "pass", "distinct_states": 1200}]},
+        )
+    )
+    collector(FINDING)
+    collector(FINDING)
+    collector(StageFinished("replay", "m", Verdict.FAIL, 2.0, "1 divergence", {"steps": 10}))
+    return collector.report("gate", 3.5, {"tier": "ci"})
+
+
+def test_the_worst_stage_decides_and_duplicates_are_one_finding() -> None:
+    report = finished_run()
+    assert report.verdict is Verdict.FAIL
+    assert [(f.key, f.count) for f in report.findings] == [("replay:Fetch", 2)]
+
+
+def test_a_run_without_stages_is_no_pass() -> None:
+    assert Collector().report("audit", 0.0, {}).verdict is Verdict.INCONCLUSIVE
+
+
+def test_json_has_every_stage_and_every_field_of_a_finding() -> None:
+    body = json.loads(json_report.dumps(finished_run()))
+    assert body["schema_version"] == 1
+    assert body["verdict"] == "fail"
+    assert body["stages"]["check"]["models"][0]["distinct_states"] == 1200
+    assert body["stages"]["replay"]["steps"] == 10
+    assert body["findings"][0]["differences"] == [
+        {"variable": 'highWatermark["b1"]', "expected": "1", "actual": "2"}
+    ]
+
+
+def test_junit_counts_what_it_holds() -> None:
+    root = ET.fromstring(junit.dumps(finished_run()))
+    replay = root.find("testsuite[@name='kconform.replay']")
+    assert replay is not None
+    assert (replay.get("tests"), replay.get("failures")) == ("2", "2")
+    check = root.find("testsuite[@name='kconform.check']")
+    assert check is not None
+    assert (check.get("tests"), check.get("failures")) == ("1", "0")
+
+
+def test_html_shows_the_finding_and_escapes_it() -> None:
+    page = html.dumps(finished_run(), now=0.0)
+    assert "Fetch: state not allowed &lt;b1&gt;" in page
+    assert "1,200" in page
+    assert "1970-01-01" in page
+
+
+def test_github_annotation_points_at_the_spec_line() -> None:
+    out = io.StringIO()
+    github.annotate(finished_run(), out)
+    assert out.getvalue().startswith("::error file=Replication.tla,line=120,title=Fetch%3A state")
+
+
+def test_github_summary_is_appended_to_the_file_that_actions_names(tmp_path: Path) -> None:
+    target = tmp_path / "summary.md"
+    target.write_text("before\n")
+    github.write_summary(finished_run(), {"GITHUB_STEP_SUMMARY": str(target)})
+    assert target.read_text().startswith("before\n### kconform gate: fail")
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_terminal_prints_stages_and_findings(live: bool) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=160, force_terminal=live)
+    with Terminal(console, live=live) as terminal:
+        collector = Collector(terminal)
+        collector(StageStarted("replay", "m", 10))
+        collector(Progress("replay", 5, 10))
+        collector(FINDING)
+        collector(StageFinished("replay", "m", Verdict.FAIL, 2.0, "1 divergence"))
+    text = out.getvalue()
+    assert "expected 1" in text
+    assert "Reproduce: kconform replay m --trace 12" in text
+    assert "1 divergence" in text
