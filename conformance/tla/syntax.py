@@ -121,7 +121,8 @@ BUILTINS = frozenset(
 """The names a `Builtin` can have; SANY's canonical spelling where TLA+ has several
 (`\\cup` is `\\union`, `#` is `/=`, `\\circ` is `\\o`, `<=` is `\\leq`). Conjunction and
 disjunction are n-ary, `{}` is the enumeration {a, b, ...}, `<<>>` the tuple, `[->]` the set of
-functions, `\\X` is n-ary, `-.` is negation."""
+functions, `\\X` is n-ary, `-.` is negation, the operands of `WF` and `SF` are (action,
+subscript)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +297,6 @@ class Definition(Node):
     params: tuple[Bound, ...]
     body: Expr
     recursive: bool = False
-    local: bool = False
 
 
 @dataclass(frozen=True, slots=True)

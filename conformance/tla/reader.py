@@ -1,0 +1,567 @@
+"""Reads SANY's XML into the syntax tree and resolves every INSTANCE on the way.
+
+SANY exports an instance's operator as its original body under a substitution, and that body
+calls other operators of the instantiated module, which are exported without one. So a call below
+a substitution refers to a copy of its definition, made for that substitution (`_specialised`).
+Where a substituted expression mentions parameters (`I(p) == INSTANCE M WITH v <- p`), the copies
+take these as leading parameters of their own.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from types import MappingProxyType
+
+from conformance.errors import SpecError, UnsupportedError
+from conformance.tla import syntax as s
+from conformance.tla.sany import COMMUNITY_MODULES, export_xml
+from conformance.tla.tools import Tools, find_tools
+
+_SANY_NAMES = {
+    "$ConjList": r"\land",
+    "$DisjList": r"\lor",
+    "$CartesianProd": r"\X",
+    "$SetEnumerate": "{}",
+    "$Tuple": "<<>>",
+    "$SetOfFcns": "[->]",
+    "$SquareAct": "[A]_v",
+    "$AngleAct": "<<A>>_v",
+    "$WF": "WF",
+    "$SF": "SF",
+}
+_KINDS: Mapping[str, s.BindingKind] = {
+    "$BoundedForall": r"\A",
+    "$UnboundedForall": r"\A",
+    "$BoundedExists": r"\E",
+    "$UnboundedExists": r"\E",
+    "$BoundedChoose": "CHOOSE",
+    "$UnboundedChoose": "CHOOSE",
+    "$SubsetOf": "filter",
+    "$SetOfAll": "map",
+    "$FcnConstructor": "function",
+    "$NonRecursiveFcnSpec": "function",
+}
+_TEMPORAL_QUANTIFIERS = {"$TemporalExists": r"\EE", "$TemporalForall": r"\AA"}
+_FLATTENED = (r"\land", r"\lor")
+_CONSTANT, _VARIABLE = "2", "3"
+
+
+def load_module(
+    path: Path | str, *, tools: Tools | None = None, search: Sequence[Path] = ()
+) -> s.Module:
+    """The module at `path` with all that it extends and instantiates, resolved.
+
+    `search` are further folders with modules. SpecError carries SANY's message and place.
+    """
+    module = Path(path)
+    return read_xml(export_xml(module, tools or find_tools(), search), module, search)
+
+
+def read_xml(xml: bytes, path: Path, search: Sequence[Path] = ()) -> s.Module:
+    """The module whose SANY export is `xml`; `path` and `search` tell where its sources are."""
+    return _Reader(ET.fromstring(xml)).module(path, search)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What names mean at a place, by SANY's uid."""
+
+    substitution: Mapping[str, s.Argument] = field(default_factory=dict)
+    bound: Mapping[str, s.Bound] = field(default_factory=dict)
+    local: Mapping[str, Callable[[], int]] = field(default_factory=dict)
+    at: s.Bound | None = None
+
+    def bind(self, names: Iterable[tuple[str, s.Bound]]) -> _Scope:
+        return replace(self, bound={**self.bound, **dict(names)})
+
+
+class _Reader:
+    def __init__(self, root: ET.Element) -> None:
+        self._root_name = _text(root, "RootModule")
+        context = root.find("context")
+        if context is None:
+            raise SpecError("SANY's XML export has no context: the TLA+ tools are not as expected.")
+        self._entries = {_text(entry, "UID"): entry[1] for entry in context}
+        self._uids = count(1)
+        self._definitions: dict[int, s.Definition] = {}
+        self._made: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+        self._extra_params: dict[int, tuple[s.Bound, ...]] = {}
+        self._dependencies: dict[str, frozenset[str]] = {}
+
+    # --- the module -----------------------------------------------------------------------
+
+    def module(self, path: Path, search: Sequence[Path]) -> s.Module:
+        node = next(
+            entry
+            for entry in self._entries.values()
+            if entry.tag == "ModuleNode" and _text(entry, "uniquename") == self._root_name
+        )
+        refs = [(ref.tag, _text(ref, "UID")) for ref in node if ref.tag.endswith("Ref")]
+        declared = [self._entries[uid] for tag, uid in refs if tag == "OpDeclNodeRef"]
+        defined = [uid for tag, uid in refs if tag == "UserDefinedOpKindRef"]
+        top = _Scope()
+        operators = {
+            _text(self._entries[uid], "uniquename"): self._specialised(uid, top)
+            for uid in defined
+            if self._standard(uid) is None
+        }
+        return s.Module(
+            name=self._root_name,
+            path=path,
+            constants=_declarations(declared, _CONSTANT),
+            variables=_declarations(declared, _VARIABLE),
+            assumptions=tuple(self._assumptions(refs, top)),
+            definitions=MappingProxyType(self._definitions),
+            operators=MappingProxyType(operators),
+            sources=MappingProxyType(self._sources(path, search)),
+        )
+
+    def _assumptions(self, refs: list[tuple[str, str]], top: _Scope) -> Iterable[s.Assumption]:
+        for tag, uid in refs:
+            if tag == "AssumeNodeRef":
+                node = self._entries[uid]
+                definition = node.find("definition/AssumeDefRef")
+                name = None
+                if definition is not None:
+                    name = _text(self._entries[_text(definition, "UID")], "uniquename")
+                yield s.Assumption(_location(node), name, self._expr(_child(node, "body")[0], top))
+
+    def _sources(self, path: Path, search: Sequence[Path]) -> dict[str, Path]:
+        names = {_text(e, "uniquename") for e in self._entries.values() if e.tag == "ModuleNode"}
+        folders = [path.parent, *search, COMMUNITY_MODULES]
+        found = {self._root_name: path}
+        for name in sorted(names - {self._root_name} - set(s.STANDARD_MODULES)):
+            for folder in folders:
+                if (file := folder / f"{name}.tla").is_file():
+                    found[name] = file
+                    break
+        return found
+
+    # --- definitions ----------------------------------------------------------------------
+
+    def _standard(self, uid: str) -> str | None:
+        """The builtin's name if the operator is a standard module's, perhaps instantiated."""
+        node = self._entries[uid]
+        body = _child(node, "body")[0]
+        while body.tag == "SubstInNode":
+            body = _child(body, "body")[0]
+        name = _text(node, "uniquename").rsplit("!", 1)[-1] or _text(node, "uniquename")
+        names = s.STANDARD_MODULES.get(_text(_child(body, "location"), "filename"), frozenset())
+        return name if name in names else None
+
+    def _specialised(self, uid: str, scope: _Scope) -> int:
+        """The uid of a module-level definition under the scope's substitution."""
+        needed = self._depends(uid)
+        substitution = {key: e for key, e in scope.substitution.items() if key in needed}
+        made_for = (uid, tuple(sorted((key, repr(e)) for key, e in substitution.items())))
+        if made_for not in self._made:
+            new = self._made[made_for] = next(self._uids)
+            extra = _free_bounds(substitution.values())
+            self._extra_params[new] = extra
+            self._define(new, self._entries[uid], _Scope(substitution), extra)
+        return self._made[made_for]
+
+    def _define(
+        self, new: int, node: ET.Element, scope: _Scope, extra: tuple[s.Bound, ...] = ()
+    ) -> None:
+        params = [
+            self._entry(ref) for ref in _child(node, "params").iterfind("leibnizparam/*[UID]")
+        ]
+        named = [(uid, self._fresh(param)) for uid, param in params]
+        self._definitions[new] = s.Definition(
+            location=_location(node),
+            uid=new,
+            name=_text(node, "uniquename"),
+            params=(*extra, *(bound for _, bound in named)),
+            body=self._expr(_child(node, "body")[0], scope.bind(named)),
+            recursive=node.find("recursive") is not None,
+        )
+
+    def _depends(self, uid: str) -> frozenset[str]:
+        """The declarations (by SANY's uid) on which a definition depends, through its calls."""
+        if uid not in self._dependencies:
+            seen: set[str] = set()
+            self._dependencies[uid] = frozenset(
+                self._reach(_child(self._entries[uid], "body"), seen)
+            )
+        return self._dependencies[uid]
+
+    def _reach(self, node: ET.Element, seen: set[str]) -> set[str]:
+        found: set[str] = set()
+        for child in node:
+            if child.tag == "OpDeclNodeRef":
+                found.add(_text(child, "UID"))
+            elif child.tag == "UserDefinedOpKindRef":
+                uid = _text(child, "UID")
+                if uid not in seen and self._standard(uid) is None:
+                    seen.add(uid)
+                    found |= self._reach(_child(self._entries[uid], "body"), seen)
+            elif child.tag == "SubstInNode":
+                # What the inner substitution replaces may also be needed from outside when the
+                # same module is instantiated twice: a superset only makes more copies.
+                found |= self._reach(child, seen)
+            elif child.tag not in ("location", "level"):
+                found |= self._reach(child, seen)
+        return found
+
+    def _entry(self, ref: ET.Element) -> tuple[str, ET.Element]:
+        uid = _text(ref, "UID")
+        return uid, self._entries[uid]
+
+    def _fresh(self, node: ET.Element) -> s.Bound:
+        name = _text(node, "uniquename")
+        return s.Bound(_location(node), next(self._uids), name, int(_text(node, "arity")))
+
+    # --- expressions ----------------------------------------------------------------------
+
+    def _expr(self, node: ET.Element, scope: _Scope) -> s.Expr:
+        location = _location(node)
+        match node.tag:
+            case "OpApplNode":
+                return self._application(node, location, scope)
+            case "NumeralNode":
+                return s.Number(location, int(_text(node, "IntValue")))
+            case "StringNode":
+                return s.String(location, _child(node, "StringValue").text or "")
+            case "AtNode":
+                if scope.at is None:
+                    raise SpecError(f"{location}: @ stands outside of an EXCEPT.")
+                return replace(scope.at, location=location)
+            case "LetInNode":
+                return self._let(node, location, scope)
+            case "SubstInNode":
+                return self._expr(_child(node, "body")[0], self._substitute(node, scope))
+            case "LabelNode":
+                return self._expr(_child(node, "body")[0], scope)
+            case "DecimalNode":
+                return s.Opaque(location, "a decimal number")
+            case _:
+                return s.Opaque(location, node.tag)
+
+    def _argument(self, node: ET.Element, scope: _Scope) -> s.Argument:
+        if node.tag != "OpArgNode":
+            return self._expr(node, scope)
+        location = _location(node)
+        ref = _child(node, "argument")[0]
+        uid, entry = self._entry(ref)
+        match ref.tag:
+            case "BuiltInKindRef":
+                return s.OperatorArg(location, _builtin_name(entry))
+            case "FormalParamNodeRef":
+                return s.OperatorArg(location, replace(scope.bound[uid], location=location))
+            case "OpDeclNodeRef" if uid in scope.substitution:
+                return scope.substitution[uid]
+            case "OpDeclNodeRef":
+                return s.OperatorArg(location, s.Constant(location, _text(entry, "uniquename")))
+            case _:
+                standard = self._standard(uid)
+                if standard is not None:
+                    return s.OperatorArg(location, standard)
+                return s.OperatorArg(location, self._operator(uid, scope, location))
+
+    def _operator(self, uid: str, scope: _Scope, location: s.Location) -> int:
+        """An operator passed as an argument; a LAMBDA is a definition in SANY's LET form."""
+        if uid in scope.local:
+            return scope.local[uid]()
+        node = self._entries[uid]
+        if _text(node, "uniquename") == "LAMBDA":
+            new = next(self._uids)
+            self._define(new, node, scope)
+            return new
+        made = self._specialised(uid, scope)
+        if self._extra_params.get(made):
+            raise UnsupportedError(
+                f"{location}: the operator {_text(node, 'uniquename')} of a parametrised INSTANCE "
+                "is passed as an argument, which the reader cannot resolve. Wrap it in a LAMBDA."
+            )
+        return made
+
+    def _substitute(self, node: ET.Element, scope: _Scope) -> _Scope:
+        substitution = dict(scope.substitution)
+        for subst in _child(node, "substs"):
+            declared = _text(_child(subst, "OpDeclNodeRef"), "UID")
+            substitution[declared] = self._argument(subst[1], scope)
+        return replace(scope, substitution=substitution)
+
+    def _let(self, node: ET.Element, location: s.Location, scope: _Scope) -> s.Expr:
+        """Reads the definitions that are used, each when first met: they come out in an order
+        in which each stands after those that it needs."""
+        order: list[int] = []
+        local: dict[str, Callable[[], int]] = dict(scope.local)
+        inner = replace(scope, local=local)
+        for ref in _child(node, "opDefs"):
+            if ref.tag == "UserDefinedOpKindRef":
+                uid, entry = self._entry(ref)
+                local[uid] = self._once(entry, inner, order)
+        body = self._expr(_child(node, "body")[0], inner)
+        return s.Let(location, tuple(order), body) if order else body
+
+    def _once(self, node: ET.Element, scope: _Scope, order: list[int]) -> Callable[[], int]:
+        made: list[int] = []
+
+        def uid() -> int:
+            if not made:
+                made.append(next(self._uids))
+                self._define(made[0], node, scope)
+                order.append(made[0])
+            return made[0]
+
+        return uid
+
+    def _application(self, node: ET.Element, location: s.Location, scope: _Scope) -> s.Expr:
+        ref = _child(node, "operator")[0]
+        uid, entry = self._entry(ref)
+        match ref.tag:
+            case "BuiltInKindRef":
+                return self._builtin(_text(entry, "uniquename"), node, location, scope)
+            case "FormalParamNodeRef":
+                bound = replace(scope.bound[uid], location=location)
+                return self._call(bound, bound.name, node, location, scope)
+            case "OpDeclNodeRef":
+                return self._declared(uid, entry, node, location, scope)
+            case "UserDefinedOpKindRef":
+                return self._defined(uid, node, location, scope)
+            case _:
+                return s.Opaque(location, _text(entry, "uniquename"))
+
+    def _call(
+        self,
+        target: int | s.Bound | s.Constant,
+        name: str,
+        node: ET.Element,
+        location: s.Location,
+        scope: _Scope,
+    ) -> s.Expr:
+        args = self._operands(node, scope)
+        if not args and not isinstance(target, int):
+            return target
+        if isinstance(target, int):
+            args = (*map(_as_argument, self._extra_params.get(target, ())), *args)
+        return s.Call(location, target, name, args)
+
+    def _declared(
+        self, uid: str, entry: ET.Element, node: ET.Element, location: s.Location, scope: _Scope
+    ) -> s.Expr:
+        name = _text(entry, "uniquename")
+        if uid not in scope.substitution:
+            if _text(entry, "kind") == _VARIABLE:
+                return s.Variable(location, name)
+            return self._call(s.Constant(location, name), name, node, location, scope)
+        value = scope.substitution[uid]
+        if not isinstance(value, s.OperatorArg):
+            return value
+        if isinstance(value.target, str):
+            return s.Builtin(location, value.target, self._operands(node, scope))
+        return self._call(value.target, name, node, location, scope)
+
+    def _defined(self, uid: str, node: ET.Element, location: s.Location, scope: _Scope) -> s.Expr:
+        standard = self._standard(uid)
+        if standard is not None:
+            args = self._operands(node, scope)
+            own = len(self._entries[uid].findall("params/leibnizparam"))
+            extra = own - _own_arity(self._entries[uid])
+            return s.Builtin(location, standard, args[extra:])
+        name = _text(self._entries[uid], "uniquename")
+        target = scope.local[uid]() if uid in scope.local else self._specialised(uid, scope)
+        return self._call(target, name, node, location, scope)
+
+    def _operands(self, node: ET.Element, scope: _Scope) -> tuple[s.Argument, ...]:
+        return tuple(self._argument(operand, scope) for operand in _child(node, "operands"))
+
+    # --- the language's own operators -----------------------------------------------------
+
+    def _builtin(self, name: str, node: ET.Element, loc: s.Location, scope: _Scope) -> s.Expr:
+        operands = list(_child(node, "operands"))
+        if name in _KINDS:
+            binders, inner = self._binders(node, scope)
+            return s.Binding(loc, _KINDS[name], binders, self._expr(operands[0], inner))
+        match name:
+            case "$IfThenElse":
+                condition, then, otherwise = (self._expr(o, scope) for o in operands)
+                return s.If(loc, condition, then, otherwise)
+            case "$Case":
+                return self._case(operands, loc, scope)
+            case "$FcnApply":
+                return s.Apply(loc, *(self._expr(o, scope) for o in operands))
+            case "$RcdSelect":
+                return s.Field(loc, self._expr(operands[0], scope), _string(operands[1]))
+            case "$RcdConstructor":
+                return s.Record(loc, self._fields(operands, scope))
+            case "$SetOfRcds":
+                return s.RecordSet(loc, self._fields(operands, scope))
+            case "$Except":
+                return self._except(operands, loc, scope)
+            case "$RecursiveFcnSpec":
+                return self._recursive_function(node, operands, loc, scope)
+            case _ if name in _TEMPORAL_QUANTIFIERS:
+                return s.Opaque(loc, _TEMPORAL_QUANTIFIERS[name])
+            case _:
+                return self._plain(_SANY_NAMES.get(name, name), operands, loc, scope)
+
+    def _plain(
+        self, name: str, operands: list[ET.Element], loc: s.Location, scope: _Scope
+    ) -> s.Expr:
+        if name not in s.BUILTINS:
+            return s.Opaque(loc, name)
+        args = [self._argument(o, scope) for o in operands]
+        if name in ("WF", "SF"):
+            args.reverse()  # SANY puts the subscript first here, and last in [A]_v
+        if name == "ENABLED" and not self._renames(scope):
+            return s.Opaque(loc, "ENABLED under an INSTANCE that is not a renaming of variables")
+        if name in _FLATTENED:
+            args = [part for arg in args for part in _flat(name, arg)]
+        return s.Builtin(loc, name, tuple(args))
+
+    def _renames(self, scope: _Scope) -> bool:
+        """Whether the substitution maps variables to distinct variables: only then may ENABLED
+        be substituted into (Specifying Systems, section 17.8)."""
+        kinds = ((self._entries[key], value) for key, value in scope.substitution.items())
+        values = [v for entry, v in kinds if _text(entry, "kind") == _VARIABLE]
+        names = {value.name for value in values if isinstance(value, s.Variable)}
+        return len(names) == len(values)
+
+    def _fields(self, pairs: list[ET.Element], scope: _Scope) -> tuple[tuple[str, s.Expr], ...]:
+        operands = (list(_child(pair, "operands")) for pair in pairs)
+        return tuple((_string(name), self._expr(value, scope)) for name, value in operands)
+
+    def _case(self, pairs: list[ET.Element], loc: s.Location, scope: _Scope) -> s.Expr:
+        arms: list[tuple[s.Expr, s.Expr]] = []
+        other: s.Expr | None = None
+        for pair in pairs:
+            guard, value = _child(pair, "operands")
+            if guard.tag == "StringNode" and _string(guard) == "$Other":
+                other = self._expr(value, scope)
+            else:
+                arms.append((self._expr(guard, scope), self._expr(value, scope)))
+        return s.Case(loc, tuple(arms), other)
+
+    def _except(self, operands: list[ET.Element], loc: s.Location, scope: _Scope) -> s.Expr:
+        updates: list[s.Update] = []
+        for pair in operands[1:]:
+            path, value = _child(pair, "operands")
+            at = s.Bound(_location(pair), next(self._uids), "@")
+            steps = tuple(self._expr(step, scope) for step in _child(path, "operands"))
+            new_value = self._expr(value, replace(scope, at=at))
+            updates.append(s.Update(_location(pair), steps, at, new_value))
+        return s.Except(loc, self._expr(operands[0], scope), tuple(updates))
+
+    def _recursive_function(
+        self, node: ET.Element, operands: list[ET.Element], loc: s.Location, scope: _Scope
+    ) -> s.Expr:
+        uid, entry = self._entry(_child(_child(node, "boundSymbols"), "unbound")[0])
+        function = self._fresh(entry)
+        binders, inner = self._binders(node, scope.bind([(uid, function)]), skip_unbound=True)
+        return s.RecursiveFunction(loc, function, binders, self._expr(operands[0], inner))
+
+    def _binders(
+        self, node: ET.Element, scope: _Scope, *, skip_unbound: bool = False
+    ) -> tuple[tuple[s.Binder, ...], _Scope]:
+        binders: list[s.Binder] = []
+        inner = scope
+        for symbol in _child(node, "boundSymbols"):
+            if symbol.tag == "unbound" and skip_unbound:
+                continue
+            refs = [ref for ref in symbol if ref.tag == "FormalParamNodeRef"]
+            named = [(uid, self._fresh(entry)) for uid, entry in map(self._entry, refs)]
+            inner = inner.bind(named)
+            # Every domain stands outside of the names that this quantifier binds.
+            domain = self._expr(symbol[-1], scope) if symbol.tag == "bound" else None
+            names = tuple(bound for _, bound in named)
+            pattern = symbol.find("tuple") is not None
+            binders.append(s.Binder(names[0].location, names, domain, pattern))
+        return tuple(binders), inner
+
+
+def _own_arity(node: ET.Element) -> int:
+    """The arity that a standard operator has by itself, without an instance's parameters."""
+    body = _child(node, "body")[0]
+    bound_outside: set[str] = set()
+    while body.tag == "SubstInNode":
+        for ref in _child(body, "substs").iter("FormalParamNodeRef"):
+            bound_outside.add(_text(ref, "UID"))
+        body = _child(body, "body")[0]
+    refs = node.findall("params/leibnizparam/*[UID]")
+    return sum(_text(ref, "UID") not in bound_outside for ref in refs)
+
+
+def _flat(name: str, arg: s.Argument) -> tuple[s.Argument, ...]:
+    return arg.args if isinstance(arg, s.Builtin) and arg.operator == name else (arg,)
+
+
+def _as_argument(bound: s.Bound) -> s.Argument:
+    return s.OperatorArg(bound.location, bound) if bound.arity else bound
+
+
+def _free_bounds(arguments: Iterable[s.Argument]) -> tuple[s.Bound, ...]:
+    """The identifiers that the expressions mention and do not bind, each once."""
+    free: dict[int, s.Bound] = {}
+    inside: set[int] = set()
+    for argument in arguments:
+        for node in s.walk(argument):
+            match node:
+                case s.Bound() | s.OperatorArg(target=s.Bound()) | s.Call(target=s.Bound()):
+                    bound = node if isinstance(node, s.Bound) else node.target
+                    if isinstance(bound, s.Bound):
+                        free.setdefault(bound.uid, bound)
+                case s.Binding(binders=binders) | s.RecursiveFunction(binders=binders):
+                    inside.update(name.uid for binder in binders for name in binder.names)
+                    if isinstance(node, s.RecursiveFunction):
+                        inside.add(node.function.uid)
+                case s.Except():
+                    inside.update(update.at.uid for update in node.updates)
+                case _:
+                    pass
+    return tuple(bound for uid, bound in free.items() if uid not in inside)
+
+
+def _builtin_name(entry: ET.Element) -> str:
+    name = _text(entry, "uniquename")
+    return _SANY_NAMES.get(name, name)
+
+
+def _declarations(nodes: Iterable[ET.Element], kind: str) -> tuple[s.Declaration, ...]:
+    found = [
+        s.Declaration(_location(node), _text(node, "uniquename"), int(_text(node, "arity")))
+        for node in nodes
+        if _text(node, "kind") == kind
+    ]
+    # SANY lists declarations in a hash table's order; the text's order is the one people know.
+    return tuple(
+        sorted(found, key=lambda d: (d.location.module, d.location.line, d.location.column))
+    )
+
+
+def _child(node: ET.Element, tag: str) -> ET.Element:
+    found = node.find(tag)
+    if found is None:
+        raise SpecError(
+            f"SANY's XML export has a {node.tag} without {tag}: this version of the TLA+ tools is "
+            "not one that the reader knows. Unset TLA2TOOLS_JAR to use the bundled one."
+        )
+    return found
+
+
+def _text(node: ET.Element, tag: str) -> str:
+    return _child(node, tag).text or ""
+
+
+def _string(node: ET.Element) -> str:
+    return (node.findtext("StringValue") or node.text or "").strip()
+
+
+def _location(node: ET.Element) -> s.Location:
+    place = node.find("location")
+    if place is None:
+        return s.Location("", 0, 0, 0, 0)
+    column, line = place[0], place[1]
+    return s.Location(
+        module=place[2].text or "",
+        line=int(line[0].text or 0),
+        column=int(column[0].text or 0),
+        end_line=int(line[1].text or 0),
+        end_column=int(column[1].text or 0),
+    )

@@ -1,0 +1,66 @@
+"""Runs SANY, TLA+'s own parser, and hands its XML or its complaint to the caller."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from conformance.errors import SpecError
+from conformance.tla.tools import Tools
+
+COMMUNITY_MODULES = Path(__file__).resolve().parent / "modules"
+"""Our own definitions of the community modules' operators (SequencesExt, ...)."""
+
+_NOISE = re.compile(
+    r"^(\*{6} SANY2.*|Parsing file .*|Semantic (processing|errors).*|Residual stack trace.*|"
+    r"Fatal errors while parsing.*|tla2sany\.semantic\.AbortException|\*\*\* .*|"
+    r"(Could not parse|Linting of) module .*|.* starting at line \d+, column \d+\.|In module \S+)?$"
+)
+
+
+def library_option(module: Path, search: Iterable[Path]) -> str:
+    """The JVM option that puts the module's own folder, `search` and ours on the search path."""
+    folders = [module.resolve().parent, *(path.resolve() for path in search), COMMUNITY_MODULES]
+    return f"-DTLA-Library={os.pathsep.join(map(str, folders))}"
+
+
+def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes:
+    """The XML of a module and all it needs; SpecError with SANY's message if it does not parse."""
+    if not module.is_file():
+        raise SpecError(f"There is no TLA+ module {module}. Name an existing .tla file.")
+    with tempfile.TemporaryDirectory(prefix="sany-") as scratch:
+        # SANY unpacks its standard modules into java.io.tmpdir: shared, two runs would collide.
+        jvm = (
+            f"-Djava.io.tmpdir={scratch}",
+            library_option(module, search),
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Dfile.encoding=UTF-8",
+            "-Dstdout.encoding=UTF-8",
+        )
+        exported = _run(tools, "tla2sany.xml.XMLExporter", ["-o", module.name], jvm, module)
+        start = exported.stdout.find(b"<?xml")
+        if exported.returncode == 0 and start >= 0:
+            return exported.stdout[start:]
+        # The exporter keeps the parser's reasons to itself; the parser's own main prints them.
+        parsed = _run(tools, "tla2sany.SANY", [module.name], jvm, module)
+    complaint = _complaint((parsed.stdout + parsed.stderr).decode(errors="replace"))
+    if not complaint:
+        complaint = exported.stderr.decode(errors="replace").strip()[-2000:]
+    raise SpecError(f"{module} does not parse. SANY says: {complaint}")
+
+
+def _run(
+    tools: Tools, main: str, args: list[str], jvm: tuple[str, ...], module: Path
+) -> subprocess.CompletedProcess[bytes]:
+    command = tools.command(main, *args, jvm=jvm)
+    return subprocess.run(command, cwd=module.resolve().parent, capture_output=True, check=False)
+
+
+def _complaint(output: str) -> str:
+    lines = (line.strip() for line in output.splitlines())
+    return "\n".join(line for line in lines if not _NOISE.match(line))
