@@ -53,8 +53,9 @@ class FetchSessionHandler:
     def build(self, wanted: dict[TopicPartition, FetchPartitionRequest]) -> FetchRequestData:
         """The next fetch, which makes the session's partitions equal to `wanted`, in its order."""
         if self._metadata.is_full:
-            self._session_partitions = wanted
-            return FetchRequestData(wanted, (), (), wanted, self._metadata)
+            # A copy: the request in flight must not change with the session.
+            session = self._session_partitions = dict(wanted)
+            return FetchRequestData(wanted, (), (), session, self._metadata)
         return self._build_incremental(wanted)
 
     def _build_incremental(

@@ -15,6 +15,7 @@ from impl.network import (
     BlockingSend,
     FetchConfig,
     FetchRequest,
+    FetchResponse,
     ListOffsetsRequest,
     OffsetsForLeaderEpochRequest,
     RequestVersions,
@@ -88,8 +89,18 @@ class RemoteLeaderEndPoint:
         try:
             response = self._sender.fetch(fetch_request)
         except Exception:
-            self._session.handle_error()
+            self.handle_fetch_error()
             raise
+        return self.handle_fetch_response(response)
+
+    def handle_fetch_error(self) -> None:
+        """No answer came to the last fetch: the next one is full."""
+        self._session.handle_error()
+
+    def handle_fetch_response(
+        self, response: FetchResponse
+    ) -> Mapping[TopicPartition, FetchPartitionData]:
+        """The answer's partitions, none if the session rejects it. Raises on topic id errors."""
         if self._session.handle_response(response):
             return response.partitions
         if response.error is Errors.FETCH_SESSION_TOPIC_ID_ERROR:
