@@ -1,0 +1,117 @@
+"""One command's life: events out to terminal and files, errors to exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from conformance.config import Settings, load_settings
+from conformance.errors import ExitCode, UserError
+from conformance.events import Emit, JsonValue
+from conformance.report import github, json_report
+from conformance.report.collect import SCHEMA_VERSION, Collector, Report
+from conformance.report.terminal import Terminal
+from conformance.verdict import Verdict
+
+
+@dataclass(slots=True)
+class Session:
+    """What a command works with. `extra` verdicts count beside those of the stages."""
+
+    settings: Settings
+    emit: Emit
+    say: Callable[[str], None]
+    header: dict[str, JsonValue] = field(default_factory=dict)
+    extra: list[Verdict] = field(default_factory=list)
+    closing: str = ""
+    report: Report | None = None
+    finish: Callable[[], Report] | None = None
+
+
+@contextmanager
+def session(command: str, *, as_json: bool) -> Iterator[Session]:
+    """Run a command's body; afterwards print its verdict and leave with its exit code.
+
+    With `as_json` standard output carries one JSON object and nothing else, whatever happens.
+    """
+    started = time.monotonic()
+    console = Console(stderr=as_json, highlight=False)
+    try:
+        with Terminal(console) as terminal:
+            collector = Collector(terminal)
+            work = Session(load_settings(Path.cwd()), collector, terminal.line)
+
+            def finish() -> Report:
+                seconds = time.monotonic() - started
+                return collector.report(command, seconds, work.header, *work.extra)
+
+            work.finish = finish
+            yield work
+            report = work.report or finish()
+            _publish(report, terminal, work.closing, as_json=as_json)
+    except UserError as error:
+        _mistake(command, error, as_json=as_json)
+    except KeyboardInterrupt:
+        _problem(command, "interrupted", as_json=as_json)
+        print("\nkconform: interrupted. Nothing half-written was left.", file=sys.stderr)
+        raise SystemExit(ExitCode.INTERRUPTED) from None
+    except OSError as error:
+        if error.errno is None or error.filename is None:
+            raise
+        place = f"{error.filename}: {error.strerror}"
+        _mistake(command, UserError(f"{place}. Mend that and start again."), as_json=as_json)
+    raise SystemExit(report.verdict.exit_code)
+
+
+def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json_report.dumps(report))
+    if github.inside_actions():
+        github.annotate(report, sys.stderr if as_json else sys.stdout)
+        github.write_summary(report)
+    summary = f"{report.command} in {report.seconds:.1f} s"
+    if report.findings:
+        count = len(report.findings)
+        summary += f", {count} finding{'s' if count > 1 else ''}"
+    if not report.stages and not report.findings:
+        summary += ": there was nothing to check"
+    terminal.verdict(report.verdict, summary)
+    if closing:
+        terminal.line(closing)
+
+
+def _mistake(command: str, error: UserError, *, as_json: bool) -> None:
+    _problem(command, str(error), as_json=as_json)
+    print(f"kconform: {error}", file=sys.stderr)
+    raise SystemExit(error.exit_code) from None
+
+
+def _problem(command: str, message: str, *, as_json: bool) -> None:
+    if as_json:
+        body: dict[str, JsonValue] = {
+            "schema_version": SCHEMA_VERSION,
+            "command": command,
+            "verdict": str(Verdict.ERROR),
+            "error": message,
+            "findings": [],
+        }
+        sys.stdout.write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")
+
+
+def internal_error() -> int:
+    """Print the traceback of a fault of our own and where to report it; the exit code."""
+    traceback.print_exc()
+    print(
+        "\nkconform: this is a fault of kconform itself, not of what it checks. "
+        "Please report it with the traceback above.",
+        file=sys.stderr,
+    )
+    return ExitCode.INTERNAL

@@ -1,0 +1,94 @@
+"""The house's one structural rule: imports point downwards only (ARCHITECTURE.md, Layers)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+LAYERS: dict[str, int] = {
+    "conformance": 0,
+    "conformance.errors": 0,
+    "conformance.verdict": 0,
+    "conformance.events": 0,
+    "conformance.resources": 0,
+    "conformance.tla": 1,
+    "conformance.modelcheck": 2,
+    "conformance.suites": 2,
+    "conformance.traces": 2,
+    "conformance.systems": 3,
+    "conformance.replay": 4,
+    "conformance.audit": 4,
+    "conformance.report": 4,
+    "conformance.config": 4,
+    "conformance.stages": 5,
+    "conformance.bugs": 5,
+    "conformance.gate": 6,
+    "conformance.plugin": 6,
+    "conformance.cli": 7,
+}
+
+WITHOUT_KAFKA = ("tla", "modelcheck", "suites", "traces", "replay", "audit", "report")
+KAFKA_WORDS = ("kafka", "leader_epoch", "high_watermark", "follower", "replica")
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def layer(name: str) -> int:
+    parts = name.split(".")[:2]
+    return LAYERS[".".join(parts)]
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+@pytest.mark.parametrize("path", modules("conformance"), ids=dotted)
+def test_conformance_imports_point_downwards(path: Path) -> None:
+    own = layer(dotted(path))
+    for name in imports(path):
+        top = ".".join(name.split(".")[:2])
+        if name.startswith("conformance.") and top in LAYERS:
+            assert LAYERS[top] <= own, f"{dotted(path)} imports {name} of a higher layer"
+
+
+@pytest.mark.parametrize("path", modules("conformance"), ids=dotted)
+def test_only_systems_knows_the_implementation(path: Path) -> None:
+    if dotted(path).startswith("conformance.systems"):
+        return
+    assert not {name for name in imports(path) if name.split(".")[0] == "impl"}
+
+
+@pytest.mark.parametrize("path", modules("impl"), ids=dotted)
+def test_the_implementation_knows_nothing_of_the_harness(path: Path) -> None:
+    forbidden = {"conformance", "hypothesis", "pytest", "pyspark"}
+    assert not {name for name in imports(path) if name.split(".")[0] in forbidden}
+
+
+@pytest.mark.parametrize("package", WITHOUT_KAFKA)
+def test_the_core_knows_no_kafka(package: str) -> None:
+    for path in modules(f"conformance/{package}"):
+        names = {
+            node.id.lower() if isinstance(node, ast.Name) else node.name.lower()
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, (ast.Name, ast.FunctionDef, ast.ClassDef))
+        }
+        known = {name for name in names for word in KAFKA_WORDS if word in name}
+        assert not known, f"{dotted(path)} speaks of {', '.join(sorted(known))}"
