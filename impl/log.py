@@ -1,0 +1,545 @@
+"""The log of one replica: append, truncate, read, high watermark, log start offset, epochs.
+
+Source: UnifiedLog and LocalLog. Batches carry leader epochs, which the epoch cache indexes; a log
+in an old message format (before magic 2) has no epoch cache (KAFKA-7897, KAFKA-7601).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from enum import Enum
+
+from impl.checkpoint import LeaderEpochCheckpointFile
+from impl.concurrency import Concurrency
+from impl.disk import Disk, parent
+from impl.errors import (
+    ApiException,
+    Errors,
+    IllegalArgumentException,
+    OffsetOutOfRangeException,
+)
+from impl.leader_epoch_file_cache import LeaderEpochFileCache
+from impl.log_segment import LogSegment
+from impl.records import MAGIC_VALUE_V2, MemoryRecords, Record, RecordBatch
+from impl.scheduler import Scheduler
+from impl.types import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    NO_TIMESTAMP,
+    FileTimestampAndOffset,
+    LogAppendInfo,
+    LogOffsetMetadata,
+    OffsetAndEpoch,
+    TopicPartition,
+)
+
+_MAX_OFFSET_DELTA = 2**31 - 1
+
+
+class FetchIsolation(Enum):
+    """Up to where a read may see: followers to the log end, consumers to the high watermark."""
+
+    LOG_END = "log end"
+    HIGH_WATERMARK = "high watermark"
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """A topic's settings: sizes in bytes; `retention_bytes` None keeps everything."""
+
+    segment_bytes: int = 1 << 30
+    retention_bytes: int | None = None
+    message_format: int = MAGIC_VALUE_V2
+    min_insync_replicas: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FetchDataInfo:
+    """What a read found, and where the read began."""
+
+    fetch_offset_metadata: LogOffsetMetadata
+    records: MemoryRecords
+
+
+class OffsetsOutOfOrderException(IllegalArgumentException):
+    """The offsets within one follower append do not rise."""
+
+
+class UnexpectedAppendOffsetException(ApiException):
+    """A follower's append begins below the log end offset (UnexpectedAppendOffsetException)."""
+
+    code = Errors.UNKNOWN_SERVER_ERROR
+
+    def __init__(self, first_offset: int, last_offset: int, log_end_offset: int) -> None:
+        super().__init__(
+            f"append of [{first_offset}, {last_offset}] below the log end offset {log_end_offset}"
+        )
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class Log:
+    """A replica's log in one directory; made by `impl.log_loader.load_log`.
+
+    Every method may be called from several threads: one lock guards all changes.
+    """
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        directory: str,
+        segments: list[LogSegment],
+        log_start_offset: int,
+        recovery_point: int,
+        leader_epoch_cache: LeaderEpochFileCache | None,
+        config: LogConfig,
+        disk: Disk,
+        scheduler: Scheduler,
+        concurrency: Concurrency,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.directory = directory
+        self.config = config
+        self.topic_id: str | None = None
+        self.leader_epoch_cache = leader_epoch_cache
+        self._disk = disk
+        self._scheduler = scheduler
+        self._concurrency = concurrency
+        self._lock = concurrency.lock(f"log-{directory}")
+        self._segments = segments
+        self._log_start_offset = log_start_offset
+        self._recovery_point = recovery_point
+        self._log_end_offset = segments[-1].next_offset
+        self._high_watermark = segments[0].offset_metadata(log_start_offset)
+
+    # ---- offsets ---------------------------------------------------------------------------
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that clients may read."""
+        return self._log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record."""
+        return self._log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """The first offset not known to be committed."""
+        return self._high_watermark.message_offset
+
+    @property
+    def high_watermark_metadata(self) -> LogOffsetMetadata:
+        """The high watermark, and where it lies."""
+        return self._high_watermark
+
+    @property
+    def recovery_point(self) -> int:
+        """The first offset not known to be flushed."""
+        return self._recovery_point
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def base_offset(self) -> int:
+        """The first segment's base offset."""
+        return self._segments[0].base_offset
+
+    @property
+    def number_of_segments(self) -> int:
+        """How many segments there are; never zero."""
+        return len(self._segments)
+
+    def batches(self) -> list[RecordBatch]:
+        """All batches, oldest first."""
+        with self._lock:
+            return [batch for segment in self._segments for batch in segment.batches]
+
+    # ---- append ----------------------------------------------------------------------------
+
+    def append_as_leader(self, records: MemoryRecords, leader_epoch: int) -> LogAppendInfo:
+        """Give the records offsets from the log end on, stamp `leader_epoch`, append.
+
+        Raises `CorruptRecordException` for a wrong CRC; nothing is appended then.
+        """
+        with self._lock:
+            stamped = []
+            offset = self._log_end_offset
+            for batch in records.batches():
+                batch.ensure_valid()
+                for converted in _in_format(batch, self.config.message_format):
+                    stamped.append(converted.with_offset_and_epoch(offset, leader_epoch))
+                    offset = stamped[-1].next_offset
+            return self._append(tuple(stamped))
+
+    def append_as_follower(self, records: MemoryRecords) -> LogAppendInfo:
+        """Append as the leader stamped them.
+
+        Raises `CorruptRecordException` for a wrong CRC, `OffsetsOutOfOrderException` if the
+        offsets do not rise, `UnexpectedAppendOffsetException` if they begin below the log end.
+        """
+        with self._lock:
+            batches = records.batches()
+            previous = -1
+            for batch in batches:
+                batch.ensure_valid()
+                if batch.base_offset <= previous:
+                    raise OffsetsOutOfOrderException(f"{batch} does not follow offset {previous}")
+                previous = batch.last_offset
+            if batches and batches[0].base_offset < self._log_end_offset:
+                raise UnexpectedAppendOffsetException(
+                    batches[0].base_offset, previous, self._log_end_offset
+                )
+            return self._append(batches)
+
+    def _append(self, batches: tuple[RecordBatch, ...]) -> LogAppendInfo:
+        if not batches:
+            return LogAppendInfo(-1, -1, None, 0, self._log_start_offset)
+        for batch in batches:
+            self._assign_epoch_of(batch)
+        size = sum(batch.size_in_bytes for batch in batches)
+        last = batches[-1]
+        self._maybe_roll(size, batches[0].base_offset, last.last_offset).append(batches)
+        self._log_end_offset = last.next_offset
+        return LogAppendInfo(
+            first_offset=batches[0].base_offset,
+            last_offset=last.last_offset,
+            last_leader_epoch=last.partition_leader_epoch,
+            valid_bytes=size,
+            log_start_offset=self._log_start_offset,
+            max_timestamp=max(batch.max_timestamp for batch in batches),
+            batch_count=len(batches),
+        )
+
+    def _assign_epoch_of(self, batch: RecordBatch) -> None:
+        cache = self.leader_epoch_cache
+        if cache is None:
+            return
+        if batch.magic >= MAGIC_VALUE_V2:
+            if batch.partition_leader_epoch >= 0:
+                cache.assign(batch.partition_leader_epoch, batch.base_offset)
+        elif not cache.is_empty():
+            # KAFKA-7601: after a downgrade of the message format the cached epochs mislead.
+            cache.clear_and_flush()
+
+    def _maybe_roll(self, size: int, first_offset: int, last_offset: int) -> LogSegment:
+        active = self._segments[-1]
+        full = active.size > 0 and active.size + size > self.config.segment_bytes
+        if full or last_offset - active.base_offset > _MAX_OFFSET_DELTA:
+            return self.roll(first_offset)
+        return active
+
+    def roll(self, expected_next_offset: int | None = None) -> LogSegment:
+        """Begin a new segment; the one before is flushed in the background."""
+        with self._lock:
+            base = max(expected_next_offset or 0, self._log_end_offset)
+            if base == self._segments[-1].base_offset:
+                return self._segments[-1]
+            segment = LogSegment(self._disk, self.directory, base)
+            self._segments.append(segment)
+            self._scheduler.schedule_once("flush-log", lambda: self.flush(base))
+            return segment
+
+    # ---- truncate --------------------------------------------------------------------------
+
+    def truncate_to(self, target_offset: int) -> bool:
+        """Remove all from `target_offset` on (whole batches). True iff there was something.
+
+        Raises `IllegalArgumentException` for a negative offset.
+        """
+        if target_offset < 0:
+            raise IllegalArgumentException(f"cannot truncate to negative offset {target_offset}")
+        with self._lock:
+            if target_offset >= self._log_end_offset:
+                # KAFKA-10706: an epoch that has not written anything must go all the same.
+                if self.leader_epoch_cache is not None:
+                    self.leader_epoch_cache.truncate_from_end(self._log_end_offset)
+                return False
+            if self._segments[0].base_offset > target_offset:
+                self.truncate_fully_and_start_at(target_offset)
+                return True
+            self._truncate_segments(target_offset)
+            self._log_end_offset = target_offset
+            if self.leader_epoch_cache is not None:
+                self.leader_epoch_cache.truncate_from_end(target_offset)
+            self._log_start_offset = min(target_offset, self._log_start_offset)
+            self._recovery_point = min(target_offset, self._recovery_point)
+            if self.high_watermark > self._log_end_offset:
+                self.update_high_watermark(self._log_end_offset)
+            return True
+
+    def _truncate_segments(self, target_offset: int) -> None:
+        while self._segments[-1].base_offset > target_offset:
+            self._segments.pop().delete()
+        self._segments[-1].truncate_to(target_offset)
+
+    def truncate_fully_and_start_at(
+        self, new_offset: int, log_start_offset: int | None = None
+    ) -> None:
+        """Remove everything; the next record gets `new_offset`."""
+        with self._lock:
+            for segment in self._segments:
+                segment.delete()
+            self._segments = [LogSegment(self._disk, self.directory, new_offset)]
+            if self.leader_epoch_cache is not None:
+                self.leader_epoch_cache.clear_and_flush()
+            self._log_end_offset = new_offset
+            self._log_start_offset = new_offset if log_start_offset is None else log_start_offset
+            self._recovery_point = new_offset
+            # KAFKA-9491: the high watermark must not stay below the new log start.
+            self.update_high_watermark(new_offset)
+
+    # ---- high watermark and log start offset -----------------------------------------------
+
+    def update_high_watermark(self, high_watermark: int) -> int:
+        """Set the high watermark, kept within [log start, log end]; returns what it is now."""
+        with self._lock:
+            bounded = max(high_watermark, self._log_start_offset)
+            bounded = min(bounded, self._log_end_offset)
+            self._high_watermark = self._offset_metadata(bounded)
+            return bounded
+
+    def maybe_update_high_watermark(self, high_watermark: int) -> int | None:
+        """A follower's rule: as told, also downwards; the new value if it changed."""
+        with self._lock:
+            old = self.high_watermark
+            new = self.update_high_watermark(high_watermark)
+            return new if new != old else None
+
+    def maybe_increment_high_watermark(self, new: LogOffsetMetadata) -> LogOffsetMetadata | None:
+        """A leader's rule: never downwards; the old value if it changed.
+
+        Raises `IllegalArgumentException` above the log end offset.
+        """
+        with self._lock:
+            if new.message_offset > self._log_end_offset:
+                raise IllegalArgumentException(
+                    f"high watermark {new.message_offset} above log end {self._log_end_offset}"
+                )
+            old = self._high_watermark
+            if old.message_offset < new.message_offset or (
+                old.message_offset == new.message_offset
+                and old.segment_base_offset < new.segment_base_offset
+            ):
+                self._high_watermark = new
+                return old
+            return None
+
+    def maybe_increment_log_start_offset(self, new_log_start_offset: int) -> bool:
+        """Move the log start forward; True iff it moved.
+
+        Raises `OffsetOutOfRangeException` above the high watermark.
+        """
+        with self._lock:
+            if new_log_start_offset > self.high_watermark:
+                raise OffsetOutOfRangeException(
+                    f"log start {new_log_start_offset} above high watermark {self.high_watermark}"
+                )
+            if new_log_start_offset <= self._log_start_offset:
+                return False
+            self._log_start_offset = new_log_start_offset
+            if self.leader_epoch_cache is not None:
+                self.leader_epoch_cache.truncate_from_start(new_log_start_offset)
+            return True
+
+    def delete_old_segments(self) -> int:
+        """Delete segments below the log start or beyond retention; return how many.
+
+        Only committed segments go; the active one is replaced by an empty one if it goes too.
+        """
+        with self._lock:
+            count = self._deletable_segments()
+            if count == 0:
+                return 0
+            if count == len(self._segments):
+                self.roll()
+            self.maybe_increment_log_start_offset(
+                max(self._segments[count].base_offset, self._log_start_offset)
+            )
+            for segment in self._segments[:count]:
+                segment.delete()
+            del self._segments[:count]
+            return count
+
+    def _deletable_segments(self) -> int:
+        surplus = (
+            0 if self.config.retention_bytes is None else self.size - self.config.retention_bytes
+        )
+        count = 0
+        for index, segment in enumerate(self._segments):
+            last = index + 1 == len(self._segments)
+            upper = self._log_end_offset if last else self._segments[index + 1].base_offset
+            surplus -= segment.size
+            breached = surplus >= 0 and retention is not None
+            deletable = breached or upper <= self._log_start_offset
+            if upper > self.high_watermark or (last and segment.size == 0) or not deletable:
+                break
+            count += 1
+        return count
+
+    # ---- read ------------------------------------------------------------------------------
+
+    def read(
+        self,
+        start_offset: int,
+        max_length: int,
+        isolation: FetchIsolation = FetchIsolation.LOG_END,
+        min_one_message: bool = True,
+    ) -> FetchDataInfo:
+        """Batches of one segment from `start_offset` on, at most `max_length` bytes.
+
+        Raises `OffsetOutOfRangeException` outside [log start, log end].
+        """
+        with self._lock:
+            if not self._log_start_offset <= start_offset <= self._log_end_offset:
+                raise OffsetOutOfRangeException(
+                    f"offset {start_offset} of {self.topic_partition} is outside"
+                    f" [{self._log_start_offset}, {self._log_end_offset}]"
+                )
+            visible = isolation is FetchIsolation.LOG_END
+            max_offset = self._log_end_offset if visible else self.high_watermark
+            if start_offset >= max_offset:
+                return FetchDataInfo(self._offset_metadata(start_offset), MemoryRecords.EMPTY)
+            index = self._segment_index(start_offset)
+            metadata = self._segments[index].offset_metadata(start_offset)
+            records = MemoryRecords.EMPTY
+            # A truncation inside a batch leaves a gap at the end of a segment: go on to the next.
+            while records is MemoryRecords.EMPTY and index < len(self._segments):
+                segment = self._segments[index]
+                records = segment.read(start_offset, max_length, max_offset, min_one_message)
+                if records is MemoryRecords.EMPTY and segment.next_offset > start_offset:
+                    break
+                index += 1
+            return FetchDataInfo(metadata, records)
+
+    def fetch_offset_by_timestamp(self, timestamp: int) -> FileTimestampAndOffset | None:
+        """The first record not older than `timestamp` (ms), or log start or end for -2 and -1."""
+        with self._lock:
+            start = self._log_start_offset
+            if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+                return FileTimestampAndOffset(NO_TIMESTAMP, start, self._epoch_at(start))
+            if timestamp == LATEST_TIMESTAMP:
+                return FileTimestampAndOffset(NO_TIMESTAMP, self._log_end_offset, self.latest_epoch)
+            for segment in self._segments[self._segment_index(start) :]:
+                found = segment.find_offset_by_timestamp(timestamp, start)
+                if found is not None:
+                    return FileTimestampAndOffset(*found, segment.epoch_at(found[1]))
+            return None
+
+    def _epoch_at(self, offset: int) -> int | None:
+        cache = self.leader_epoch_cache
+        return None if cache is None else cache.epoch_for_offset(offset)
+
+    def convert_to_offset_metadata(self, offset: int) -> LogOffsetMetadata:
+        """Where `offset` lies. Raises `OffsetOutOfRangeException` outside the log."""
+        with self._lock:
+            if not self._segments[0].base_offset <= offset <= self._log_end_offset:
+                raise OffsetOutOfRangeException(f"offset {offset} is not in {self.topic_partition}")
+            return self._offset_metadata(offset)
+
+    def _offset_metadata(self, offset: int) -> LogOffsetMetadata:
+        if offset == self._log_end_offset:
+            active = self._segments[-1]
+            return LogOffsetMetadata(offset, active.base_offset, active.size)
+        return self._segments[self._segment_index(offset)].offset_metadata(offset)
+
+    def _segment_index(self, offset: int) -> int:
+        segments = self._segments
+        if offset >= segments[-1].base_offset:
+            return len(segments) - 1
+        return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+
+    # ---- leader epochs ---------------------------------------------------------------------
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The newest leader epoch of the log."""
+        cache = self.leader_epoch_cache
+        return None if cache is None else cache.latest_epoch()
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> OffsetAndEpoch | None:
+        """The greatest epoch <= `leader_epoch` and its end offset, or None if that is unknown."""
+        with self._lock:
+            cache = self.leader_epoch_cache
+            if cache is None:
+                return None
+            found = cache.end_offset_for(leader_epoch, self._log_end_offset)
+            return found if found.offset >= 0 else None
+
+    def maybe_assign_epoch_start_offset(self, leader_epoch: int, start_offset: int) -> None:
+        """Note where an epoch begins; an old message format has no epochs (KAFKA-7897)."""
+        with self._lock:
+            if self.leader_epoch_cache is not None:
+                self.leader_epoch_cache.assign(leader_epoch, start_offset)
+
+    def update_config(self, config: LogConfig) -> None:
+        """Change the topic's settings; changing the message format makes or drops the cache."""
+        with self._lock:
+            self.config = config
+            if config.message_format < MAGIC_VALUE_V2:
+                self.leader_epoch_cache = None
+                self._disk.remove(f"{self.directory}/{LeaderEpochCheckpointFile.NAME}")
+            elif self.leader_epoch_cache is None:
+                self.leader_epoch_cache = self._new_cache()
+
+    def _new_cache(self) -> LeaderEpochFileCache:
+        checkpoint = LeaderEpochCheckpointFile(self._disk, self.directory)
+        lock = self._concurrency.lock(f"epochs-{self.directory}")
+        return LeaderEpochFileCache(checkpoint, self._scheduler, lock)
+
+    # ---- disk ------------------------------------------------------------------------------
+
+    def flush(self, up_to_offset: int | None = None) -> None:
+        """Make everything before the offset (default: the log end) durable."""
+        with self._lock:
+            end = self._log_end_offset if up_to_offset is None else up_to_offset
+            if end <= self._recovery_point:
+                return
+            for segment in self._segments[self._segment_index(self._recovery_point) :]:
+                if segment.base_offset < end:
+                    segment.flush()
+            self._disk.sync_directory(self.directory)
+            self._recovery_point = min(end, self._log_end_offset)
+
+    def rename_directory(self, directory: str) -> None:
+        """Move the log to another directory of the disk."""
+        with self._lock:
+            self._disk.rename(self.directory, directory)
+            self._disk.sync_directory(parent(directory))
+            self.directory = directory
+            for segment in self._segments:
+                segment.move_to(directory)
+            if self.leader_epoch_cache is not None:
+                self.leader_epoch_cache = self._new_cache()
+
+    def close(self) -> None:
+        """Give the files back."""
+        with self._lock:
+            for segment in self._segments:
+                segment.close()
+
+    def delete(self) -> None:
+        """Remove the log from the disk."""
+        with self._lock:
+            self.close()
+            self._disk.remove(self.directory)
+
+
+def _base_offset(segment: LogSegment) -> int:
+    return segment.base_offset
+
+
+def _in_format(batch: RecordBatch, magic: int) -> tuple[RecordBatch, ...]:
+    """The batch in another message format; before magic 2 each record is a batch of its own."""
+    if batch.magic == magic:
+        return (batch,)
+    if magic >= MAGIC_VALUE_V2:
+        return (RecordBatch.create(batch.records),)
+    plain = (Record(record.value, record.key, record.timestamp) for record in batch.records)
+    return tuple(RecordBatch.create((record,), magic=magic) for record in plain)

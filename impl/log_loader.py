@@ -1,0 +1,101 @@
+"""Makes a log from what its directory holds, whole or after a crash.
+
+Source: LogLoader. Segments from the recovery point on are checked batch by batch and cut at the
+first bad one; the epoch cache is healed to what the log holds.
+"""
+
+from __future__ import annotations
+
+from impl.checkpoint import LeaderEpochCheckpointFile
+from impl.concurrency import Concurrency
+from impl.disk import Disk
+from impl.leader_epoch_file_cache import LeaderEpochFileCache
+from impl.log import Log, LogConfig
+from impl.log_segment import LogSegment
+from impl.records import MAGIC_VALUE_V2
+from impl.scheduler import Scheduler
+from impl.types import TopicPartition
+
+
+def load_log(
+    topic_partition: TopicPartition,
+    directory: str,
+    disk: Disk,
+    scheduler: Scheduler,
+    concurrency: Concurrency,
+    *,
+    config: LogConfig | None = None,
+    log_start_offset: int = 0,
+    recovery_point: int = 0,
+    had_clean_shutdown: bool = False,
+) -> Log:
+    """The log in `directory`, made if absent. Offsets are those of the broker's checkpoints."""
+    config = config or LogConfig()
+    cache = _epoch_cache(directory, disk, scheduler, concurrency, config)
+    segments = _load_segments(directory, disk, recovery_point, had_clean_shutdown, cache)
+    if not segments or segments[-1].next_offset < log_start_offset:
+        for segment in segments:
+            segment.delete()
+        segments = [LogSegment(disk, directory, log_start_offset)]
+    log_end_offset = segments[-1].next_offset
+    start = max(log_start_offset, segments[0].base_offset)
+    if cache is not None:
+        cache.truncate_from_end(log_end_offset)
+        cache.truncate_from_start(start)
+    flushed = log_end_offset if had_clean_shutdown else min(recovery_point, log_end_offset)
+    return Log(
+        topic_partition,
+        directory,
+        segments,
+        start,
+        flushed,
+        cache,
+        config,
+        disk,
+        scheduler,
+        concurrency,
+    )
+
+
+def _epoch_cache(
+    directory: str, disk: Disk, scheduler: Scheduler, concurrency: Concurrency, config: LogConfig
+) -> LeaderEpochFileCache | None:
+    checkpoint = LeaderEpochCheckpointFile(disk, directory)
+    if config.message_format < MAGIC_VALUE_V2:
+        disk.remove(checkpoint.path)
+        return None
+    return LeaderEpochFileCache(checkpoint, scheduler, concurrency.lock(f"epochs-{directory}"))
+
+
+def _load_segments(
+    directory: str,
+    disk: Disk,
+    recovery_point: int,
+    had_clean_shutdown: bool,
+    cache: LeaderEpochFileCache | None,
+) -> list[LogSegment]:
+    names = [name for name in disk.names(directory) if name.endswith(".log")]
+    bases = sorted(int(name.removesuffix(".log")) for name in names)
+    segments: list[LogSegment] = []
+    broken = False
+    for index, base in enumerate(bases):
+        segment = LogSegment(disk, directory, base)
+        if broken:
+            segment.delete()  # what follows a cut is not a continuation of it
+            continue
+        upper = bases[index + 1] if index + 1 < len(bases) else None
+        unflushed = not had_clean_shutdown and (upper is None or upper > recovery_point)
+        broken = segment.load(check_crc=unflushed) > 0
+        segments.append(segment)
+        if unflushed and cache is not None:
+            _recover_epochs(segment, cache)
+    return segments
+
+
+def _recover_epochs(segment: LogSegment, cache: LeaderEpochFileCache) -> None:
+    """Give the cache the epochs that the log has and it lacks (LogSegment.recover)."""
+    for batch in segment.batches:
+        latest = cache.latest_epoch()
+        epoch = batch.partition_leader_epoch
+        if epoch >= 0 and (latest is None or epoch > latest):
+            cache.assign(epoch, batch.base_offset)

@@ -1,0 +1,230 @@
+"""All logs of a broker: in which directory each lies, and their checkpoints.
+
+Source: LogManager. Names of directories: `<topic>-<partition>`, with the suffix
+`.<32 hex digits>-future` for a copy in the making and `.<32 hex digits>-delete` for one to remove.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from impl.checkpoint import OffsetCheckpointFile
+from impl.concurrency import Concurrency
+from impl.disk import Disk, parent
+from impl.errors import KafkaStorageException
+from impl.log import Log, LogConfig
+from impl.log_loader import load_log
+from impl.scheduler import Scheduler
+from impl.types import TopicPartition
+
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+_NAME = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?P<suffix>\.[0-9a-f]{32}-(future|delete))?")
+
+
+class LogManager:
+    """The broker's logs; loads all that the directories hold when it is made.
+
+    `log_directories` are paths on the disk, `configs` the settings of topics that have their own.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        log_directories: tuple[str, ...],
+        scheduler: Scheduler,
+        concurrency: Concurrency,
+        *,
+        default_config: LogConfig | None = None,
+        configs: Mapping[str, LogConfig] | None = None,
+    ) -> None:
+        self._disk = disk
+        self.log_directories = log_directories
+        self._scheduler = scheduler
+        self._concurrency = concurrency
+        self._default_config = default_config or LogConfig()
+        self._configs = dict(configs or {})
+        self._current: dict[TopicPartition, Log] = {}
+        self._future: dict[TopicPartition, Log] = {}
+        self._moves = 0
+        self._lock = concurrency.lock("log-manager")
+        self._start_offsets = {
+            directory: self._checkpoint(directory, OffsetCheckpointFile.LOG_START_OFFSET)
+            for directory in log_directories
+        }
+        self._recovery_points = {
+            directory: self._checkpoint(directory, OffsetCheckpointFile.RECOVERY_POINT)
+            for directory in log_directories
+        }
+        for directory in log_directories:
+            self._load_directory(directory)
+
+    def _checkpoint(self, directory: str, name: str) -> OffsetCheckpointFile:
+        return OffsetCheckpointFile(self._disk, directory, name)
+
+    def _load_directory(self, directory: str) -> None:
+        marker = f"{directory}/{CLEAN_SHUTDOWN_FILE}"
+        had_clean_shutdown = self._disk.exists(marker)
+        starts = self._start_offsets[directory].read()
+        recovery_points = self._recovery_points[directory].read()
+        for name in self._disk.names(directory):
+            match = _NAME.fullmatch(name)
+            path = f"{directory}/{name}"
+            if match is None:
+                continue
+            kind = match["suffix"] or ""
+            if kind.endswith("-delete"):
+                self._disk.remove(path)
+                continue
+            partition = TopicPartition(match["topic"], int(match["partition"]))
+            log = self._load(
+                partition,
+                path,
+                starts.get(partition, 0),
+                recovery_points.get(partition, 0),
+                had_clean_shutdown,
+            )
+            self._remember(partition, log, self._future if kind else self._current)
+        self._disk.remove(marker)
+
+    def _load(
+        self,
+        partition: TopicPartition,
+        path: str,
+        log_start_offset: int = 0,
+        recovery_point: int = 0,
+        had_clean_shutdown: bool = False,
+    ) -> Log:
+        return load_log(
+            partition,
+            path,
+            self._disk,
+            self._scheduler,
+            self._concurrency,
+            config=self._configs.get(partition.topic, self._default_config),
+            log_start_offset=log_start_offset,
+            recovery_point=recovery_point,
+            had_clean_shutdown=had_clean_shutdown,
+        )
+
+    @staticmethod
+    def _remember(partition: TopicPartition, log: Log, logs: dict[TopicPartition, Log]) -> None:
+        if partition in logs:
+            raise KafkaStorageException(
+                f"{partition} lies in both {logs[partition].directory} and {log.directory}:"
+                " a move was interrupted; remove the older one"
+            )
+        logs[partition] = log
+
+    def get_log(self, partition: TopicPartition, is_future: bool = False) -> Log | None:
+        """The log (or the future log), if there is one."""
+        return (self._future if is_future else self._current).get(partition)
+
+    def get_or_create_log(self, partition: TopicPartition, directory: str | None = None) -> Log:
+        """The log; a new one goes to `directory`, by default to the one with the fewest logs."""
+        with self._lock:
+            log = self._current.get(partition)
+            if log is None:
+                target = directory or min(self.log_directories, key=self._logs_in)
+                log = self._load(partition, f"{target}/{partition}")
+                self._current[partition] = log
+            return log
+
+    def _logs_in(self, directory: str) -> int:
+        return sum(self.is_in(log, directory) for log in self._current.values())
+
+    @staticmethod
+    def is_in(log: Log, directory: str) -> bool:
+        """Whether the log lies in the log directory."""
+        return parent(log.directory) == directory
+
+    # ---- truncation and deletion -----------------------------------------------------------
+
+    def truncate_to(self, log: Log, offset: int) -> None:
+        """Truncate; the recovery point may fall, and the checkpoint must not stay above it."""
+        if log.truncate_to(offset):
+            self.checkpoint_recovery_points(parent(log.directory))
+
+    def truncate_fully_and_start_at(self, log: Log, offset: int) -> None:
+        """Empty the log; checkpoints as in `truncate_to`."""
+        log.truncate_fully_and_start_at(offset)
+        self.checkpoint_recovery_points(parent(log.directory))
+
+    def delete_log(self, log: Log) -> None:
+        """Remove the log. A crash in between leaves a directory that the next start removes."""
+        with self._lock:
+            for logs in (self._current, self._future):
+                if logs.get(log.topic_partition) is log:
+                    del logs[log.topic_partition]
+            log.rename_directory(self._temporary_name(log.topic_partition, log.directory, "delete"))
+            log.delete()
+
+    # ---- moves between directories ---------------------------------------------------------
+
+    def create_future_log(self, partition: TopicPartition, directory: str) -> Log:
+        """An empty copy of the partition's log in another directory."""
+        with self._lock:
+            path = self._temporary_name(partition, f"{directory}/{partition}", "future")
+            self._future[partition] = self._load(partition, path)
+            return self._future[partition]
+
+    def replace_current_with_future_log(self, current: Log, future: Log) -> None:
+        """The copy becomes the log; the old log is removed."""
+        with self._lock:
+            partition = current.topic_partition
+            future.rename_directory(f"{parent(future.directory)}/{partition}")
+            future.update_high_watermark(current.high_watermark)
+            del self._future[partition]
+            self.delete_log(current)
+            self._current[partition] = future
+
+    def _temporary_name(self, partition: TopicPartition, path: str, suffix: str) -> str:
+        self._moves += 1
+        return f"{parent(path)}/{partition}.{self._moves:032x}-{suffix}"
+
+    # ---- checkpoints -----------------------------------------------------------------------
+
+    def checkpoint_recovery_points(self, directory: str) -> None:
+        """Write `recovery-point-offset-checkpoint` of one log directory."""
+        with self._lock:
+            self._recovery_points[directory].write(
+                {
+                    partition: log.recovery_point
+                    for partition, log in self._current.items()
+                    if self.is_in(log, directory)
+                }
+            )
+
+    def checkpoint_log_start_offsets(self, directory: str) -> None:
+        """Write `log-start-offset-checkpoint`: only starts that segment names do not tell."""
+        with self._lock:
+            self._start_offsets[directory].write(
+                {
+                    partition: log.log_start_offset
+                    for partition, log in self._current.items()
+                    if self.is_in(log, directory) and log.log_start_offset > log.base_offset
+                }
+            )
+
+    def checkpoint_all(self) -> None:
+        """Write the recovery points and the log start offsets of all directories."""
+        for directory in self.log_directories:
+            self.checkpoint_recovery_points(directory)
+            self.checkpoint_log_start_offsets(directory)
+
+    def flush_all(self) -> None:
+        """Make all logs durable."""
+        for log in (*self._current.values(), *self._future.values()):
+            log.flush()
+
+    def shutdown(self) -> None:
+        """Flush, checkpoint, and leave the mark that lets the next start skip recovery."""
+        self.flush_all()
+        self.checkpoint_all()
+        for directory in self.log_directories:
+            marker = self._disk.open(f"{directory}/{CLEAN_SHUTDOWN_FILE}")
+            marker.flush()
+            marker.close()
+            self._disk.sync_directory(directory)
+        for log in (*self._current.values(), *self._future.values()):
+            log.close()
