@@ -88,7 +88,8 @@ def _components_of_initial(graph: StateGraph) -> Ints:
         return np.zeros(1, np.int64)
     digraph: rustworkx.PyDiGraph[None, None] = rustworkx.PyDiGraph()
     digraph.add_nodes_from([None] * (len(graph.offsets) - 1))
-    digraph.extend_from_edge_list(list(zip(graph.source.tolist(), graph.target.tolist())))
+    pairs = zip(graph.source.tolist(), graph.target.tolist(), strict=True)
+    digraph.extend_from_edge_list(list(pairs))
     label = np.zeros(len(graph.offsets) - 1, np.int64)
     for number, members in enumerate(rustworkx.weakly_connected_components(digraph)):
         label[list(members)] = number

@@ -68,10 +68,11 @@ def shortest_paths(graph: StateGraph) -> ShortestPaths:
 
 def edges_from(graph: StateGraph, states: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The ids of all edges that leave `states`, in the order of `states`."""
-    low = graph.offsets[states]
-    degree = graph.offsets[states + 1] - low
-    begin = np.cumsum(degree) - degree
-    return np.arange(int(degree.sum()), dtype=np.int64) + np.repeat(low - begin, degree)
+    low: npt.NDArray[np.int64] = graph.offsets[states]
+    degree: npt.NDArray[np.int64] = graph.offsets[states + 1] - low
+    shift: npt.NDArray[np.int64] = low - (np.cumsum(degree) - degree)
+    positions = np.arange(int(degree.sum()), dtype=np.int64)
+    return positions + np.repeat(shift, degree)
 
 
 def situations(graph: StateGraph, predicates: Mapping[str, StatePredicate]) -> Situations:

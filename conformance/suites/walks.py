@@ -106,7 +106,7 @@ def _uniform(seed: int, number: npt.NDArray[np.uint64], step: int) -> npt.NDArra
     """
     mixed = _mix(np.array([seed % 2**64], np.uint64))
     mixed = _mix(mixed ^ _mix(number + np.uint64(0x632BE59BD9B4E019)))
-    mixed = _mix(mixed + np.uint64(step) * np.uint64(0x9E3779B97F4A7C15))
+    mixed = _mix(mixed + np.uint64(step * 0x9E3779B97F4A7C15 % 2**64))
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 

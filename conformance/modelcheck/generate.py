@@ -1,0 +1,148 @@
+"""Writes the module and the configuration that TLC gets for a model.
+
+TLC labels a transition with the action's name only. Where the next-state relation is a choice
+between action instances over constant sets, the generated module names each instance,
+
+    Fetch__3 == TRUE /\\ Fetch("b1")
+
+and takes the disjunction of these as its next-state relation: then the label says all. `TRUE /\\`
+is what keeps TLC from looking through the definition for the inner name. The number of states
+stays the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.modelcheck.manifest import Check, Model
+from conformance.tla.syntax import STANDARD_MODULES
+from conformance.tla.values import Action, Fn, ModelValue, Value, format_value
+
+_CONSTANT = "const_"
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\w+|:>|@@|\.\.|\\\w+|<=|>=|[-+*^%<>]')
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A root module of its own name, its configuration, and what its action labels mean."""
+
+    name: str
+    module: str
+    config: str
+    labels: Mapping[str, Action]
+    """TLC's label to action; empty where TLC's own labels (without arguments) must do."""
+
+    def write(self, folder: Path) -> tuple[Path, Path]:
+        """Write both files into `folder`; returns module and configuration."""
+        module, config = folder / f"{self.name}.tla", folder / f"{self.name}.cfg"
+        module.write_text(self.module, encoding="utf-8")
+        config.write_text(self.config, encoding="utf-8")
+        return module, config
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledNext:
+    """The initial predicate's name and all instances of the next-state relation."""
+
+    init: str
+    actions: tuple[Action, ...]
+
+
+def generate(
+    model: Model, labelled: LabelledNext | None = None, declared: Iterable[str] = ()
+) -> Generated:
+    """Module and configuration of `model`, with labelled actions if `labelled` is given.
+
+    `declared` are the constants that the spec declares: model values beyond them, which TLA+
+    text can name only if they are declared, become constants of the generated module.
+    """
+    name = f"{model.spec}__model"
+    actions = labelled.actions if labelled else ()
+    wrappers = {_label(action, number): action for number, action in enumerate(actions)}
+    values = sorted(_model_values(actions) - set(declared))
+    body = [f"{head} == {text}" for head, text in model.definitions.items()]
+    body += [f"{_CONSTANT}{constant} == {text}" for constant, text in model.constants.items()]
+    body += [f"{label} == TRUE /\\ {action}" for label, action in wrappers.items()]
+    check = model.check
+    if labelled is not None:
+        next_name = f"{name}_next"
+        disjuncts = "".join(f"\n    \\/ {label}" for label in wrappers) or " FALSE"
+        body.append(f"{next_name} =={disjuncts}")
+        check = _with_next(check, labelled.init, next_name)
+    head = [f"EXTENDS {', '.join([model.spec, *_standard_modules(body)])}"]
+    if values:
+        head.append(f"CONSTANTS {', '.join(values)}")
+    text = "\n\n".join([f"---- MODULE {name} ----", *head, *body, "====\n"])
+    return Generated(name, text, _config(model, check, values), wrappers)
+
+
+def _label(action: Action, number: int) -> str:
+    # `I!Step` is no identifier; the number keeps labels apart.
+    return f"{action.name.replace('!', '_')}__{number}"
+
+
+def _with_next(check: Check, init: str, next_name: str) -> Check:
+    return Check(
+        init=init,
+        next=next_name,
+        invariants=check.invariants,
+        properties=check.properties,
+        constraints=check.constraints,
+        action_constraints=check.action_constraints,
+        symmetry=check.symmetry,
+        view=check.view,
+        deadlock=check.deadlock,
+    )
+
+
+def _model_values(actions: Iterable[Action]) -> set[str]:
+    found: set[str] = set()
+
+    def visit(value: Value) -> None:
+        if isinstance(value, ModelValue):
+            found.add(value.name)
+        elif isinstance(value, Fn):
+            for key, item in value.items():
+                visit(key)
+                visit(item)
+        elif isinstance(value, (tuple, frozenset)):
+            for item in value:
+                visit(item)
+
+    for action in actions:
+        visit(action.args)
+    return found
+
+
+def _standard_modules(texts: Sequence[str]) -> list[str]:
+    """The standard modules whose operators the texts use; no more, a spec may redefine one."""
+    tokens = {token for text in texts for token in _TOKEN.findall(text)}
+    tokens = {{"<=": "\\leq", ">=": "\\geq"}.get(token, token) for token in tokens}
+    wanted = ("Integers", "Sequences", "FiniteSets", "Bags", "TLC")
+    return [name for name in wanted if tokens & STANDARD_MODULES[name]]
+
+
+def _config(model: Model, check: Check, values: Sequence[str]) -> str:
+    lines = [f"CONSTANT {name} <- {_CONSTANT}{name}" for name in model.constants]
+    lines += [f"CONSTANT {name} = {format_value(value)}" for name, value in model.literals.items()]
+    lines += [f"CONSTANT {name} = {name}" for name in values]
+    lines += [f"CONSTANT {name} <- {by}" for name, by in model.overrides.items()]
+    single = {
+        "SPECIFICATION": check.specification,
+        "INIT": check.init,
+        "NEXT": check.next,
+        "SYMMETRY": check.symmetry,
+        "VIEW": check.view,
+    }
+    lines += [f"{keyword} {name}" for keyword, name in single.items() if name]
+    several = {
+        "INVARIANT": check.invariants,
+        "PROPERTY": check.properties,
+        "CONSTRAINT": check.constraints,
+        "ACTION_CONSTRAINT": check.action_constraints,
+    }
+    lines += [f"{keyword} {name}" for keyword, names in several.items() for name in names]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,232 @@
+"""Models: what to check of a spec, with which constants, and what must come out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from conformance import resources
+from conformance.errors import UserError
+from conformance.tla.values import Value
+
+SCHEMA = 1
+
+Tier = Literal["ci", "nightly"]
+
+
+class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The names of the spec's formulas that TLC gets, as in a .cfg."""
+
+    specification: str = ""
+    init: str = ""
+    next: str = ""
+    invariants: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    action_constraints: tuple[str, ...] = ()
+    symmetry: str = ""
+    view: str = ""
+    deadlock: bool = False
+    """Whether a state without successor is an error."""
+
+
+class SituationNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """State predicates of the spec; the suite shows a shortest path to each."""
+
+    names: tuple[str, ...] = ()
+
+
+class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What TLC must say; `counterexample_length` counts states, the initial one included."""
+
+    result: Literal["holds", "violated"]
+    distinct_states: int | None = None
+    generated_states: int | None = None
+    violated: str = ""
+    counterexample_length: int | None = None
+    reason: str = ""
+
+
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file as it stands."""
+
+    schema: int
+    spec: str
+    check: Check
+    expect: Expect
+    system: str = ""
+    description: str = ""
+    tier: Tier = "ci"
+    variant: str = ""
+    granularity: str = ""
+    brokers: int | None = None
+    feeds_suite: bool = False
+    mutant: str = ""
+    constants: dict[str, str] = {}  # msgspec copies mutable defaults
+    definitions: dict[str, str] = {}
+    overrides: dict[str, str] = {}
+    situations: SituationNames = SituationNames()
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model. `expect` is None for a user's own module and configuration."""
+
+    name: str
+    origin: Path
+    """The manifest or .cfg that it comes from."""
+    spec_path: Path
+    check: Check
+    expect: Expect | None = None
+    system: str = ""
+    description: str = ""
+    tier: Tier = "ci"
+    variant: str = ""
+    granularity: str = ""
+    brokers: int | None = None
+    feeds_suite: bool = False
+    mutant: str = ""
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """TLA+ expressions, by constant."""
+    literals: Mapping[str, Value] = field(default_factory=dict)
+    """Constants whose value a .cfg states; disjoint from `constants`."""
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    """Operators that the model adds: `name(params)` to body."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    situations: tuple[str, ...] = ()
+
+    @property
+    def spec(self) -> str:
+        """The name of the spec's root module."""
+        return self.spec_path.stem
+
+
+def load_model(path: Path) -> Model:
+    """The model in a manifest file; UserError that names file and key if it is not one."""
+    try:
+        manifest = msgspec.toml.decode(path.read_bytes(), type=_Manifest)
+    except OSError as error:
+        raise UserError(f"The model {path} cannot be read: {error.strerror}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path} is not a valid model manifest: {error}. docs/models.md describes its keys."
+        ) from error
+    if manifest.schema != SCHEMA:
+        raise UserError(
+            f"{path}: `schema` is {manifest.schema}, this kconform reads {SCHEMA}. Use the version "
+            "of kconform that the model was written for, or convert the model."
+        )
+    _validate(path, manifest)
+    return Model(
+        name=model_name(path),
+        origin=path,
+        spec_path=_find_spec(path, manifest.spec),
+        check=manifest.check,
+        expect=manifest.expect,
+        system=manifest.system,
+        description=manifest.description,
+        tier=manifest.tier,
+        variant=manifest.variant,
+        granularity=manifest.granularity,
+        brokers=manifest.brokers,
+        feeds_suite=manifest.feeds_suite,
+        mutant=manifest.mutant,
+        constants=manifest.constants,
+        definitions=manifest.definitions,
+        overrides=manifest.overrides,
+        situations=manifest.situations.names,
+    )
+
+
+def _validate(path: Path, manifest: _Manifest) -> None:
+    """The rules that tie one key to another."""
+    check, expect = manifest.check, manifest.expect
+    if bool(check.specification) == bool(check.init or check.next):
+        raise UserError(
+            f"{path}: `check` needs either `specification`, or `init` and `next`, not both."
+        )
+    if bool(check.init) != bool(check.next):
+        raise UserError(f"{path}: `check.init` and `check.next` go together; one is missing.")
+    if expect.result == "violated" and not expect.violated:
+        raise UserError(
+            f"{path}: `expect.result` is violated, so `expect.violated` must name the formula."
+        )
+    if expect.result == "holds" and (expect.violated or expect.counterexample_length):
+        raise UserError(
+            f"{path}: `expect.result` is holds, so `expect.violated` and "
+            "`expect.counterexample_length` say nothing: remove them."
+        )
+    checked = {*check.invariants, *check.properties, "deadlock"}
+    if expect.violated and expect.violated not in checked:
+        raise UserError(
+            f"{path}: `expect.violated` names {expect.violated}, which is neither in "
+            "`check.invariants` nor in `check.properties`."
+        )
+    if manifest.feeds_suite and (check.symmetry or check.view):
+        raise UserError(
+            f"{path}: a model with `check.symmetry` or `check.view` merges states and cannot feed "
+            "a suite: set `feeds_suite = false`."
+        )
+
+
+def _find_spec(path: Path, spec: str) -> Path:
+    """The root module: beside the manifest, or among the specs that belong to kconform."""
+    file = spec if spec.endswith(".tla") else f"{spec}.tla"
+    places = (path.parent / file, resources.spec_dir() / file)
+    for place in places:
+        if place.is_file():
+            return place.resolve()
+    raise UserError(
+        f"{path}: `spec` names {spec}, but there is no {' and no '.join(map(str, places))}."
+    )
+
+
+def model_name(path: Path) -> str:
+    """`replication/kip320-2` for a manifest among kconform's own, the file's stem for others."""
+    models = resources.models_dir().resolve()
+    resolved = path.resolve()
+    if resolved.is_relative_to(models):
+        return resolved.relative_to(models).with_suffix("").as_posix()
+    return path.stem
+
+
+def find_models(names: Sequence[str] = (), tier: Tier | None = None) -> list[Model]:
+    """The named models, or all that belong to kconform; of one tier if given.
+
+    A name is a manifest's path, a model's name, its last part, or a folder of models. Named
+    models are taken whatever their tier. Sorted by name; UserError for a name that fits none.
+    """
+    if not names:
+        models = [load_model(path) for path in sorted(resources.models_dir().rglob("*.toml"))]
+        return [model for model in models if tier in (None, model.tier)]
+    paths = {path: None for name in names for path in _paths_of(name)}
+    return [load_model(path) for path in paths]
+
+
+def _paths_of(name: str) -> list[Path]:
+    file = Path(name)
+    if file.suffix == ".toml" and file.is_file():
+        return [file]
+    if file.is_dir() and (found := sorted(file.rglob("*.toml"))):
+        return found
+    known = {model_name(path): path for path in sorted(resources.models_dir().rglob("*.toml"))}
+    if name in known:
+        return [known[name]]
+    found = [
+        path
+        for full, path in known.items()
+        if full.startswith(f"{name.rstrip('/')}/") or full.rpartition("/")[2] == name
+    ]
+    if found:
+        return found
+    close = difflib.get_close_matches(name, [*known, *(n.rpartition("/")[2] for n in known)], n=3)
+    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    raise UserError(
+        f"There is no model {name}.{hint} Give a model's name as `kconform check --list` prints "
+        "it, or the path of a manifest (.toml)."
+    )

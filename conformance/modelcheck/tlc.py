@@ -1,0 +1,215 @@
+"""Runs TLC as a subprocess that leaves nothing behind, whatever happens to it or to us."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from conformance.errors import EnvironmentProblem
+from conformance.modelcheck.tlc_output import Code, Transcript, messages, statistics
+from conformance.tla.sany import library_option
+from conformance.tla.tools import Tools
+
+OnProgress = Callable[[int, int], None]
+"""Called with generated and distinct states whenever TLC reports them (once a minute)."""
+
+_KILL_AFTER = 5.0
+"""Seconds between asking a JVM to end and making it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlcOptions:
+    """How to run TLC. One worker: only then is the counterexample the shortest."""
+
+    workers: int = 1
+    heap: str = "2g"
+    timeout: float | None = None
+    """Seconds of wall clock; None waits for ever."""
+    coverage: bool = True
+    """Count how often each action fired; costs some speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlcJob:
+    """What to run: a root module, its configuration, where else modules are, what to dump."""
+
+    module: Path
+    config: Path
+    search: tuple[Path, ...] = ()
+    check_deadlock: bool = False
+    dump: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TlcResult:
+    """TLC's own exit code (negative: killed by that signal) and all that it said."""
+
+    exit_code: int
+    timed_out: bool
+    seconds: float
+    transcript: Transcript
+
+
+class Cancelled(Exception):
+    """The run was stopped through its `Processes`."""
+
+
+class Processes(AbstractContextManager["Processes"]):
+    """The JVMs that are running, so that all can be ended at once; closing ends them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._closed = False
+
+    def start(self, command: list[str], cwd: Path) -> subprocess.Popen[str]:
+        """Start one, in a session of its own: an interrupt at the terminal comes to us first."""
+        with self._lock:
+            if self._closed:
+                raise Cancelled
+            process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            )
+            self._running.add(process)
+            return process
+
+    def end(self, process: subprocess.Popen[str]) -> None:
+        """End it if it still runs, and wait for it."""
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(_KILL_AFTER)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        with self._lock:
+            self._running.discard(process)
+
+    @property
+    def closed(self) -> bool:
+        """Whether everything was told to end."""
+        return self._closed
+
+    def close(self) -> None:
+        """End all that run and start no more."""
+        with self._lock:
+            self._closed = True
+            running = list(self._running)
+        for process in running:
+            self.end(process)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def run_tlc(
+    job: TlcJob,
+    tools: Tools,
+    options: TlcOptions,
+    processes: Processes,
+    on_progress: OnProgress,
+) -> TlcResult:
+    """Run TLC to its end, its time limit or the closing of `processes` (Cancelled)."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tlc-") as scratch:
+        command = tlc_command(job, tools, options, Path(scratch))
+        try:
+            process = processes.start(command, job.module.parent)
+        except OSError as error:
+            raise EnvironmentProblem(f"Java ({tools.java}) does not start: {error}.") from error
+        watch = _Watch(processes, process, options.timeout)
+        try:
+            transcript = _listen(process, on_progress)
+            process.wait()
+        finally:
+            watch.stop()
+            processes.end(process)
+            if process.stdout is not None:
+                process.stdout.close()
+    if processes.closed:
+        raise Cancelled
+    return TlcResult(process.returncode, watch.fired, time.monotonic() - started, transcript)
+
+
+def tlc_command(job: TlcJob, tools: Tools, options: TlcOptions, scratch: Path) -> list[str]:
+    """The command line; only options that TLC 2.15 and today's TLC share."""
+    # TLC unpacks its standard modules into java.io.tmpdir; two runs would disturb each other.
+    jvm = (
+        f"-Xmx{options.heap}",
+        "-XX:+UseSerialGC" if options.workers == 1 else "-XX:+UseParallelGC",
+        f"-Djava.io.tmpdir={scratch}",
+        library_option(job.module, job.search),
+        "-Dfile.encoding=UTF-8",
+        "-Dstdout.encoding=UTF-8",
+    )
+    # A fixed fingerprint polynomial: the same run gives the same collision probability.
+    arguments = ["-tool", "-cleanup", "-metadir", str(scratch / "states"), "-fp", "0"]
+    arguments += ["-workers", str(options.workers), "-config", str(job.config)]
+    if not job.check_deadlock:
+        arguments.append("-deadlock")
+    if options.coverage:
+        # Minutes between reports; the last one, after the search, is all that is wanted.
+        arguments += ["-coverage", "1000"]
+    if job.dump is not None:
+        arguments += ["-dump", "dot,actionlabels", str(job.dump)]
+    (scratch / "states").mkdir()
+    return tools.command("tlc2.TLC", *arguments, str(job.module), jvm=jvm)
+
+
+def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> Transcript:
+    transcript = Transcript()
+    for message in messages(process.stdout or ()):
+        transcript.add(message)
+        if message.code == Code.PROGRESS and (numbers := statistics(message.text)):
+            on_progress(*numbers)
+    return transcript
+
+
+class _Watch:
+    """Ends the process when its time is over; `fired` says that it did."""
+
+    def __init__(
+        self, processes: Processes, process: subprocess.Popen[str], seconds: float | None
+    ) -> None:
+        self.fired = False
+        self._processes, self._process = processes, process
+        self._timer = None if seconds is None else threading.Timer(seconds, self._fire)
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _fire(self) -> None:
+        self.fired = True
+        self._processes.end(self._process)
+
+    def stop(self) -> None:
+        """The process ended by itself, or somebody else ends it."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def cpu_count() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

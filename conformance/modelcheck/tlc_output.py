@@ -1,0 +1,244 @@
+"""Reads what TLC says in `-tool` mode, by message code; the texts vary between versions.
+
+Codes: tlc2.output.EC. Each message stands between `@!@!@STARTMSG code:severity @!@!@` and
+`@!@!@ENDMSG code @!@!@`; what SANY and `Print` write stands outside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+
+class Code(IntEnum):
+    """The message codes that matter here."""
+
+    VERSION = 2262
+    FINISHED = 2186
+    SUCCESS = 2193
+    SEARCH_DEPTH = 2194
+    STATS = 2199
+    PROGRESS = 2200
+    INIT_GENERATED_ONE = 2190
+    INIT_GENERATED_MANY = 2191
+    ASSUMPTION_FALSE = 2104
+    INVARIANT_INITIAL = 2107
+    PROPERTY_INITIAL = 2108
+    INVARIANT = 2110
+    ACTION_PROPERTY = 2112
+    DEADLOCK = 2114
+    TEMPORAL = 2116
+    BEHAVIOR = 2121
+    BACK_TO_STATE = 2122
+    ASSERT_FAILED = 2132
+    STATE = 2217
+    STUTTERING = 2218
+    COVERAGE_NEXT = 2772
+
+
+class ViolationKind(StrEnum):
+    """What kind of formula TLC found violated."""
+
+    INVARIANT = "invariant"
+    ACTION_PROPERTY = "action property"
+    TEMPORAL_PROPERTY = "temporal property"
+    DEADLOCK = "deadlock"
+    ASSUMPTION = "assumption"
+    ASSERTION = "assertion"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; code 0 is a line outside of messages. Severity 1 is an error, 3 a warning."""
+
+    code: int
+    severity: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceState:
+    """A state of the error trace as printed; `label` is the action's name, "" at the start."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What was violated; `name` as TLC prints it: a formula's name or its place."""
+
+    kind: ViolationKind
+    name: str
+
+
+@dataclass(slots=True)
+class Transcript:
+    """All that TLC said, collected message by message."""
+
+    version: str = ""
+    finished: bool = False
+    success: bool = False
+    violation: Violation | None = None
+    trace: list[TraceState] = field(default_factory=list)
+    back_to: int | None = None
+    """A lasso's loop leads back to this state of the trace, counted from 1."""
+    stuttering: bool = False
+    generated_states: int | None = None
+    distinct_states: int | None = None
+    depth: int | None = None
+    collision_probability: float | None = None
+    fired: dict[str, int] = field(default_factory=dict)
+    """With coverage: how many successors each action gave, by label."""
+    errors: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+
+    def add(self, message: Message) -> None:
+        """Take in one message."""
+        handler = _HANDLERS.get(message.code)
+        if handler is not None:
+            handler(self, message.text)
+        elif message.code == 0:
+            self.outside.append(message.text)
+        elif message.severity in (1, 2) and message.code != Code.BEHAVIOR:
+            self.errors.append(message.text)
+
+
+_START = re.compile(r"^@!@!@STARTMSG (-?\d+):(\d+) @!@!@$")
+_END = re.compile(r"^@!@!@ENDMSG (-?\d+) @!@!@$")
+
+
+def messages(lines: Iterable[str]) -> Iterator[Message]:
+    """The messages in TLC's output, as they are complete; a cut-off last one is dropped."""
+    head: tuple[int, int] | None = None
+    text: list[str] = []
+    for raw in lines:
+        line = raw.rstrip("\r\n")
+        if start := _START.match(line):
+            head, text = (int(start[1]), int(start[2])), []
+        elif _END.match(line) and head is not None:
+            yield Message(*head, "\n".join(text))
+            head = None
+        elif head is None:
+            if line.strip():
+                yield Message(0, 0, line)
+        else:
+            text.append(line)
+
+
+_STATS = re.compile(r"([\d,]+) states generated.*?, ([\d,]+) distinct states found")
+_NUMBER = re.compile(r"\d[\d,]*")
+_PROBABILITY = re.compile(r"val = ([-\d.E+]+)")
+_TRACE_STATE = re.compile(r"^(\d+): <?(.*?)>?$")
+_STATE_ACTION = re.compile(r"^([\w!]+)(?:\(.*\))? line \d+", re.DOTALL)
+_COVERAGE = re.compile(r"^<([\w!]+) .*>: (\d+):(\d+)$", re.DOTALL)
+_NAMED = re.compile(
+    r"^(?:Invariant|Action property|Property|Assumption) (.*?) is (?:violated|false)", re.DOTALL
+)
+
+
+def statistics(text: str) -> tuple[int, int] | None:
+    """Generated and distinct states in a progress or final message."""
+    found = _STATS.search(text)
+    return (_integer(found[1]), _integer(found[2])) if found else None
+
+
+def _integer(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def _stats(transcript: Transcript, text: str) -> None:
+    # A progress message counts too: after a kill it is all there is.
+    if numbers := statistics(text):
+        transcript.generated_states, transcript.distinct_states = numbers
+
+
+def _depth(transcript: Transcript, text: str) -> None:
+    if found := _NUMBER.search(text):
+        transcript.depth = _integer(found[0])
+
+
+def _success(transcript: Transcript, text: str) -> None:
+    transcript.success = True
+    # Two estimates when TLC knows both: calculated first, then based on the actual fingerprints.
+    values = _PROBABILITY.findall(text)
+    if values:
+        transcript.collision_probability = max(float(value) for value in values)
+
+
+def _version(transcript: Transcript, text: str) -> None:
+    transcript.version = text.strip()
+
+
+def _finished(transcript: Transcript, _text: str) -> None:
+    transcript.finished = True
+
+
+def _violated(kind: ViolationKind) -> Callable[[Transcript, str], None]:
+    def handler(transcript: Transcript, text: str) -> None:
+        if transcript.violation is None:
+            found = _NAMED.match(text)
+            transcript.violation = Violation(kind, found[1] if found else "")
+
+    return handler
+
+
+def _violated_initially(kind: ViolationKind) -> Callable[[Transcript, str], None]:
+    violated = _violated(kind)
+
+    def handler(transcript: Transcript, text: str) -> None:
+        violated(transcript, text)
+        state = text.partition("\n")[2].strip()
+        if state:
+            transcript.trace.append(TraceState("", state))
+
+    return handler
+
+
+def _assertion(transcript: Transcript, text: str) -> None:
+    transcript.violation = transcript.violation or Violation(ViolationKind.ASSERTION, text.strip())
+
+
+def _state(transcript: Transcript, text: str) -> None:
+    head, _, state = text.partition("\n")
+    found = _TRACE_STATE.match(head)
+    action = _STATE_ACTION.match(found[2]) if found else None
+    transcript.trace.append(TraceState(action[1] if action else "", state.strip()))
+
+
+def _back_to_state(transcript: Transcript, text: str) -> None:
+    if found := _NUMBER.search(text):
+        transcript.back_to = _integer(found[0])
+
+
+def _stuttering(transcript: Transcript, _text: str) -> None:
+    transcript.stuttering = True
+
+
+def _coverage(transcript: Transcript, text: str) -> None:
+    if found := _COVERAGE.match(text.strip()):
+        transcript.fired[found[1]] = int(found[3])
+
+
+_HANDLERS: dict[int, Callable[[Transcript, str], None]] = {
+    Code.VERSION: _version,
+    Code.FINISHED: _finished,
+    Code.SUCCESS: _success,
+    Code.SEARCH_DEPTH: _depth,
+    Code.STATS: _stats,
+    Code.PROGRESS: _stats,
+    Code.ASSUMPTION_FALSE: _violated(ViolationKind.ASSUMPTION),
+    Code.INVARIANT_INITIAL: _violated_initially(ViolationKind.INVARIANT),
+    Code.PROPERTY_INITIAL: _violated_initially(ViolationKind.ACTION_PROPERTY),
+    Code.INVARIANT: _violated(ViolationKind.INVARIANT),
+    Code.ACTION_PROPERTY: _violated(ViolationKind.ACTION_PROPERTY),
+    Code.DEADLOCK: _violated(ViolationKind.DEADLOCK),
+    Code.TEMPORAL: _violated(ViolationKind.TEMPORAL_PROPERTY),
+    Code.ASSERT_FAILED: _assertion,
+    Code.STATE: _state,
+    Code.BACK_TO_STATE: _back_to_state,
+    Code.STUTTERING: _stuttering,
+    Code.COVERAGE_NEXT: _coverage,
+}
