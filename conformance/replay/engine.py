@@ -19,6 +19,7 @@ class Kind(StrEnum):
     NOT_ALLOWED = "state not allowed"
     REFUSED = "action refused"
     RAISED = "exception"
+    INVARIANT = "invariant violated"
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,7 @@ _MESSAGES = {
     ),
     Kind.REFUSED: "The spec allows this action, the implementation cannot take it.",
     Kind.RAISED: "The implementation raised an exception.",
+    Kind.INVARIANT: "The state that spec and implementation agree on breaks an invariant.",
 }
 
 

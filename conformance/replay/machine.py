@@ -1,0 +1,148 @@
+"""A Hypothesis state machine for any spec and system: the rules are the spec's actions.
+
+No rule is written by hand for a protocol. A rule's precondition is that the spec enables the
+action in a state that is still possible; its arguments are drawn from the enabled instances;
+the oracle is step equality, and the invariants of the spec on every candidate state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+from hypothesis import target
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from conformance.replay.engine import Divergence, Driver, close
+from conformance.replay.oracle import Oracle
+from conformance.replay.weights import Tally
+from conformance.systems.protocol import SystemUnderTest
+from conformance.tla.values import Action, State
+
+Formula = Callable[[State], bool]
+
+
+class DivergenceFound(AssertionError):
+    """Ends an example: the implementation departed from the spec, or broke an invariant."""
+
+    def __init__(self, divergence: Divergence | None, invariant: str, path: Path) -> None:
+        self.divergence, self.invariant, self.path = divergence, invariant, path
+        what = f"invariant {invariant}" if invariant else str(divergence and divergence.kind)
+        super().__init__(f"{what} after {len(path.actions)} steps")
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Where an example went: the initial state and the actions."""
+
+    initial: State
+    actions: tuple[Action, ...]
+
+
+@dataclass(slots=True)
+class Exploration:
+    """What a machine explores, and what it counted on the way (shared by all examples)."""
+
+    oracle: Oracle
+    make_system: Callable[[], SystemUnderTest]
+    invariants: Mapping[str, Formula] = field(default_factory=dict)
+    weights: Mapping[str, int] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    transitions: set[int] = field(default_factory=set)
+    examples: int = 0
+    steps: int = 0
+    failures: list[DivergenceFound] = field(default_factory=list)
+
+
+class SpecMachine(RuleBasedStateMachine):
+    """The part of the machine that does not depend on the spec; `build_machine` adds rules."""
+
+    exploration: Exploration
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exploration.examples += 1
+        self._system = self.exploration.make_system()
+        self._driver = Driver(self._system, self.exploration.oracle)
+        self._actions: list[Action] = []
+        self._initial: State = ()
+        self._enabled: dict[str, list[Action]] = {}
+        self._unseen = 0
+
+    @initialize(data=st.data())
+    def start(self, data: st.DataObject) -> None:
+        """Choose one of the spec's initial states."""
+        states = self.exploration.oracle.initial_states()
+        self._initial = states[data.draw(st.integers(0, len(states) - 1))]
+        self._check(self._driver.reset(self._initial))
+
+    def take(self, name: str, data: st.DataObject) -> None:
+        """One step by an enabled instance of the action called `name`."""
+        instances = self._enabled[name]
+        action = instances[data.draw(st.integers(0, len(instances) - 1))]
+        before = self._driver.candidates
+        self._actions.append(action)
+        self.exploration.tally.take(name)
+        self.exploration.steps += 1
+        self._check(self._driver.step(action))
+        key = hash((before[0], action, self._driver.candidates[0]))
+        if key not in self.exploration.transitions:
+            self.exploration.transitions.add(key)
+            self._unseen += 1
+
+    def enables(self, name: str) -> bool:
+        """Whether the spec allows the action now."""
+        return name in self._enabled
+
+    def teardown(self) -> None:
+        """Tell Hypothesis how much of this example was new: it looks for more of that."""
+        close(self._system)
+        if self._actions:
+            target(float(self._unseen), label="transitions not seen before")
+
+    def _check(self, divergence: Divergence | None) -> None:
+        if divergence is not None:
+            self._fail(divergence, "")
+        for name, holds in self.exploration.invariants.items():
+            if not all(holds(state) for state in self._driver.candidates):
+                self._fail(None, name)
+        self._refresh()
+
+    def _fail(self, divergence: Divergence | None, invariant: str) -> None:
+        found = DivergenceFound(divergence, invariant, Path(self._initial, tuple(self._actions)))
+        self.exploration.failures.append(found)
+        raise found
+
+    def _refresh(self) -> None:
+        oracle, candidates = self.exploration.oracle, self._driver.candidates
+        actions = dict.fromkeys(a for state in candidates for a in oracle.enabled(state))
+        grouped: dict[str, list[Action]] = {}
+        for action in actions:
+            grouped.setdefault(action.name, []).append(action)
+        self._enabled = grouped
+        self.exploration.tally.visit(frozenset(grouped))
+
+
+def build_machine(exploration: Exploration, action_names: Sequence[str]) -> type[SpecMachine]:
+    """A state machine class whose rules are the named actions of the spec.
+
+    A rare action stands several times among the rules (`exploration.weights`), because
+    Hypothesis chooses uniformly among those that are enabled.
+    """
+    namespace: dict[str, object] = {"exploration": exploration, "__module__": __name__}
+    for name in action_names:
+        for copy in range(exploration.weights.get(name, 1)):
+            namespace[name if copy == 0 else f"{name}_{copy + 1}"] = _rule(name)
+    return type("SpecMachine", (SpecMachine,), namespace)
+
+
+def _rule(name: str) -> object:
+    def enabled(machine: SpecMachine) -> bool:
+        return machine.enables(name)
+
+    def step(self: SpecMachine, data: st.DataObject) -> None:
+        self.take(name, data)
+
+    step.__name__ = step.__qualname__ = name
+    return precondition(enabled)(rule(data=st.data())(step))
