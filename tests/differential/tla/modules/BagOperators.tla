@@ -13,5 +13,4 @@ IsBag == IsABag(bag)
 Domain == DOMAIN bag = BagToSet(bag) /\ BagToSet(bag) \subseteq Kinds
 SubBags == SetToBag(BagToSet(bag)) \sqsubseteq bag
 Union == BagUnion({bag}) = bag
-Mapped == BagCardinality(BagOfAll(LAMBDA k : "one", bag)) = BagCardinality(bag)
 =============================================================================

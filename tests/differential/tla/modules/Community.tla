@@ -13,7 +13,7 @@ Next == Turn \/ Cut \/ Place \/ Total \/ Sets \/ \E n \in 1..3 : Grow(n)
 
 Folds == FoldLeft(LAMBDA acc, x : acc - x, 10, <<1, 2>>) = 7 /\ FoldRight(LAMBDA x, acc : x - acc, <<5, 3>>, 1) = 3
 SetFolds == FoldSet(+, 0, {1, 2, 3}) = 6 /\ Sum({4, 5}) = 9 /\ Product({2, 5}) = 10
-Prefixes == IsPrefix(seq, seq \o <<1>>) /\ IsStrictPrefix(seq, seq \o <<1>>) /\ ~ IsStrictPrefix(seq, seq) /\ IsSuffix(<<>>, seq)
+PrefixLaws == IsPrefix(seq, seq \o <<1>>) /\ IsStrictPrefix(seq, seq \o <<1>>) /\ ~ IsStrictPrefix(seq, seq) /\ IsSuffix(<<>>, seq)
 Injective == IsInjective(seq) = (Cardinality(ToSet(seq)) = Len(seq))
 Subsets == kSubset(2, {1, 2, 3}) = {{1, 2}, {1, 3}, {2, 3}} /\ Quantify(1..4, LAMBDA i : i > 2) = 2
 Maps == /\ Restrict(f, {"a"}) = [i \in {"a"} |-> f["a"]]

@@ -5,7 +5,7 @@ VARIABLES s, f, r
 Init == s = <<>> /\ f = [i \in {1, 3} |-> i] /\ r = {}
 Push(n) == Len(s) < 2 /\ s' = Append(s, n) /\ UNCHANGED <<f, r>>
 Pop == s # <<>> /\ Head(s) \in DOMAIN f /\ f' = [f EXCEPT ![Head(s)] = (@ + 1) % 4] /\ s' = Tail(s) /\ r' = r
-Skip == (s = <<>> \/ Head(s) \notin DOMAIN f) /\ s' = (IF s = <<>> THEN <<2>> ELSE Tail(s)) /\ f' = f /\ r' = {Len(s)}
+Skip == (IF s = <<>> THEN TRUE ELSE Head(s) \notin DOMAIN f) /\ s' = (IF s = <<>> THEN <<2>> ELSE Tail(s)) /\ f' = f /\ r' = {Len(s)}
 Next == Pop \/ Skip \/ \E n \in 1..3 : Push(n)
 
 Guarded == s # <<>> => Head(s) \in 1..3

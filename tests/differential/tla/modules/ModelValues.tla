@@ -10,5 +10,5 @@ Release == owner # None /\ owner' = None /\ UNCHANGED log
 Next == Release \/ \E n \in Nodes : Acquire(n) \/ \E m \in Nodes : Pass(n, m)
 
 TypeOK == owner \in Nodes \cup {None} /\ log \in [Nodes -> Nodes \cup {None}]
-NotMixed == None \notin Nodes /\ Other # 1 /\ Other # "Other" /\ Cardinality(Nodes \cup {None, 1, "x"}) = 5
+NotMixed == None \notin Nodes /\ Other # 1 /\ Other # "Other" /\ Cardinality(Nodes \cup {None, 1}) = 4
 =============================================================================

@@ -1,0 +1,77 @@
+---------------------------- MODULE SequencesExt ----------------------------
+(***************************************************************************)
+(* Operators on sequences under the names of the TLA+ community modules,   *)
+(* in definitions of our own that TLC and kconform evaluate alike.         *)
+(***************************************************************************)
+EXTENDS Sequences
+LOCAL INSTANCE FiniteSets
+LOCAL INSTANCE Integers
+LOCAL INSTANCE TLC
+
+ToSet(s) == {s[i] : i \in DOMAIN s}
+Contains(s, e) == \E i \in DOMAIN s : s[i] = e
+Last(s) == s[Len(s)]
+Front(s) == SubSeq(s, 1, Len(s) - 1)
+Cons(e, s) == <<e>> \o s
+Snoc(s, e) == Append(s, e)
+Reverse(s) == [i \in 1..Len(s) |-> s[Len(s) - i + 1]]
+
+(* The elements of a finite set, each once, in an order that the set determines. *)
+RECURSIVE SetToSeq(_)
+SetToSeq(S) ==
+  IF S = {} THEN <<>> ELSE LET x == CHOOSE y \in S : TRUE IN <<x>> \o SetToSeq(S \ {x})
+
+(* The same, sorted by op; and all orders. *)
+SetToSortSeq(S, op(_, _)) == SortSeq(SetToSeq(S), op)
+SetToSeqs(S) ==
+  {s \in [1..Cardinality(S) -> S] : \A i, j \in DOMAIN s : s[i] = s[j] => i = j}
+
+(* Positions: removing and replacing need i \in DOMAIN s; inserting puts e before position i. *)
+InsertAt(s, i, e) == SubSeq(s, 1, i - 1) \o <<e>> \o SubSeq(s, i, Len(s))
+RemoveAt(s, i) == SubSeq(s, 1, i - 1) \o SubSeq(s, i + 1, Len(s))
+ReplaceAt(s, i, e) == [s EXCEPT ![i] = e]
+
+Remove(s, e) == SelectSeq(s, LAMBDA x : x # e)
+ReplaceAll(s, old, new) == [i \in DOMAIN s |-> IF s[i] = old THEN new ELSE s[i]]
+
+(* The first, or the last, position whose element satisfies Test; 0 if there is none. *)
+SelectInSeq(s, Test(_)) ==
+  LET found == {i \in DOMAIN s : Test(s[i])}
+  IN IF found = {} THEN 0 ELSE CHOOSE i \in found : \A j \in found : i <= j
+SelectLastInSeq(s, Test(_)) ==
+  LET found == {i \in DOMAIN s : Test(s[i])}
+  IN IF found = {} THEN 0 ELSE CHOOSE i \in found : \A j \in found : i >= j
+
+RemoveFirst(s, e) ==
+  LET i == SelectInSeq(s, LAMBDA x : x = e) IN IF i = 0 THEN s ELSE RemoveAt(s, i)
+
+IsPrefix(s, t) == Len(s) <= Len(t) /\ \A i \in DOMAIN s : s[i] = t[i]
+IsStrictPrefix(s, t) == Len(s) < Len(t) /\ IsPrefix(s, t)
+IsSuffix(s, t) == IsPrefix(Reverse(s), Reverse(t))
+IsStrictSuffix(s, t) == Len(s) < Len(t) /\ IsSuffix(s, t)
+Prefixes(s) == {SubSeq(s, 1, n) : n \in 0..Len(s)}
+LongestCommonPrefix(S) ==
+  CHOOSE p \in UNION {Prefixes(s) : s \in S} :
+    /\ \A s \in S : IsPrefix(p, s)
+    /\ \A q \in UNION {Prefixes(s) : s \in S} : (\A s \in S : IsPrefix(q, s)) => Len(q) <= Len(p)
+
+(* FoldLeft starts with the first element, op(rest, element); FoldRight with the last one,   *)
+(* op(element, rest). FoldSeq promises no order: op should be associative and commutative.    *)
+FoldLeft(op(_, _), base, s) ==
+  LET fold[i \in 0..Len(s)] == IF i = 0 THEN base ELSE op(fold[i - 1], s[i]) IN fold[Len(s)]
+FoldRight(op(_, _), s, base) ==
+  LET fold[i \in 1..(Len(s) + 1)] == IF i > Len(s) THEN base ELSE op(s[i], fold[i + 1])
+  IN fold[1]
+FoldSeq(op(_, _), base, s) == FoldRight(op, s, base)
+
+FlattenSeq(ss) == FoldLeft(LAMBDA a, b : a \o b, <<>>, ss)
+Zip(s, t) == [i \in 1..(IF Len(s) < Len(t) THEN Len(s) ELSE Len(t)) |-> <<s[i], t[i]>>]
+
+(* The sequences over S of length n, and of length at most n. *)
+TupleOf(S, n) == [1..n -> S]
+SeqOf(S, n) == UNION {[1..m -> S] : m \in 0..n}
+BoundedSeq(S, n) == SeqOf(S, n)
+
+(* The contiguous subsequences of s, the empty one included. *)
+SubSeqs(s) == {SubSeq(s, i + 1, j) : i, j \in 0..Len(s)}
+==============================================================================
