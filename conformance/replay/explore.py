@@ -17,6 +17,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from conformance.replay.engine import Divergence, Driver, Kind, close, run_path
 from conformance.replay.machine import DivergenceFound, Exploration, build_machine
 from conformance.replay.minimise import minimise
+from conformance.replay.shorten import shortest_failure
 from conformance.replay.weights import Frequencies
 from conformance.tla.values import Action, State
 from conformance.verdict import Verdict
@@ -131,7 +132,11 @@ def _reduce(exploration: Exploration, found: DivergenceFound) -> Divergence:
         if found.divergence is not None:
             return found.divergence
         raise found
-    return minimise(first, lambda initial, actions: attempt(exploration, initial, actions))
+
+    def again(initial: State, actions: Sequence[Action]) -> Divergence | None:
+        return attempt(exploration, initial, actions)
+
+    return shortest_failure(exploration.oracle, minimise(first, again), again, limit=20_000)
 
 
 def attempt(

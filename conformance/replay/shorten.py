@@ -1,78 +1,76 @@
-"""Shortens a failing path: the shortest prefix that still fails, reached the shortest way."""
+"""Shortens a failing path: the diverging step, reached the shortest way that the spec knows."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from conformance.modelcheck.graph import StateGraph
 from conformance.replay.engine import Divergence
+from conformance.replay.oracle import Oracle
 from conformance.tla.values import Action, State
 
 Attempt = Callable[[State, Sequence[Action]], Divergence | None]
 """Drives a fresh run along a path; the divergence, or None when the path passes or is disabled."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """A breadth-first tree of the graph: how each state was first reached."""
-
-    parent: dict[int, tuple[int, int]]
-    ids: dict[State, int]
+_Parents = dict[State, tuple[State, Action] | None]
 
 
-def shortest_failure(graph: StateGraph, divergence: Divergence, attempt: Attempt) -> Divergence:
-    """A divergence that is as short as detours through the spec's state graph allow.
+def shortest_failure(
+    oracle: Oracle, divergence: Divergence, attempt: Attempt, *, limit: int = 200_000
+) -> Divergence:
+    """A divergence that is as short as detours through the spec's states allow.
 
-    Replaces the way to the diverging step by the shortest one in the graph and drives it
-    again; as long as that fails, possibly earlier, it is taken. The result always was
-    reproduced: it is the given divergence or one that `attempt` returned.
+    Replaces the way to the diverging step by the shortest one and drives it again; as long
+    as that fails, possibly earlier, it is taken. The search looks at `limit` states at most.
+    The result always was reproduced: it is the given divergence or one that `attempt` gave.
     """
     best = divergence
-    tree = _breadth_first(graph)
     while True:
-        path = _shortest_path(graph, tree, best)
-        if path is None or len(path[1]) >= len(best.actions):
+        path = _shortest_path(oracle, best, limit)
+        if path is None:
             return best
-        again = attempt(path[0], path[1])
+        again = attempt(*path)
         if again is None or len(again.actions) >= len(best.actions):
             return best
         best = again
 
 
-def _breadth_first(graph: StateGraph) -> _Tree:
-    ids = {state: index for index, state in enumerate(graph.states)}
-    parent: dict[int, tuple[int, int]] = {int(root): (-1, -1) for root in graph.initial}
-    queue = deque(parent)
-    while queue:
-        node = queue.popleft()
-        for edge in range(int(graph.offsets[node]), int(graph.offsets[node + 1])):
-            target = int(graph.target[edge])
-            if target not in parent:
-                parent[target] = (node, edge)
-                queue.append(target)
-    return _Tree(parent, ids)
-
-
 def _shortest_path(
-    graph: StateGraph, tree: _Tree, divergence: Divergence
+    oracle: Oracle, divergence: Divergence, limit: int
 ) -> tuple[State, tuple[Action, ...]] | None:
-    """The shortest way to a state before the divergence, and the diverging action."""
+    """A way to a state before the divergence that is shorter than the present one, if any."""
     action = divergence.action
-    reachable = [tree.ids[state] for state in divergence.before if state in tree.ids]
-    if action is None or not reachable:
+    if action is None:
         return None
-    ways = (_way(graph, tree, index) for index in reachable)
-    initial, actions = min(ways, key=lambda way: len(way[1]))
-    return initial, (*actions, action)
+    targets = frozenset(divergence.before)
+    parents: _Parents = dict.fromkeys(oracle.initial_states())
+    level = list(parents)
+    for _ in range(len(divergence.actions) - 1):
+        found = next((state for state in level if state in targets), None)
+        if found is not None:
+            initial, way = _way(parents, found)
+            return initial, (*way, action)
+        if len(parents) > limit:
+            return None
+        level = _next_level(oracle, parents, level)
+    return None
 
 
-def _way(graph: StateGraph, tree: _Tree, node: int) -> tuple[State, tuple[Action, ...]]:
+def _next_level(oracle: Oracle, parents: _Parents, level: Sequence[State]) -> list[State]:
+    following: list[State] = []
+    for state in level:
+        for action in oracle.enabled(state):
+            for successor in oracle.successors(state, action):
+                if successor not in parents:
+                    parents[successor] = (state, action)
+                    following.append(successor)
+    return following
+
+
+def _way(parents: _Parents, state: State) -> tuple[State, tuple[Action, ...]]:
     actions: list[Action] = []
     while True:
-        source, edge = tree.parent[node]
-        if source < 0:
-            return graph.states[node], tuple(reversed(actions))
-        actions.append(graph.actions[int(graph.action[edge])])
-        node = source
+        link = parents[state]
+        if link is None:
+            return state, tuple(reversed(actions))
+        state, action = link
+        actions.append(action)

@@ -141,7 +141,7 @@ class _Run:
             finally:
                 close(system)
 
-        return shortest_failure(self._graph, divergence, attempt)
+        return shortest_failure(self._oracle, divergence, attempt)
 
 
 def finding(
