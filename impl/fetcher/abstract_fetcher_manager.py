@@ -10,9 +10,9 @@ from typing import Generic, NamedTuple, TypeVar
 from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread
 from impl.fetcher.failed_partitions import FailedPartitions
 from impl.fetcher.followed_partitions import FetcherRuntime
-from impl.fetcher.state import BrokerEndPoint, InitialFetchState, PartitionFetchState
+from impl.fetcher.state import PartitionFetchState
 from impl.metrics import MetricName
-from impl.types import TopicPartition
+from impl.types import BrokerEndPoint, InitialFetchState, TopicPartition
 
 _log = logging.getLogger(__name__)
 

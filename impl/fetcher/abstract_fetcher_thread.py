@@ -15,13 +15,14 @@ from impl.errors import (
 )
 from impl.fetcher.leader_endpoint import ReplicaFetch
 from impl.fetcher.offset_reset import OffsetResettingFetcher
-from impl.fetcher.state import InitialFetchState, PartitionFetchState, ReplicaState
+from impl.fetcher.state import PartitionFetchState, ReplicaState
 from impl.network import FetchRequest
 from impl.records import FileRecords, MemoryRecords, Records
 from impl.types import (
     EpochEndOffset,
     FetchPartitionData,
     FetchPartitionRequest,
+    InitialFetchState,
     LogAppendInfo,
     TopicPartition,
 )

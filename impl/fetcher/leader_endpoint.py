@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from impl.fetcher.state import BrokerEndPoint, PartitionFetchState
+from impl.fetcher.state import PartitionFetchState
 from impl.network import FetchRequest
 from impl.types import (
+    BrokerEndPoint,
     EpochData,
     EpochEndOffset,
     FetchPartitionData,

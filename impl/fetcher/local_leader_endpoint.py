@@ -9,12 +9,13 @@ from impl.clock import Clock
 from impl.errors import Errors, KafkaStorageException
 from impl.fetcher.leader_endpoint import BuiltFetch, ReplicaFetch
 from impl.fetcher.replicas import FollowerReplicas, ReplicaQuota
-from impl.fetcher.state import BrokerEndPoint, PartitionFetchState
+from impl.fetcher.state import PartitionFetchState
 from impl.network import INITIAL_METADATA, FetchConfig, FetchRequest, RequestVersions
 from impl.types import (
     FUTURE_LOCAL_REPLICA_ID,
     NO_PARTITION_LEADER_EPOCH,
     UNDEFINED_EPOCH,
+    BrokerEndPoint,
     EpochData,
     EpochEndOffset,
     FetchPartitionData,

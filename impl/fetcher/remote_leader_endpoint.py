@@ -10,7 +10,7 @@ from impl.errors import Errors, KafkaStorageException
 from impl.fetcher.fetch_session_handler import FetchSessionHandler
 from impl.fetcher.leader_endpoint import BuiltFetch, ReplicaFetch
 from impl.fetcher.replicas import FollowerReplicas, ReplicaQuota
-from impl.fetcher.state import BrokerEndPoint, PartitionFetchState
+from impl.fetcher.state import PartitionFetchState
 from impl.network import (
     BlockingSend,
     FetchConfig,
@@ -24,6 +24,7 @@ from impl.types import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    BrokerEndPoint,
     EpochData,
     EpochEndOffset,
     FetchPartitionData,

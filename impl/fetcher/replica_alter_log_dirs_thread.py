@@ -10,9 +10,9 @@ from impl.fetcher.failed_partitions import FailedPartitions
 from impl.fetcher.followed_partitions import FetcherRuntime
 from impl.fetcher.leader_endpoint import LeaderEndPoint
 from impl.fetcher.replicas import FollowerReplicas, ReplicaQuota
-from impl.fetcher.state import InitialFetchState
 from impl.types import (
     FetchPartitionData,
+    InitialFetchState,
     LogAppendInfo,
     OffsetAndEpoch,
     OffsetTruncationState,

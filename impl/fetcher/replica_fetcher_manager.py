@@ -12,9 +12,9 @@ from impl.fetcher.remote_leader_endpoint import RemoteLeaderEndPoint
 from impl.fetcher.replica_alter_log_dirs_thread import ReplicaAlterLogDirsThread
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
 from impl.fetcher.replicas import AlterLogDirsManager, FollowerReplicas, ReplicaQuota
-from impl.fetcher.state import BrokerEndPoint
 from impl.metrics import BrokerTopicStats
 from impl.network import BlockingSend, FetchConfig
+from impl.types import BrokerEndPoint
 
 
 class SenderFactory(Protocol):

@@ -16,25 +16,6 @@ class ReplicaState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerEndPoint:
-    """Where a broker listens."""
-
-    id: int
-    host: str = "localhost"
-    port: int = 9092
-
-
-@dataclass(frozen=True, slots=True)
-class InitialFetchState:
-    """Where a follower starts; a negative `init_offset` means: ask the leader."""
-
-    topic_id: str | None
-    leader: BrokerEndPoint
-    current_leader_epoch: int
-    init_offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class PartitionFetchState:
     """The state of one partition in its fetcher thread (PartitionFetchState).
 
