@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from conformance.errors import DataError
 from conformance.tla.values import (
+    Action,
     Fn,
     ModelValue,
     State,
@@ -15,7 +16,14 @@ from conformance.tla.values import (
     make_function,
 )
 
-__all__ = ["StateReader", "ValueReader", "format_state", "format_value", "parse_value"]
+__all__ = [
+    "StateReader",
+    "ValueReader",
+    "format_state",
+    "format_value",
+    "parse_action",
+    "parse_value",
+]
 
 # One token per field name and per interval; `\S` last, so that nothing is skipped in silence.
 _TOKEN = re.compile(
@@ -148,6 +156,19 @@ def parse_value(text: str) -> Value:
     Many texts: a ``ValueReader`` parses each distinct one once.
     """
     return ValueReader()(text)
+
+
+_ACTION = re.compile(r"\s*([\w!]+)\s*(?:\((.*)\))?\s*", re.ASCII | re.DOTALL)
+
+
+def parse_action(text: str) -> Action:
+    """The action that prints so: ``Fetch("b1")`` or ``Tick``; DataError if none does."""
+    match = _ACTION.fullmatch(text)
+    if match is None:
+        raise DataError(f'Cannot read {_shorten(text)} as an action such as Fetch("b1", 2).')
+    name, printed = match.groups()
+    args = () if printed is None else parse_value(f"<<{printed}>>")
+    return Action(name, args if isinstance(args, tuple) else ())
 
 
 def format_state(variables: Sequence[str], state: State) -> str:

@@ -19,5 +19,5 @@ Member == x' \in {y} /\ y' \in {v \in 0..2 : v # y} /\ UNCHANGED <<z>>
 Next == PrimedAssign \/ GuardAfter \/ FromSet \/ PrimedOperator \/ PrimedExpression
         \/ Swap \/ Stay \/ Member
 Small == x \in 0..3 /\ y \in 0..3 /\ z \in 0..2
-ZedStays == [][z' >= z]_vars
+ZedStays == [][z' = z \/ z' \in 1..2]_vars
 =============================================================================
