@@ -304,8 +304,11 @@ class Bind(Formula):
         return self._bound(self.body.fails())
 
     def _bound(self, condition: str) -> str:
-        if self.variable not in condition:
+        uses = condition.count(self.variable)
+        if uses == 0:
             return condition
+        if uses == 1 and "->" not in condition:
+            return condition.replace(self.variable, self.expression)
         return f"exists(array({self.expression}), {self.variable} -> {condition})"
 
     def reason(self) -> str:

@@ -1,0 +1,100 @@
+"""Scopes: where an expression that is used several times is evaluated once.
+
+An SQL text that is long and may be used again gets a name (`Scope.share`); the formula or
+lambda body around it introduces the name by a one-element lambda, which Spark compiles. All
+texts are total, so it does not matter that a name is evaluated where TLC would not have come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from conformance.tla.spark import sql
+from conformance.tla.spark.formulas import Bind, Formula, Guard, Guards, guards_hold
+
+_SHORT = 48
+
+
+class Scope:
+    """The names given so far, innermost scope last; one per compiled formula."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._frames: list[list[tuple[str, str]]] = []
+        self.copies = 1
+        """Into how many copies the quantifiers around have been unrolled."""
+
+    def fresh(self) -> str:
+        """A variable name that no other name contains."""
+        self._count += 1
+        return f"v{self._count}_"
+
+    def share(self, text: str) -> str:
+        """A name for the text, or the text itself where that is short."""
+        if len(text) <= _SHORT or not self._frames:
+            return text
+        for frame in reversed(self._frames):
+            for name, known in frame:
+                if known == text:
+                    return name
+        name = self.fresh()
+        self._frames[-1].append((name, text))
+        return name
+
+    def share_guards(self, guards: Guards) -> Guards:
+        """The guards, long conditions under a name of their own."""
+        if sum(len(guard.condition) for guard in guards) <= _SHORT:
+            return guards
+        return tuple(Guard(self.share(guard.condition), guard.reason) for guard in guards)
+
+    def formula(self, compile_body: Callable[[], Formula]) -> Formula:
+        """A formula that introduces the names that its parts share."""
+        self._frames.append([])
+        try:
+            body = compile_body()
+        finally:
+            names = self._frames.pop()
+        for name, text in reversed(names):
+            body = Bind(name, text, body)
+        return body
+
+    def text(self, compile_body: Callable[[], tuple[str, Guards]]) -> tuple[str, Guards]:
+        """A lambda's body that introduces the names that its parts share."""
+        self._frames.append([])
+        try:
+            body, guards = compile_body()
+        finally:
+            names = self._frames.pop()
+        for name, text in reversed(names):
+            body = _let(name, text, body)
+            guards = tuple(
+                Guard(_let(name, text, g.condition), _let(name, text, g.reason)) for g in guards
+            )
+        return body, guards
+
+    @contextmanager
+    def unrolled(self, copies: int) -> Iterator[None]:
+        """Within: everything is written that many times more."""
+        self.copies *= copies
+        try:
+            yield
+        finally:
+            self.copies //= copies
+
+
+def _let(name: str, text: str, body: str) -> str:
+    uses = body.count(name)
+    if uses == 0:
+        return body
+    if uses == 1 and "->" not in body:
+        return body.replace(name, text)
+    return sql.first(f"transform(array({text}), {name} -> {body})")
+
+
+def within(guards: Guards, array: str, variable: str, cause: str) -> Guards:
+    """Guards of a lambda's body, for every element of the array; `cause` as SQL text."""
+    if not guards:
+        return ()
+    condition = f"forall({array}, {variable} -> {guards_hold(guards)})"
+    return (Guard(condition, cause),)

@@ -1,0 +1,249 @@
+"""Typed terms: what a TLA+ expression is at compile time, before it becomes SQL text.
+
+A term keeps its structure as long as it can: `[s EXCEPT !.hw = n].hw` is `n`, `x \\in {y \\in S :
+P(y)}` is `x \\in S` and `P(x)`, and no record or set is built on any row. Only where SQL needs a
+value is a term turned into a `Column` (`materialise`).
+
+Every term carries the guards of its definedness; the text of a `Column` never throws, and what
+it gives where a guard is false does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from conformance.tla.spark.formulas import Atom, Formula, Guards, Truth, guards_hold
+from conformance.tla.spark.types import Type
+from conformance.tla.values import Value
+
+Bounds = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value that is known at compile time, maybe an infinite set's name."""
+
+    value: Value
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An SQL expression of the physical form of `type`; `bounds` of integers only."""
+
+    type: Type
+    text: str
+    guards: Guards = ()
+    bounds: Bounds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """A boolean value."""
+
+    formula: Formula
+
+    @property
+    def guards(self) -> Guards:
+        return self.formula.guard()
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A function or record whose domain is known; `entries` hold no guards of their own."""
+
+    entries: tuple[tuple[Value, Term], ...]
+    guards: Guards = ()
+
+    def get(self, key: Value) -> Term | None:
+        """The result for an argument, or None outside the domain."""
+        return next((term for known, term in self.entries if known == key), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A tuple or sequence whose length is known; `items` hold no guards of their own."""
+
+    items: tuple[Term, ...]
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Infinite:
+    """Nat, Int, STRING or another set that can only be asked for membership."""
+
+    name: str
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Enumerated:
+    """Those of the candidates whose condition holds; candidates may be equal.
+
+    Conditions are total.
+    """
+
+    candidates: tuple[tuple[Formula, Term], ...]
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """low .. high."""
+
+    low: Column | Known
+    high: Column | Known
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """{x \\in base : predicate(x)}."""
+
+    base: Term
+    predicate: Callable[[Term], Formula]
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """{function(x) : x \\in base}."""
+
+    base: Term
+    function: Callable[[Term], Term]
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """Union, intersection or difference."""
+
+    operator: str
+    left: Term
+    right: Term
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subsets:
+    """SUBSET base."""
+
+    base: Term
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Seq(base)."""
+
+    base: Term
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """[domain -> range]."""
+
+    domain: Term
+    range: Term
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """[field : set, ...]."""
+
+    fields: tuple[tuple[str, Term], ...]
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """factor \\X factor ..."""
+
+    factors: tuple[Term, ...]
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionOf:
+    """[x \\in domain |-> function(x)] over a domain that is not known."""
+
+    domain: Term
+    function: Callable[[Term], Term]
+    guards: Guards = ()
+
+
+Term = (
+    Known
+    | Column
+    | Boolean
+    | Mapped
+    | Listed
+    | Infinite
+    | Enumerated
+    | Interval
+    | Filtered
+    | Image
+    | Combined
+    | Subsets
+    | Sequences
+    | Functions
+    | Records
+    | Product
+    | FunctionOf
+)
+SETS = (
+    Infinite,
+    Enumerated,
+    Interval,
+    Filtered,
+    Image,
+    Combined,
+    Subsets,
+    Sequences,
+    Functions,
+    Records,
+    Product,
+)
+
+
+def bare(term: Term) -> Term:
+    """The term without its guards; whoever takes it so must keep them elsewhere."""
+    if isinstance(term, Boolean):
+        formula = term.formula
+        return term if formula.total else Boolean(Atom(formula.holds()))
+    return replace(term, guards=()) if term.guards else term
+
+
+def guarded(term: Term, guards: Guards) -> Term:
+    """The term with more guards before its own."""
+    if not guards:
+        return term
+    if isinstance(term, Boolean):
+        return Boolean(guarded_formula(term.formula, guards))
+    return replace(term, guards=merge(guards, term.guards))
+
+
+def guarded_formula(formula: Formula, guards: Guards) -> Formula:
+    """The formula, undefined where a guard is false."""
+    if not guards:
+        return formula
+    if isinstance(formula, Atom):
+        return Atom(formula.condition, merge(guards, formula.guards))
+    if isinstance(formula, Truth):
+        return Atom(formula.holds(), guards)
+    if formula.total:
+        return Atom(formula.holds(), guards)
+    return Atom(formula.holds(), merge(guards, formula.guard()))
+
+
+def merge(*groups: Guards) -> Guards:
+    """The guards in order, each once."""
+    return tuple(dict.fromkeys(guard for group in groups for guard in group))
+
+
+def is_defined(term: Term) -> str:
+    """The SQL condition that the term has a value."""
+    return guards_hold(term.guards)
