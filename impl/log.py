@@ -7,20 +7,20 @@ in an old message format (before magic 2) has no epoch cache (KAFKA-7897, KAFKA-
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
-from enum import Enum
 
 from impl.checkpoint import LeaderEpochCheckpointFile
 from impl.concurrency import Concurrency
 from impl.disk import Disk, parent
-from impl.errors import (
-    ApiException,
-    Errors,
-    IllegalArgumentException,
-    OffsetOutOfRangeException,
-)
+from impl.errors import IllegalArgumentException, OffsetOutOfRangeException
 from impl.leader_epoch_file_cache import LeaderEpochFileCache
 from impl.log_segment import LogSegment
+from impl.log_types import (
+    FetchDataInfo,
+    FetchIsolation,
+    LogConfig,
+    OffsetsOutOfOrderException,
+    UnexpectedAppendOffsetException,
+)
 from impl.records import MAGIC_VALUE_V2, MemoryRecords, Record, RecordBatch
 from impl.scheduler import Scheduler
 from impl.types import (
@@ -36,48 +36,6 @@ from impl.types import (
 )
 
 _MAX_OFFSET_DELTA = 2**31 - 1
-
-
-class FetchIsolation(Enum):
-    """Up to where a read may see: followers to the log end, consumers to the high watermark."""
-
-    LOG_END = "log end"
-    HIGH_WATERMARK = "high watermark"
-
-
-@dataclass(frozen=True, slots=True)
-class LogConfig:
-    """A topic's settings: sizes in bytes; `retention_bytes` None keeps everything."""
-
-    segment_bytes: int = 1 << 30
-    retention_bytes: int | None = None
-    message_format: int = MAGIC_VALUE_V2
-    min_insync_replicas: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class FetchDataInfo:
-    """What a read found, and where the read began."""
-
-    fetch_offset_metadata: LogOffsetMetadata
-    records: MemoryRecords
-
-
-class OffsetsOutOfOrderException(IllegalArgumentException):
-    """The offsets within one follower append do not rise."""
-
-
-class UnexpectedAppendOffsetException(ApiException):
-    """A follower's append begins below the log end offset (UnexpectedAppendOffsetException)."""
-
-    code = Errors.UNKNOWN_SERVER_ERROR
-
-    def __init__(self, first_offset: int, last_offset: int, log_end_offset: int) -> None:
-        super().__init__(
-            f"append of [{first_offset}, {last_offset}] below the log end offset {log_end_offset}"
-        )
-        self.first_offset = first_offset
-        self.last_offset = last_offset
 
 
 class Log:
@@ -113,8 +71,6 @@ class Log:
         self._recovery_point = recovery_point
         self._log_end_offset = segments[-1].next_offset
         self._high_watermark = segments[0].offset_metadata(log_start_offset)
-
-    # ---- offsets ---------------------------------------------------------------------------
 
     @property
     def log_start_offset(self) -> int:
@@ -160,8 +116,6 @@ class Log:
         """All batches, oldest first."""
         with self._lock:
             return [batch for segment in self._segments for batch in segment.batches]
-
-    # ---- append ----------------------------------------------------------------------------
 
     def append_as_leader(self, records: MemoryRecords, leader_epoch: int) -> LogAppendInfo:
         """Give the records offsets from the log end on, stamp `leader_epoch`, append.
@@ -246,8 +200,6 @@ class Log:
             self._scheduler.schedule_once("flush-log", lambda: self.flush(base))
             return segment
 
-    # ---- truncate --------------------------------------------------------------------------
-
     def truncate_to(self, target_offset: int) -> bool:
         """Remove all from `target_offset` on (whole batches). True iff there was something.
 
@@ -294,8 +246,6 @@ class Log:
             self._recovery_point = new_offset
             # KAFKA-9491: the high watermark must not stay below the new log start.
             self.update_high_watermark(new_offset)
-
-    # ---- high watermark and log start offset -----------------------------------------------
 
     def update_high_watermark(self, high_watermark: int) -> int:
         """Set the high watermark, kept within [log start, log end]; returns what it is now."""
@@ -368,9 +318,8 @@ class Log:
             return count
 
     def _deletable_segments(self) -> int:
-        surplus = (
-            0 if self.config.retention_bytes is None else self.size - self.config.retention_bytes
-        )
+        retention = self.config.retention_bytes
+        surplus = 0 if retention is None else self.size - retention
         count = 0
         for index, segment in enumerate(self._segments):
             last = index + 1 == len(self._segments)
@@ -382,8 +331,6 @@ class Log:
                 break
             count += 1
         return count
-
-    # ---- read ------------------------------------------------------------------------------
 
     def read(
         self,
@@ -455,8 +402,6 @@ class Log:
             return len(segments) - 1
         return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
 
-    # ---- leader epochs ---------------------------------------------------------------------
-
     @property
     def latest_epoch(self) -> int | None:
         """The newest leader epoch of the log."""
@@ -486,14 +431,9 @@ class Log:
                 self.leader_epoch_cache = None
                 self._disk.remove(f"{self.directory}/{LeaderEpochCheckpointFile.NAME}")
             elif self.leader_epoch_cache is None:
-                self.leader_epoch_cache = self._new_cache()
-
-    def _new_cache(self) -> LeaderEpochFileCache:
-        checkpoint = LeaderEpochCheckpointFile(self._disk, self.directory)
-        lock = self._concurrency.lock(f"epochs-{self.directory}")
-        return LeaderEpochFileCache(checkpoint, self._scheduler, lock)
-
-    # ---- disk ------------------------------------------------------------------------------
+                self.leader_epoch_cache = open_epoch_cache(
+                    self._disk, self.directory, self._scheduler, self._concurrency
+                )
 
     def flush(self, up_to_offset: int | None = None) -> None:
         """Make everything before the offset (default: the log end) durable."""
@@ -516,7 +456,9 @@ class Log:
             for segment in self._segments:
                 segment.move_to(directory)
             if self.leader_epoch_cache is not None:
-                self.leader_epoch_cache = self._new_cache()
+                self.leader_epoch_cache = open_epoch_cache(
+                    self._disk, self.directory, self._scheduler, self._concurrency
+                )
 
     def close(self) -> None:
         """Give the files back."""
@@ -529,6 +471,14 @@ class Log:
         with self._lock:
             self.close()
             self._disk.remove(self.directory)
+
+
+def open_epoch_cache(
+    disk: Disk, directory: str, scheduler: Scheduler, concurrency: Concurrency
+) -> LeaderEpochFileCache:
+    """The epoch cache of the log in `directory`, read from its checkpoint."""
+    checkpoint = LeaderEpochCheckpointFile(disk, directory)
+    return LeaderEpochFileCache(checkpoint, scheduler, concurrency.lock(f"epochs-{directory}"))
 
 
 def _base_offset(segment: LogSegment) -> int:

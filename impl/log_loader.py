@@ -10,8 +10,9 @@ from impl.checkpoint import LeaderEpochCheckpointFile
 from impl.concurrency import Concurrency
 from impl.disk import Disk
 from impl.leader_epoch_file_cache import LeaderEpochFileCache
-from impl.log import Log, LogConfig
+from impl.log import Log, open_epoch_cache
 from impl.log_segment import LogSegment
+from impl.log_types import LogConfig
 from impl.records import MAGIC_VALUE_V2
 from impl.scheduler import Scheduler
 from impl.types import TopicPartition
@@ -60,11 +61,10 @@ def load_log(
 def _epoch_cache(
     directory: str, disk: Disk, scheduler: Scheduler, concurrency: Concurrency, config: LogConfig
 ) -> LeaderEpochFileCache | None:
-    checkpoint = LeaderEpochCheckpointFile(disk, directory)
     if config.message_format < MAGIC_VALUE_V2:
-        disk.remove(checkpoint.path)
+        disk.remove(f"{directory}/{LeaderEpochCheckpointFile.NAME}")
         return None
-    return LeaderEpochFileCache(checkpoint, scheduler, concurrency.lock(f"epochs-{directory}"))
+    return open_epoch_cache(disk, directory, scheduler, concurrency)
 
 
 def _load_segments(

@@ -13,8 +13,9 @@ from impl.checkpoint import OffsetCheckpointFile
 from impl.concurrency import Concurrency
 from impl.disk import Disk, parent
 from impl.errors import KafkaStorageException
-from impl.log import Log, LogConfig
+from impl.log import Log
 from impl.log_loader import load_log
+from impl.log_types import LogConfig
 from impl.scheduler import Scheduler
 from impl.types import TopicPartition
 
@@ -49,17 +50,18 @@ class LogManager:
         self._moves = 0
         self._lock = concurrency.lock("log-manager")
         self._start_offsets = {
-            directory: self._checkpoint(directory, OffsetCheckpointFile.LOG_START_OFFSET)
+            directory: self.checkpoint_file(directory, OffsetCheckpointFile.LOG_START_OFFSET)
             for directory in log_directories
         }
         self._recovery_points = {
-            directory: self._checkpoint(directory, OffsetCheckpointFile.RECOVERY_POINT)
+            directory: self.checkpoint_file(directory, OffsetCheckpointFile.RECOVERY_POINT)
             for directory in log_directories
         }
         for directory in log_directories:
             self._load_directory(directory)
 
-    def _checkpoint(self, directory: str, name: str) -> OffsetCheckpointFile:
+    def checkpoint_file(self, directory: str, name: str) -> OffsetCheckpointFile:
+        """The checkpoint of that name in one log directory."""
         return OffsetCheckpointFile(self._disk, directory, name)
 
     def _load_directory(self, directory: str) -> None:

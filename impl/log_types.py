@@ -1,0 +1,52 @@
+"""Settings, results and errors of a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from impl.errors import ApiException, Errors, IllegalArgumentException
+from impl.records import MAGIC_VALUE_V2, MemoryRecords
+from impl.types import LogOffsetMetadata
+
+
+class FetchIsolation(Enum):
+    """Up to where a read may see: followers to the log end, consumers to the high watermark."""
+
+    LOG_END = "log end"
+    HIGH_WATERMARK = "high watermark"
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """A topic's settings: sizes in bytes; `retention_bytes` None keeps everything."""
+
+    segment_bytes: int = 1 << 30
+    retention_bytes: int | None = None
+    message_format: int = MAGIC_VALUE_V2
+    min_insync_replicas: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FetchDataInfo:
+    """What a read found, and where the read began."""
+
+    fetch_offset_metadata: LogOffsetMetadata
+    records: MemoryRecords
+
+
+class OffsetsOutOfOrderException(IllegalArgumentException):
+    """The offsets within one follower append do not rise."""
+
+
+class UnexpectedAppendOffsetException(ApiException):
+    """A follower's append begins below the log end offset (UnexpectedAppendOffsetException)."""
+
+    code = Errors.UNKNOWN_SERVER_ERROR
+
+    def __init__(self, first_offset: int, last_offset: int, log_end_offset: int) -> None:
+        super().__init__(
+            f"append of [{first_offset}, {last_offset}] below the log end offset {log_end_offset}"
+        )
+        self.first_offset = first_offset
+        self.last_offset = last_offset
