@@ -188,10 +188,10 @@ def equal(left: Value, right: Value) -> bool:
 def canonical_key(value: Value) -> tuple[int, object]:
     """A sort key: a total order over all values, the same on every machine.
 
-    Kinds first (boolean, integer, string, model value, set, sequence, function). Within a kind
-    it is the order of Spark's ``sort_array`` on the value's physical type: strings by code
-    point, sequences lexicographically, sets as the sorted sequences of their elements,
-    functions as the sequences of their (argument, result) pairs sorted by argument.
+    Kinds first (boolean, integer, string, model value, set, function). Within a kind it is the
+    order of Spark's ``sort_array`` on the value's physical type: strings by code point, sets as
+    the sorted sequences of their elements, functions as the sequences of their (argument,
+    result) pairs sorted by argument, hence sequences lexicographically.
     """
     match value:
         case bool():
@@ -205,10 +205,11 @@ def canonical_key(value: Value) -> tuple[int, object]:
         case frozenset():
             return 4, tuple(sorted([canonical_key(item) for item in value]))
         case tuple():
-            return 5, tuple([canonical_key(item) for item in value])
+            pairs = [((1, index), canonical_key(item)) for index, item in enumerate(value, 1)]
+            return 5, tuple(pairs)
         case Fn():
-            pairs = [(canonical_key(key), canonical_key(item)) for key, item in value.items()]
-            return 6, tuple(sorted(pairs))
+            unsorted = [(canonical_key(key), canonical_key(item)) for key, item in value.items()]
+            return 5, tuple(sorted(unsorted))
 
 
 def canonical_sorted(values: Iterable[Value]) -> Sequence[Value]:
