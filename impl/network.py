@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -142,6 +142,47 @@ class BlockingSend(Protocol):
     def initiate_close(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+class RequestHandlers(Protocol):
+    """The broker that answers the three requests (ReplicaManager)."""
+
+    def fetch(self, request: FetchRequest, /) -> FetchResponse: ...
+
+    def offsets_for_leader_epoch(
+        self, request: OffsetsForLeaderEpochRequest, /
+    ) -> OffsetsForLeaderEpochResponse: ...
+
+    def list_offsets(self, request: ListOffsetsRequest, /) -> ListOffsetsResponse: ...
+
+
+class DirectSend:
+    """A connection within one process; `reach` finds the broker or raises, for each request."""
+
+    __slots__ = ("_reach",)
+
+    def __init__(self, reach: Callable[[], RequestHandlers]) -> None:
+        self._reach = reach
+
+    def fetch(self, request: FetchRequest, /) -> FetchResponse:
+        """Let the broker answer now."""
+        return self._reach().fetch(request)
+
+    def offsets_for_leader_epoch(
+        self, request: OffsetsForLeaderEpochRequest, /
+    ) -> OffsetsForLeaderEpochResponse:
+        """Let the broker answer now."""
+        return self._reach().offsets_for_leader_epoch(request)
+
+    def list_offsets(self, request: ListOffsetsRequest, /) -> ListOffsetsResponse:
+        """Let the broker answer now."""
+        return self._reach().list_offsets(request)
+
+    def initiate_close(self) -> None:
+        """Nothing is open."""
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 @dataclass(frozen=True, slots=True)
