@@ -1,0 +1,18 @@
+"""The error of a formula that has no value, as in TLC."""
+
+from __future__ import annotations
+
+from conformance.errors import SpecError
+from conformance.tla.syntax import Location
+
+
+class EvaluationError(SpecError):
+    """A formula that TLC could not evaluate either: undefined, or of incompatible types.
+
+    `location` is the place in the specification once it is known; `reason` the text without it.
+    """
+
+    def __init__(self, reason: str, location: Location | None = None) -> None:
+        super().__init__(reason if location is None else f"{location}: {reason}")
+        self.reason = reason
+        self.location = location

@@ -1,0 +1,317 @@
+"""Sets that the evaluator keeps as a rule, not as elements: Nat, SUBSET S, [S -> T] and the like.
+
+They answer membership at once and are enumerated only where a formula asks for their elements
+and there are finitely many. They never occur inside a value: `conformance.tla.evaluate.runtime.
+value_of` turns one into a `frozenset` where it is compared or stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, combinations, product
+from math import prod
+
+from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted, make_function
+
+LARGEST_ENUMERATION = 10_000_000
+"""Elements above which an enumeration is refused (TLC stops at one million by default)."""
+
+
+class SymbolicSet:
+    """A set given by its rule. `size` is None if it is infinite."""
+
+    __slots__ = ()
+
+    def __contains__(self, value: object) -> bool:
+        raise NotImplementedError  # pragma: abstract
+
+    def size(self) -> int | None:
+        """The number of elements, None if infinite."""
+        return None
+
+    def elements(self) -> Iterator[Value]:
+        """The elements; only called if `size` is finite and not too large."""
+        raise NotImplementedError  # pragma: abstract
+
+    def __iter__(self) -> Iterator[Value]:
+        size = self.size()
+        if size is None:
+            raise EvaluationError(
+                f"the elements of the infinite set {self} are needed here. Bound it, or override "
+                "it in the configuration (for example `Nat <- SmallNat`)."
+            )
+        if size > LARGEST_ENUMERATION:
+            raise EvaluationError(
+                f"the {size} elements of the set {self} are needed here, more than the limit of "
+                f"{LARGEST_ENUMERATION}. Bound the set."
+            )
+        return self.elements()
+
+
+AnySet = frozenset[Value] | SymbolicSet
+
+
+def cardinality(elements: AnySet) -> int | None:
+    """The number of elements, None if infinite."""
+    return elements.size() if isinstance(elements, SymbolicSet) else len(elements)
+
+
+class Integers(SymbolicSet):
+    """Nat (from 0) or Int."""
+
+    __slots__ = ("_least",)
+
+    def __init__(self, least: int | None) -> None:
+        self._least = least
+
+    def __contains__(self, value: object) -> bool:
+        if type(value) is int:
+            return self._least is None or value >= self._least
+        if isinstance(value, ModelValue):
+            return False
+        raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
+
+    def __str__(self) -> str:
+        return "Int" if self._least is None else "Nat"
+
+
+class Strings(SymbolicSet):
+    """STRING."""
+
+    __slots__ = ()
+
+    def __contains__(self, value: object) -> bool:
+        if type(value) is str:
+            return True
+        if isinstance(value, ModelValue):
+            return False
+        raise EvaluationError(f"whether {shown(value)} is an element of STRING is not defined")
+
+    def __str__(self) -> str:
+        return "STRING"
+
+
+class Everything(SymbolicSet):
+    """TLC's Any: every value is an element."""
+
+    __slots__ = ()
+
+    def __contains__(self, value: object) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "Any"
+
+
+class Sequences(SymbolicSet):
+    """Seq(S)."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: AnySet) -> None:
+        self._of = of
+
+    def __contains__(self, value: object) -> bool:
+        if type(value) is tuple:
+            of = self._of
+            return all(item in of for item in value)
+        if isinstance(value, ModelValue | Fn):
+            return False
+        raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
+
+    def size(self) -> int | None:
+        return 1 if cardinality(self._of) == 0 else None
+
+    def elements(self) -> Iterator[Value]:
+        return iter([()])
+
+    def __str__(self) -> str:
+        return f"Seq({shown(self._of)})"
+
+
+class Powerset(SymbolicSet):
+    """SUBSET S."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: AnySet) -> None:
+        self._of = of
+
+    def __contains__(self, value: object) -> bool:
+        if isinstance(value, frozenset):
+            of = self._of
+            return value <= of if isinstance(of, frozenset) else all(x in of for x in value)
+        if isinstance(value, SymbolicSet):
+            return frozenset(value) in self
+        if isinstance(value, ModelValue):
+            return False
+        raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
+
+    def size(self) -> int | None:
+        size = cardinality(self._of)
+        return None if size is None else 1 << size
+
+    def elements(self) -> Iterator[Value]:
+        items = canonical_sorted(self._of)
+        chosen = (combinations(items, size) for size in range(len(items) + 1))
+        return map(frozenset, chain.from_iterable(chosen))
+
+    def __str__(self) -> str:
+        return f"SUBSET {shown(self._of)}"
+
+
+class Functions(SymbolicSet):
+    """[S -> T]."""
+
+    __slots__ = ("_domain", "_length", "_range")
+
+    def __init__(self, domain: AnySet, range_: AnySet) -> None:
+        self._domain = domain if isinstance(domain, frozenset) else frozenset(domain)
+        self._range = range_
+        size = len(self._domain)
+        self._length = size if self._domain == frozenset(range(1, size + 1)) else None
+
+    def __contains__(self, value: object) -> bool:
+        range_ = self._range
+        if type(value) is Fn:
+            mapping = value.mapping
+            if mapping.keys() != self._domain:
+                return False
+            return all(result in range_ for result in mapping.values())
+        if type(value) is tuple:
+            return len(value) == self._length and all(result in range_ for result in value)
+        if isinstance(value, ModelValue):
+            return False
+        raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
+
+    def size(self) -> int | None:
+        base, exponent = cardinality(self._range), len(self._domain)
+        if base is None:
+            return 1 if exponent == 0 else None
+        return int(base**exponent)
+
+    def elements(self) -> Iterator[Value]:
+        arguments = canonical_sorted(self._domain)
+        results = canonical_sorted(self._range) if arguments else []
+        for choice in product(results, repeat=len(arguments)):
+            yield make_function(dict(zip(arguments, choice, strict=True)))
+
+    def __str__(self) -> str:
+        return f"[{shown(self._domain)} -> {shown(self._range)}]"
+
+
+class Records(SymbolicSet):
+    """[a : S, b : T]."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, AnySet]) -> None:
+        self._fields = fields
+
+    def __contains__(self, value: object) -> bool:
+        if type(value) is Fn:
+            mapping, fields = value.mapping, self._fields
+            if mapping.keys() != fields.keys():
+                return False
+            return all(mapping[name] in of for name, of in fields.items())
+        if isinstance(value, ModelValue | tuple):
+            return False
+        raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
+
+    def size(self) -> int | None:
+        return _product_size(list(self._fields.values()))
+
+    def elements(self) -> Iterator[Value]:
+        names = list(self._fields)
+        for choice in product(*map(canonical_sorted, self._fields.values())):
+            yield Fn(dict(zip(names, choice, strict=True)))
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(f"{name}: {shown(of)}" for name, of in self._fields.items()) + "]"
+
+
+class Product(SymbolicSet):
+    """S \\X T."""
+
+    __slots__ = ("_factors",)
+
+    def __init__(self, factors: Sequence[AnySet]) -> None:
+        self._factors = tuple(factors)
+
+    def __contains__(self, value: object) -> bool:
+        if type(value) is tuple:
+            if len(value) != len(self._factors):
+                return False
+            return all(item in of for item, of in zip(value, self._factors, strict=True))
+        if isinstance(value, ModelValue | Fn):
+            return False
+        raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
+
+    def size(self) -> int | None:
+        return _product_size(self._factors)
+
+    def elements(self) -> Iterator[Value]:
+        return product(*map(canonical_sorted, self._factors))
+
+    def __str__(self) -> str:
+        return r" \X ".join(map(shown, self._factors))
+
+
+class Combined(SymbolicSet):
+    """S \\union T, S \\intersect T or S \\ T where S or T is infinite."""
+
+    __slots__ = ("_left", "_operator", "_right")
+
+    def __init__(self, operator: str, left: AnySet, right: AnySet) -> None:
+        self._operator, self._left, self._right = operator, left, right
+
+    def __contains__(self, value: object) -> bool:
+        match self._operator:
+            case "\\union":
+                return value in self._left or value in self._right
+            case "\\intersect":
+                return value in self._left and value in self._right
+            case _:
+                return value in self._left and value not in self._right
+
+    def __str__(self) -> str:
+        return f"({shown(self._left)} {self._operator} {shown(self._right)})"
+
+
+def combine(operator: str, left: AnySet, right: AnySet) -> AnySet:
+    """`left operator right`, enumerated if that is possible."""
+    finite_left, finite_right = cardinality(left) is not None, cardinality(right) is not None
+    if finite_left and finite_right:
+        if operator == "\\union":
+            return frozenset(left) | frozenset(right)
+        if operator == "\\intersect":
+            return frozenset(x for x in left if x in right)
+        return frozenset(x for x in left if x not in right)
+    if finite_left and operator != "\\union":
+        keep = operator == "\\intersect"
+        return frozenset(x for x in left if (x in right) == keep)
+    if finite_right and operator == "\\intersect":
+        return frozenset(x for x in right if x in left)
+    return Combined(operator, left, right)
+
+
+def _product_size(factors: Sequence[AnySet]) -> int | None:
+    sizes = [cardinality(factor) for factor in factors]
+    if 0 in sizes:
+        return 0
+    finite = [size for size in sizes if size is not None]
+    return prod(finite) if len(finite) == len(sizes) else None
+
+
+def shown(value: object) -> str:
+    """A value or set, shortened, for a message."""
+    from conformance.tla.values import format_value
+
+    if isinstance(value, SymbolicSet):
+        text = str(value)
+    elif isinstance(value, bool | int | str | ModelValue | frozenset | tuple | Fn):
+        text = format_value(value)
+    else:
+        text = str(value)
+    return text if len(text) <= 200 else text[:200] + "..."
