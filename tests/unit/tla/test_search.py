@@ -1,0 +1,116 @@
+"""The search over a hand-made state space, whose answers can be counted by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from conformance.tla.search import End, FormulaKind, Limits, Problem, search
+from conformance.tla.values import Action, State
+from conformance.verdict import Verdict
+
+UP, DOWN, JUMP = Action("Up"), Action("Down"), Action("Jump", (5,))
+
+
+def counter(state: State) -> Iterable[tuple[Action, State]]:
+    """0..9 with steps up and down, and a jump from 1 to 5; 9 is a dead end."""
+    (number,) = state
+    assert isinstance(number, int)
+    if number == 9:
+        return
+    yield UP, (number + 1,)
+    if number > 0:
+        yield DOWN, (number - 1,)
+    if number == 1:
+        yield JUMP, (5,)
+
+
+COUNTER = Problem(("n",), lambda: [(0,)], counter, check_deadlock=False)
+
+
+def test_the_whole_space_is_searched() -> None:
+    result = search(COUNTER, keep_transitions=True)
+    assert result.end is End.EXHAUSTED
+    assert {state for (state,) in result.states} == set(range(10))
+    assert result.generated == 1 + 9 + 8 + 1  # initial, up, down, jump
+    assert result.transitions is not None
+    assert len(result.transitions) == 18
+    assert (1, JUMP, result.states.index((5,))) in list(result.transitions)
+    assert result.depth == 1 + 6  # 0 1 5 6 7 8 9
+
+
+def test_the_counterexample_is_the_shortest() -> None:
+    result = search(replace(COUNTER, invariants={"Low": lambda state: state != (6,)}))
+    assert result.end is End.VIOLATION
+    assert result.violated is not None
+    path = result.violated.counterexample
+    assert path is not None
+    assert path.states == ((0,), (1,), (5,), (6,))
+    assert [str(action) for action, _ in path.steps] == ["Up", "Jump(5)", "Up"]
+    assert len(path) == 4
+
+
+def test_every_formula_gets_its_verdict_if_the_search_goes_on() -> None:
+    problem = replace(
+        COUNTER,
+        invariants={"Low": lambda state: state < (6,), "Natural": lambda state: state >= (0,)},
+        action_properties={"NoJump": lambda state, after: abs(state[0] - after[0]) == 1},  # type: ignore[operator]
+        check_deadlock=True,
+    )
+    result = search(problem, Limits(stop_at_violation=False))
+    verdicts = {formula.name: formula.verdict for formula in result.formulas}
+    assert verdicts == {
+        "Low": Verdict.FAIL,
+        "Natural": Verdict.PASS,
+        "NoJump": Verdict.FAIL,
+        "deadlock": Verdict.FAIL,
+    }
+    deadlock = next(f for f in result.formulas if f.kind is FormulaKind.DEADLOCK)
+    assert deadlock.counterexample is not None
+    assert deadlock.counterexample.states[-1] == (9,)
+
+
+def test_a_limit_leaves_verdicts_open() -> None:
+    problem = replace(COUNTER, invariants={"True": lambda state: True})
+    result = search(problem, Limits(states=3))
+    assert result.end is End.LIMIT
+    assert result.formulas[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_it_stops_when_cancelled() -> None:
+    assert search(COUNTER, cancelled=lambda: True).end is End.CANCELLED
+
+
+def test_nothing_to_search_is_no_pass() -> None:
+    empty = replace(COUNTER, initial=lambda: [], invariants={"False": lambda state: False})
+    assert search(empty).formulas[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_invariants_are_checked_where_a_constraint_discards() -> None:
+    problem = replace(
+        COUNTER,
+        constraints=(lambda state: state < (2,),),
+        invariants={"NotFive": lambda state: state != (5,)},
+    )
+    result = search(problem)
+    assert result.states == ((0,), (1,))
+    assert result.violated is not None
+    assert result.violated.counterexample is not None
+    assert result.violated.counterexample.states == ((0,), (1,), (5,))
+
+
+def test_an_action_constraint_cuts_the_step() -> None:
+    problem = replace(
+        COUNTER, action_constraints=(lambda state, after: after != (5,) or state > (3,),)
+    )
+    assert search(problem).depth == 10
+
+
+def test_a_view_merges_states() -> None:
+    parity = replace(COUNTER, view=lambda state: state[0] % 2)  # type: ignore[operator]
+    assert search(parity).states == ((0,), (1,))
+
+
+def test_one_and_true_are_two_states() -> None:
+    problem = replace(COUNTER, initial=lambda: [(1,), (True,)], successors=lambda state: [])
+    assert len(search(problem).states) == 2
