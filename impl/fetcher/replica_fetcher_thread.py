@@ -8,7 +8,7 @@ from impl.errors import IllegalStateException
 from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread
 from impl.fetcher.failed_partitions import FailedPartitions
 from impl.fetcher.followed_partitions import FetcherRuntime
-from impl.fetcher.leader_endpoint import LeaderEndPoint
+from impl.fetcher.remote_leader_endpoint import RemoteLeaderEndPoint
 from impl.fetcher.replicas import (
     AlterLogDirsManager,
     FollowerLog,
@@ -30,12 +30,15 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaFetcherThread(AbstractFetcherThread):
-    """Follows partitions of one remote leader (kafka.server.ReplicaFetcherThread)."""
+    """Follows partitions of one remote leader (kafka.server.ReplicaFetcherThread).
+
+    A driver that carries the requests itself finds them at `remote_leader`.
+    """
 
     def __init__(
         self,
         name: str,
-        leader: LeaderEndPoint,
+        leader: RemoteLeaderEndPoint,
         config: FetchConfig,
         failed_partitions: FailedPartitions,
         replicas: FollowerReplicas,
@@ -46,6 +49,7 @@ class ReplicaFetcherThread(AbstractFetcherThread):
         alter_log_dirs_manager: AlterLogDirsManager | None = None,
     ) -> None:
         super().__init__(name, name, leader, failed_partitions, runtime, fetch_back_off_ms)
+        self.remote_leader = leader
         self._replica_id = config.replica_id
         self._leader_epoch_request_supported = config.protocol.leader_epoch_request_supported
         self._replicas = replicas

@@ -1,0 +1,153 @@
+"""Followers and leaders together: real logs, partitions, sessions and fetcher threads."""
+
+from __future__ import annotations
+
+import pytest
+
+from impl.fetcher.state import ReplicaState
+from impl.types import ProtocolConfig
+from tests.unit.impl.fetcher.cluster import TP, Broker, Cluster
+
+both_protocols = pytest.mark.parametrize(
+    "protocol",
+    [ProtocolConfig(), ProtocolConfig(truncation_on_fetch=False)],
+    ids=["truncate_on_fetch", "truncate_first"],
+)
+
+
+def pair(protocol: ProtocolConfig) -> tuple[Cluster, Broker, Broker]:
+    cluster = Cluster(2, protocol)
+    cluster.elect(1)
+    return cluster, cluster.brokers[1], cluster.brokers[2]
+
+
+def work(broker: Broker, rounds: int) -> None:
+    for _ in range(rounds):
+        broker.thread.do_work()
+
+
+@both_protocols
+def test_follower_copies_records_and_then_learns_the_high_watermark(
+    protocol: ProtocolConfig,
+) -> None:
+    cluster, leader, follower = pair(protocol)
+    leader.append("a", "b")
+    work(follower, 1)
+    assert (follower.log.log_end_offset, follower.log.high_watermark) == (2, 0)
+    work(follower, 2)
+    assert (leader.log.high_watermark, follower.log.high_watermark) == (2, 2)
+    assert follower.contents() == leader.contents()
+    assert follower.fetchers.max_lag == 0
+
+
+@both_protocols
+def test_follower_of_a_new_leader_loses_what_only_it_had(protocol: ProtocolConfig) -> None:
+    cluster, one, two = pair(protocol)
+    one.append("shared")
+    work(two, 2)
+    one.append("only on one")
+    cluster.elect(2)
+    two.append("only on two")
+    work(one, 4)
+    assert one.contents() == two.contents() == [(0, 0), (1, 1)]
+
+
+@both_protocols
+def test_fast_failover_leaves_no_divergence(protocol: ProtocolConfig) -> None:
+    """KIP-279: one round of truncation is not enough when epochs are missing on either side."""
+    cluster, one, two = pair(protocol)
+    one.append("0")
+    work(two, 2)
+    cluster.unreachable = {1, 2}
+    cluster.elect(2)
+    two.append("1b")
+    cluster.elect(1)
+    for value in ("1a", "2a", "3a"):
+        one.append(value)
+    cluster.elect(2)
+    two.append("2b")
+    cluster.elect(1)
+    one.append("4a")
+    cluster.unreachable = set()
+    work(two, 12)
+    assert two.contents() == one.contents()
+
+
+@both_protocols
+def test_follower_that_is_fenced_waits_for_the_new_epoch(protocol: ProtocolConfig) -> None:
+    cluster, one, two = pair(protocol)
+    one.append("a")
+    work(two, 2)
+    thread = two.thread
+    cluster.elect(1, told=(1,))
+    thread.do_work()
+    assert two.fetchers.failed_partitions.contains(TP)
+    cluster.elect(1, told=(2,))
+    assert not two.fetchers.failed_partitions.contains(TP)
+    assert two.thread.partitions() == (TP,)
+
+
+@both_protocols
+def test_unreachable_leader_changes_nothing_but_the_session(protocol: ProtocolConfig) -> None:
+    cluster, one, two = pair(protocol)
+    one.append("a")
+    cluster.unreachable = {1}
+    work(two, 3)
+    assert two.log.log_end_offset == 0
+    cluster.unreachable = set()
+    work(two, 3)
+    assert two.contents() == one.contents()
+
+
+@both_protocols
+def test_one_partitions_life_in_three_steps(protocol: ProtocolConfig) -> None:
+    """The pieces of a fetch, called by a driver: build, handle, process."""
+    cluster, leader, follower = pair(protocol)
+    leader.append("a")
+    thread = follower.thread
+    thread.maybe_truncate()
+    fetch = thread.build_fetch()
+    assert fetch is not None
+    response = leader.replicas.fetch(fetch.request)
+    leader.append("b")  # the answer in flight does not see it
+    thread.process_fetch_response(
+        fetch.partition_data, thread.leader.handle_fetch_response(response)
+    )
+    assert follower.log.log_end_offset == 1
+    state = thread.fetch_state(TP)
+    assert state is not None
+    assert (state.fetch_offset, state.state) == (1, ReplicaState.FETCHING)
+
+
+def test_log_moves_to_another_directory() -> None:
+    """KIP-113: the future log follows the current one and then replaces it."""
+    cluster, leader, follower = pair(ProtocolConfig())
+    leader.append("a", "b")
+    leader.append("c")
+    before = leader.contents()
+    target = "b" if leader.log.directory.startswith("a") else "a"
+    leader.replicas.alter_replica_log_dir(TP, target)
+    mover = leader.log_dir_fetchers.get_fetcher(TP)
+    assert mover is not None
+    for _ in range(4):
+        mover.do_work()
+    assert not leader.replicas.future_log_exists(TP)
+    assert leader.log.directory.startswith(target)
+    assert leader.contents() == before
+    assert mover.partitions() == ()
+    assert not leader.log_dir_fetchers.failed_partitions.contains(TP)
+    assert mover.fetcher_lag_stats.lag(TP) is None
+
+
+def test_move_that_has_completed_meanwhile_is_not_followed() -> None:
+    """KAFKA-9750: the future log is gone before its fetcher starts."""
+    cluster, leader, _ = pair(ProtocolConfig())
+    leader.append("a")
+    leader.replicas.alter_replica_log_dir(TP, "b" if leader.log.directory.startswith("a") else "a")
+    mover = leader.log_dir_fetchers.get_fetcher(TP)
+    assert mover is not None
+    states = mover.remove_all_partitions()
+    leader.replicas.get_partition_or_exception(TP).remove_future_local_replica()
+    leader.replicas._maybe_add_log_dir_fetchers([TP])
+    assert mover.partitions() == ()
+    assert list(states) == [TP]
