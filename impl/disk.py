@@ -12,7 +12,7 @@ directory operations any subset (ext4 and XFS keep their order, POSIX promises n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -76,44 +76,52 @@ class Unflushed:
     target: str = ""
 
 
-Surviving = Callable[[Unflushed], int]
-"""How much of an operation survives: bytes of an append, else 0 (lost) or 1 (survives)."""
+Surviving = Callable[[tuple[Unflushed, ...]], Sequence[int]]
+"""How much of each unflushed operation survives, given all of them in order.
+
+Bytes of an append; of the others 0 (lost) or 1 (survives).
+"""
 
 
-def everything(operation: Unflushed) -> int:
+def everything(operations: tuple[Unflushed, ...]) -> Sequence[int]:
     """Nothing is lost: the process died, the machine lived."""
-    return operation.size if operation.kind == "append" else 1
+    return [_whole(operation) for operation in operations]
 
 
-def nothing(_: Unflushed) -> int:
+def nothing(operations: tuple[Unflushed, ...]) -> Sequence[int]:
     """All that was not flushed is lost: the machine died at the worst moment."""
-    return 0
+    return [0] * len(operations)
 
 
-def first(operations: int) -> Surviving:
-    """The first operations survive, in the order of `unflushed()`."""
-    remaining = operations
-
-    def surviving(operation: Unflushed) -> int:
-        nonlocal remaining
-        remaining -= 1
-        return everything(operation) if remaining >= 0 else 0
-
-    return surviving
+def first(count: int) -> Surviving:
+    """The first operations survive."""
+    return lambda ops: [_whole(op) if i < count else 0 for i, op in enumerate(ops)]
 
 
-def bytes_of(kept: dict[str, int]) -> Surviving:
+def each(surviving: Callable[[Unflushed], int]) -> Surviving:
+    """Every operation is judged by itself."""
+    return lambda operations: [surviving(operation) for operation in operations]
+
+
+def bytes_of(kept: Mapping[str, int]) -> Surviving:
     """Everything survives, but of each named file's unflushed appends only the first bytes."""
-    remaining = dict(kept)
 
-    def surviving(operation: Unflushed) -> int:
-        if operation.kind != "append" or operation.path not in remaining:
-            return everything(operation)
-        taken = min(remaining[operation.path], operation.size)
-        remaining[operation.path] -= taken
-        return taken
+    def surviving(operations: tuple[Unflushed, ...]) -> Sequence[int]:
+        remaining = dict(kept)
+        result = []
+        for operation in operations:
+            amount = _whole(operation)
+            if operation.kind == "append" and operation.path in remaining:
+                amount = min(remaining[operation.path], amount)
+                remaining[operation.path] -= amount
+            result.append(amount)
+        return result
 
     return surviving
+
+
+def _whole(operation: Unflushed) -> int:
+    return operation.size if operation.kind == "append" else 1
 
 
 class _Inode:
@@ -298,7 +306,9 @@ class MemoryDisk:
 
     def crash(self, surviving: Surviving) -> None:
         """Lose what `surviving` does not keep; handles opened before are dead."""
-        kept = {id(op): surviving(op.describe()) for op in self._pending()}
+        pending = self._pending()
+        amounts = surviving(tuple(operation.describe() for operation in pending))
+        kept = {id(operation): amount for operation, amount in zip(pending, amounts, strict=True)}
         for inode in self._inodes():
             inode.lose(lambda write: kept[id(write)])
         for entry in self._entries:

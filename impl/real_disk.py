@@ -101,6 +101,7 @@ class DirectoryDisk:
     def sync_directory(self, directory: str) -> None:
         """See `Disk.sync_directory`."""
         with _storage_errors():
+            self._make_directory(directory)
             self._sync(self._root / directory)
 
     def _make_directory(self, directory: str) -> None:
