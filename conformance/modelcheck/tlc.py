@@ -39,7 +39,8 @@ class TlcOptions:
 
 @dataclass(frozen=True, slots=True)
 class TlcJob:
-    """What to run: a root module, its configuration, where else modules are, what to dump."""
+    """What to run: a root module and, in the same folder, its configuration; where else modules
+    are; what to dump."""
 
     module: Path
     config: Path
@@ -164,16 +165,16 @@ def tlc_command(job: TlcJob, tools: Tools, options: TlcOptions, scratch: Path) -
     )
     # A fixed fingerprint polynomial: the same run gives the same collision probability.
     arguments = ["-tool", "-cleanup", "-metadir", str(scratch / "states"), "-fp", "0"]
-    arguments += ["-workers", str(options.workers), "-config", str(job.config)]
+    arguments += ["-workers", str(options.workers), "-config", job.config.name]
     if not job.check_deadlock:
         arguments.append("-deadlock")
     if options.coverage:
         # Minutes between reports; the last one, after the search, is all that is wanted.
         arguments += ["-coverage", "1000"]
     if job.dump is not None:
-        arguments += ["-dump", "dot,actionlabels", str(job.dump)]
+        arguments += ["-dump", "dot,actionlabels", str(job.dump.absolute())]
     (scratch / "states").mkdir()
-    return tools.command("tlc2.TLC", *arguments, str(job.module), jvm=jvm)
+    return tools.command("tlc2.TLC", *arguments, job.module.name, jvm=jvm)
 
 
 def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> Transcript:
