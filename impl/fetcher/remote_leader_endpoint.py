@@ -148,15 +148,21 @@ class RemoteLeaderEndPoint:
         """Where the asked epochs end; no answer gives every partition the exception's code."""
         if not partitions:
             return {}
-        request = OffsetsForLeaderEpochRequest(
-            self.versions.offsets_for_leader_epoch, self._config.replica_id, partitions
-        )
         try:
+            request = self.build_epoch_request(partitions)
             return self._sender.offsets_for_leader_epoch(request).partitions
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the partitions ask again
             _log.info("Error when sending leader epoch request for %s", partitions, exc_info=error)
             code = Errors.for_exception(error)
             return dict.fromkeys(partitions, EpochEndOffset(code))
+
+    def build_epoch_request(
+        self, partitions: Mapping[TopicPartition, EpochData]
+    ) -> OffsetsForLeaderEpochRequest:
+        """The request by which `fetch_epoch_end_offsets` asks."""
+        return OffsetsForLeaderEpochRequest(
+            self.versions.offsets_for_leader_epoch, self._config.replica_id, partitions
+        )
 
     def build_fetch(
         self, partitions: Mapping[TopicPartition, PartitionFetchState], /

@@ -1,4 +1,4 @@
-"""Brokers of one process: real replica managers and real fetchers, in-memory disks, no controller."""
+"""Brokers of one process: real replica managers, real fetchers and in-memory disks."""
 
 from __future__ import annotations
 

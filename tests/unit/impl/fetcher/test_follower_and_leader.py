@@ -30,7 +30,7 @@ def work(broker: Broker, rounds: int) -> None:
 def test_follower_copies_records_and_then_learns_the_high_watermark(
     protocol: ProtocolConfig,
 ) -> None:
-    cluster, leader, follower = pair(protocol)
+    _, leader, follower = pair(protocol)
     leader.append("a", "b")
     work(follower, 1)
     assert (follower.log.log_end_offset, follower.log.high_watermark) == (2, 0)
@@ -102,7 +102,7 @@ def test_unreachable_leader_changes_nothing_but_the_session(protocol: ProtocolCo
 @both_protocols
 def test_one_partitions_life_in_three_steps(protocol: ProtocolConfig) -> None:
     """The pieces of a fetch, called by a driver: build, handle, process."""
-    cluster, leader, follower = pair(protocol)
+    _, leader, follower = pair(protocol)
     leader.append("a")
     thread = follower.thread
     thread.maybe_truncate()
@@ -111,7 +111,7 @@ def test_one_partitions_life_in_three_steps(protocol: ProtocolConfig) -> None:
     response = leader.replicas.fetch(fetch.request)
     leader.append("b")  # the answer in flight does not see it
     thread.process_fetch_response(
-        fetch.partition_data, thread.leader.handle_fetch_response(response)
+        fetch.partition_data, thread.remote_leader.handle_fetch_response(response)
     )
     assert follower.log.log_end_offset == 1
     state = thread.fetch_state(TP)
@@ -121,7 +121,7 @@ def test_one_partitions_life_in_three_steps(protocol: ProtocolConfig) -> None:
 
 def test_log_moves_to_another_directory() -> None:
     """KIP-113: the future log follows the current one and then replaces it."""
-    cluster, leader, follower = pair(ProtocolConfig())
+    _, leader, _ = pair(ProtocolConfig())
     leader.append("a", "b")
     leader.append("c")
     before = leader.contents()
@@ -141,7 +141,7 @@ def test_log_moves_to_another_directory() -> None:
 
 def test_move_that_has_completed_meanwhile_is_not_followed() -> None:
     """KAFKA-9750: the future log is gone before its fetcher starts."""
-    cluster, leader, _ = pair(ProtocolConfig())
+    _, leader, _ = pair(ProtocolConfig())
     leader.append("a")
     leader.replicas.alter_replica_log_dir(TP, "b" if leader.log.directory.startswith("a") else "a")
     mover = leader.log_dir_fetchers.get_fetcher(TP)
