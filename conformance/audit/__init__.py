@@ -1,0 +1,1 @@
+"""Judges a trace store with Spark: refinement, invariants, properties, accounting, coverage."""

@@ -1,0 +1,126 @@
+"""Owns the SparkSession: the only module that makes, configures or stops one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from conformance.errors import EnvironmentProblem
+from conformance.tla.tools import find_java
+
+LOCAL = "local[*]"
+
+SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        # An overflow or a missing element must be an error, never a quiet NULL.
+        "spark.sql.ansi.enabled": "true",
+        # HotSpot interprets methods above 8,000 bytecodes: such plans run faster ungenerated.
+        "spark.sql.codegen.hugeMethodLimit": "8000",
+        # Room for 2M distinct transitions in the generated hash map; with the default (65,536)
+        # the scan takes three times as long, since nearly every row misses it.
+        "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "21",
+        "spark.sql.session.timeZone": "UTC",
+    }
+)
+"""What the audit's queries rely on; set on any session, also on one that was there before."""
+
+START_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        # Without it Spark reads flipped bytes of Parquet pages in silence.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+)
+"""What must be said before a session starts."""
+
+LOCAL_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+)
+"""For a JVM of our own on this machine; a container's host name often has no address."""
+
+
+@contextmanager
+def spark_session(
+    master: str | None = None,
+    *,
+    name: str = "kconform",
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[SparkSession]:
+    """A session on `master` (`local[*]` if none), stopped at the end if it was started here.
+
+    A process that has a session keeps it, and under spark-submit the master and the memory
+    that were given there stand. Raises EnvironmentProblem without a usable Java, or when
+    Spark cannot start or reach the master.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield _configure(active, settings)
+        return
+    session = _start(master, name, settings)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _configure(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    for key, value in {**SETTINGS, **settings}.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
+
+
+def _start(master: str | None, name: str, settings: Mapping[str, str]) -> SparkSession:
+    wanted = {**SETTINGS, **START_SETTINGS}
+    builder = SparkSession.builder.appName(name)
+    if not _submitted():
+        _export_java_home()
+        builder = builder.master(master or LOCAL)
+        wanted |= _own_jvm(master or LOCAL)
+    for key, value in {**wanted, **settings}.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, Py4JError, RuntimeError, OSError) as error:
+        raise EnvironmentProblem(
+            f"Spark could not start on {master or LOCAL}: {_cause(error)}. Check "
+            "that the master is reachable, that it runs the same version as the installed "
+            "pyspark, and that Java is a full one (a JRE without java.management is not enough)."
+        ) from error
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def _cause(error: Exception) -> str:
+    """The line that says most: Py4J's first line only names the call."""
+    lines = [line.removeprefix(":").strip() for line in str(error).splitlines()] or ["no reason"]
+    return lines[1] if isinstance(error, Py4JError) and len(lines) > 1 else lines[0]
+
+
+def _submitted() -> bool:
+    """Whether spark-submit started this process: the JVM is there already."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _own_jvm(master: str) -> dict[str, str]:
+    logging = Path(__file__).with_name("log4j2.properties")
+    own = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}"}
+    return own | dict(LOCAL_SETTINGS) if master.startswith("local") else own
+
+
+def _export_java_home() -> None:
+    """PySpark finds its Java through JAVA_HOME or PATH only; ours may be in neither."""
+    java, _ = find_java(os.environ)
+    os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)

@@ -1,0 +1,134 @@
+"""The manifest of a trace store: what the store is of, what it holds, and every file's hash."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from conformance.errors import DataError
+from conformance.tla.text import parse_action
+from conformance.tla.values import Action
+
+FORMAT = "kconform-traces"
+SCHEMA_VERSION = 1
+MANIFEST = "manifest.json"
+
+
+class FileEntry(msgspec.Struct, frozen=True):
+    """One Parquet file, its path relative to the store, with forward slashes."""
+
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """What the files hold; `problems` are the traces that cannot be judged whole."""
+
+    traces: int
+    steps: int
+    states: int
+    problems: int
+    ends: dict[str, int]
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What a store is of: the spec, the model's constants, and the system that was observed."""
+
+    spec: str
+    spec_hash: str
+    model: str
+    constants: dict[str, str]
+    """Values as TLC prints them, by name."""
+    variables: list[str]
+    actions: list[str]
+    """The dictionary of actions, printed as TLA+ applies them; a code is a position in it."""
+    system: str
+    system_version: str
+    parameters: dict[str, str] = {}  # msgspec copies mutable defaults
+    """How the traces were made: seed and length, or the files that were imported."""
+
+    def parsed_actions(self) -> tuple[Action, ...]:
+        """The dictionary of actions as values."""
+        return tuple(map(parse_action, self.actions))
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """manifest.json. `content_hash` covers the identity, the schema and every file."""
+
+    format: str
+    schema_version: int
+    identity: Identity
+    state_schema: msgspec.Raw
+    counts: Counts
+    files: list[FileEntry]
+    content_hash: str
+
+
+def content_hash(identity: Identity, schema: bytes, files: Sequence[FileEntry]) -> str:
+    """SHA-256 of what the store is of and of the hash of every file."""
+    digest = hashlib.sha256(str(SCHEMA_VERSION).encode())
+    for part in (msgspec.json.encode(identity), schema, msgspec.json.encode(files)):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_manifest(store: Path) -> Manifest:
+    """The manifest of the store in a folder; DataError that says what is wrong with it."""
+    path = store / MANIFEST
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(
+            f"{store} is not a trace store: it has no {MANIFEST}. Name the folder that "
+            "`kconform record` or `kconform import` wrote."
+        ) from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+    _check_version(path, raw)
+    try:
+        manifest = msgspec.json.decode(raw, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _damaged(path, str(error)) from None
+    schema = bytes(manifest.state_schema)
+    if content_hash(manifest.identity, schema, manifest.files) != manifest.content_hash:
+        raise _damaged(path, "its content hash does not match")
+    return manifest
+
+
+class _Head(msgspec.Struct):
+    format: str = ""
+    schema_version: int = 0
+
+
+def _check_version(path: Path, raw: bytes) -> None:
+    """Read the version first: another version may have other fields."""
+    try:
+        head = msgspec.json.decode(raw, type=_Head)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _damaged(path, str(error)) from None
+    if head.format != FORMAT:
+        raise DataError(f"{path} is not the manifest of a trace store (format {head.format!r}).")
+    if head.schema_version != SCHEMA_VERSION:
+        raise DataError(
+            f"{path.parent} has schema version {head.schema_version}, this kconform reads "
+            f"{SCHEMA_VERSION}. Audit it with the version that wrote it, or record it again."
+        )
+
+
+def _damaged(path: Path, why: str) -> DataError:
+    return DataError(
+        f"{path} is damaged: {why}. The store cannot be trusted: restore it from a copy or record "
+        "it again."
+    )

@@ -1,0 +1,128 @@
+"""The columns of states/*.parquet: a fingerprint, and one typed column per variable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from conformance.errors import DataError
+from conformance.tla.arrow import arrow_type, read_values, write_values
+from conformance.tla.schema import Schema, UntypableError, infer
+from conformance.tla.types import INTEGER, Type
+from conformance.tla.values import Value
+from conformance.traces.model import PartialState
+
+FINGERPRINT = "fingerprint"
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumns:
+    """Turns states into tables and back. A variable that was not observed is null."""
+
+    schema: Schema
+
+    def __post_init__(self) -> None:
+        """Refuse a spec whose variable would hide the fingerprint."""
+        if FINGERPRINT in self.schema.names():
+            raise DataError(
+                f"A variable of the spec is called {FINGERPRINT}, which is the name of a column "
+                "of the trace store. Rename the variable."
+            )
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema of a file of states."""
+        fields = [pa.field(FINGERPRINT, pa.int64(), nullable=False)]
+        fields += [pa.field(name, arrow_type(kind)) for name, kind in self.schema.variables]
+        return pa.schema(fields)
+
+    def table(
+        self, fingerprints: npt.NDArray[np.int64], states: Sequence[PartialState]
+    ) -> pa.Table:
+        """One row per state. A value that its column's type cannot hold becomes null."""
+        columns = list(zip(*states, strict=True)) or [()] * len(self.schema.variables)
+        arrays = [
+            _write(kind, column)
+            for (_, kind), column in zip(self.schema.variables, columns, strict=True)
+        ]
+        return pa.Table.from_arrays([pa.array(fingerprints), *arrays], schema=self.arrow)
+
+    def states(self, table: pa.Table) -> list[PartialState]:
+        """The states of a table's rows; DataError if it does not fit the schema."""
+        names = [name for name, _ in self.schema.variables if name not in table.column_names]
+        if names:
+            raise DataError(f"A file of states lacks the variable {names[0]}.")
+        columns = [_read(kind, table.column(name)) for name, kind in self.schema.variables]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(table)
+
+    def to_json(self) -> bytes:
+        """The schema for the manifest."""
+        return msgspec.json.encode(self.schema.to_json())
+
+    @staticmethod
+    def from_json(data: bytes) -> StateColumns:
+        """The columns that `to_json` describes; DataError if it describes none."""
+        return StateColumns(Schema.from_json(msgspec.json.decode(data)))
+
+
+def infer_columns(
+    variables: Sequence[str],
+    states: Iterable[PartialState],
+    reference: Iterable[PartialState] = (),
+) -> StateColumns:
+    """Columns that hold the states.
+
+    Where an implementation's values have no common type, the type is that of `reference`
+    (states of the spec), and what does not fit it will be null, hence never judged to pass.
+    Raises UntypableError where `reference` gives no type either.
+    """
+    values = list(zip(*states, strict=True)) or [()] * len(variables)
+    known = list(zip(*reference, strict=True)) or [()] * len(variables)
+    kinds = []
+    for name, column, sure in zip(variables, values, known, strict=True):
+        try:
+            kind = infer(_present((*sure, *column)), name)
+        except UntypableError:
+            kind = infer(_present(sure), name)
+            if kind is None:
+                raise
+        kinds.append((name, kind or INTEGER))
+    return StateColumns(Schema(tuple(kinds)))
+
+
+def _present(values: Iterable[Value | None]) -> list[Value]:
+    return [value for value in values if value is not None]
+
+
+def _write(kind: Type, column: Sequence[Value | None]) -> pa.Array:
+    present = _present(column)
+    if len(present) == len(column):
+        try:
+            return write_values(kind, present)
+        except DataError:
+            pass  # some value does not fit: find which
+    fits = [value is not None and _fits(kind, value) for value in column]
+    kept = [value for value, fit in zip(column, fits, strict=True) if fit and value is not None]
+    if not kept:
+        return pa.nulls(len(column), arrow_type(kind))
+    positions = np.cumsum(fits) - 1
+    return write_values(kind, kept).take(pa.array(positions, mask=~np.array(fits)))
+
+
+def _fits(kind: Type, value: Value) -> bool:
+    try:
+        write_values(kind, [value])
+    except DataError:
+        return False
+    return True
+
+
+def _read(kind: Type, column: pa.ChunkedArray) -> list[Value | None]:
+    array = column.combine_chunks()
+    values = iter(read_values(kind, array.drop_null()))
+    return [next(values) if valid else None for valid in array.is_valid().to_pylist()]

@@ -1,0 +1,237 @@
+"""Writes a trace store: aside first, then renamed, so that a store is whole or absent."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from conformance.errors import DataError, UserError
+from conformance.tla.values import Fingerprinter
+from conformance.traces.manifest import (
+    FORMAT,
+    MANIFEST,
+    SCHEMA_VERSION,
+    Counts,
+    FileEntry,
+    Identity,
+    Manifest,
+    content_hash,
+    file_sha256,
+    read_manifest,
+)
+from conformance.traces.model import PartialState, Trace, state_fingerprint
+from conformance.traces.rows import TraceRows, write_parquet
+from conformance.traces.states import StateColumns
+
+STATES_PER_FILE = 65_536
+MAX_TRACES_PER_FILE = 32_768
+
+
+def traces_per_file(traces: int) -> int:
+    """How many traces a file holds: a function of their number alone, so that the bytes are too."""
+    return min(max(-(-traces // 64), 64), MAX_TRACES_PER_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkInfo:
+    """A file of traces that was written: its place in the store, and what it holds."""
+
+    number: int
+    entry: FileEntry
+    steps: int
+    problems: int
+    ends: Mapping[str, int]
+
+
+def write_chunk(folder: Path, number: int, rows: TraceRows) -> ChunkInfo:
+    """Write one file of traces into a store's folder; safe to be repeated by a retried task."""
+    target = folder / "traces" / f"part-{number:05d}.parquet"
+    aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    rows.write(aside)
+    entry = _entry(folder, aside, len(rows), name=f"traces/{target.name}")
+    aside.replace(target)
+    return ChunkInfo(number, entry, rows.steps, rows.problems, rows.ends)
+
+
+def _entry(folder: Path, path: Path, rows: int, name: str | None = None) -> FileEntry:
+    relative = name or path.relative_to(folder).as_posix()
+    return FileEntry(relative, rows, path.stat().st_size, file_sha256(path))
+
+
+@dataclass(slots=True)
+class StoreWriter:
+    """Gathers the files of a store in `folder`; `open_writer` makes and ends it."""
+
+    folder: Path
+    identity: Identity
+    columns: StateColumns
+    _chunks: list[ChunkInfo] = field(default_factory=list)
+    _states: list[FileEntry] = field(default_factory=list)
+
+    def add_chunk(self, chunk: ChunkInfo) -> None:
+        """A file that `write_chunk` wrote into the folder, perhaps in another process."""
+        self._chunks.append(chunk)
+
+    def write_states(
+        self, fingerprints: npt.NDArray[np.int64], states: Sequence[PartialState]
+    ) -> None:
+        """All distinct states, once, in any order: `fingerprints[i]` is that of `states[i]`."""
+        if self._states:
+            raise ValueError("the states of a store are written once")
+        order = np.argsort(fingerprints, kind="stable")
+        for number, first in enumerate(range(0, len(order), STATES_PER_FILE)):
+            rows = order[first : first + STATES_PER_FILE]
+            table = self.columns.table(fingerprints[rows], [states[row] for row in rows.tolist()])
+            path = self.folder / "states" / f"part-{number:05d}.parquet"
+            write_parquet(table, path)
+            self._states.append(_entry(self.folder, path, len(rows)))
+
+    def manifest(self) -> Manifest:
+        """The manifest of what was added."""
+        chunks = sorted(self._chunks, key=lambda chunk: chunk.number)
+        files = [*self._states, *(chunk.entry for chunk in chunks)]
+        ends: Counter[str] = Counter()
+        for chunk in chunks:
+            ends.update(chunk.ends)
+        schema = self.columns.to_json()
+        return Manifest(
+            format=FORMAT,
+            schema_version=SCHEMA_VERSION,
+            identity=self.identity,
+            state_schema=msgspec.Raw(schema),
+            counts=Counts(
+                traces=sum(chunk.entry.rows for chunk in chunks),
+                steps=sum(chunk.steps for chunk in chunks),
+                states=sum(entry.rows for entry in self._states),
+                problems=sum(chunk.problems for chunk in chunks),
+                ends=dict(sorted(ends.items())),
+            ),
+            files=files,
+            content_hash=content_hash(self.identity, schema, files),
+        )
+
+
+@contextmanager
+def open_writer(
+    path: Path, identity: Identity, columns: StateColumns, *, replace: bool = False
+) -> Iterator[StoreWriter]:
+    """A writer whose store appears at `path` when the block ends, and not at all if it fails.
+
+    Raises UserError if `path` exists, unless `replace` is set and it is a trace store (the old
+    one stays until the new one is whole), and DataError when the disk is full.
+    """
+    _check_target(path, replace)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
+    try:
+        for part in ("states", "traces"):
+            (folder / part).mkdir(parents=True)
+        writer = StoreWriter(folder, identity, columns)
+        yield writer
+        (folder / MANIFEST).write_bytes(
+            msgspec.json.format(msgspec.json.encode(writer.manifest()), indent=1)
+        )
+        _move_into_place(folder, path)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DataError(
+                f"The disk that holds {path.parent} is full, and no store was written. Free some "
+                "space, record fewer traces, or name another place with -o."
+            ) from error
+        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_target(path: Path, replace: bool) -> None:
+    if not path.exists():
+        return
+    if not replace:
+        raise UserError(f"{path} exists already. Remove it, or name another store with -o.")
+    read_manifest(path)  # whatever is not a store is not ours to remove
+
+
+def _move_into_place(folder: Path, path: Path) -> None:
+    if not path.exists():
+        folder.rename(path)
+        return
+    old = path.with_name(f".{path.name}.old-{uuid.uuid4().hex[:12]}")
+    path.rename(old)
+    folder.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+class TraceCollector:
+    """Turns traces with their states' values into rows and distinct states, one by one."""
+
+    def __init__(self, writer: StoreWriter, per_file: int = MAX_TRACES_PER_FILE) -> None:
+        self._writer = writer
+        self._per_file = per_file
+        self._variables = tuple(writer.identity.variables)
+        self._codes = {action: code for code, action in enumerate(writer.identity.parsed_actions())}
+        self._fingerprint = Fingerprinter()
+        self._known: dict[PartialState, int] = {}
+        self._rows = TraceRows()
+        self._files = 0
+
+    def add(self, trace: Trace) -> None:
+        """One trace. KeyError if an action is not in the store's dictionary."""
+        states = [self._state(state) for state in trace.states] if trace.initial else []
+        actions = [self._codes[step.action] for step in trace.steps]
+        self._rows.add(
+            trace.trace_id,
+            trace.seed,
+            states,
+            actions,
+            trace.end.value,
+            trace.problem,
+            trace.source,
+        )
+        if len(self._rows) >= self._per_file:
+            self._flush()
+
+    def _state(self, state: PartialState) -> int:
+        known = self._known.get(state)
+        if known is None:
+            known = state_fingerprint(state, self._variables, self._fingerprint)
+            self._known[state] = known
+        return known
+
+    def _flush(self) -> None:
+        self._writer.add_chunk(write_chunk(self._writer.folder, self._files, self._rows))
+        self._files += 1
+        self._rows = TraceRows()
+
+    def finish(self) -> None:
+        """Write what is left, and the states."""
+        if len(self._rows) or not self._files:
+            self._flush()
+        prints = np.fromiter(self._known.values(), np.int64, count=len(self._known))
+        self._writer.write_states(prints, list(self._known))
+
+
+def write_store(
+    path: Path,
+    identity: Identity,
+    columns: StateColumns,
+    traces: Sequence[Trace],
+    *,
+    replace: bool = False,
+) -> Manifest:
+    """A store of traces that are at hand; bulk recording writes its files in parallel instead."""
+    with open_writer(path, identity, columns, replace=replace) as writer:
+        collector = TraceCollector(writer, traces_per_file(len(traces)))
+        for trace in traces:
+            collector.add(trace)
+        collector.finish()
+    return read_manifest(path)
