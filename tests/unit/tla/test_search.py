@@ -54,7 +54,7 @@ def test_every_formula_gets_its_verdict_if_the_search_goes_on() -> None:
     problem = replace(
         COUNTER,
         invariants={"Low": lambda state: state < (6,), "Natural": lambda state: state >= (0,)},
-        action_properties={"NoJump": lambda state, after: abs(state[0] - after[0]) == 1},  # type: ignore[operator]
+        action_properties={"NoJump": lambda state, after: abs(state[0] - after[0]) == 1},
         check_deadlock=True,
     )
     result = search(problem, Limits(stop_at_violation=False))
@@ -82,7 +82,7 @@ def test_it_stops_when_cancelled() -> None:
 
 
 def test_nothing_to_search_is_no_pass() -> None:
-    empty = replace(COUNTER, initial=lambda: [], invariants={"False": lambda state: False})
+    empty = replace(COUNTER, initial=list, invariants={"False": lambda state: False})
     assert search(empty).formulas[0].verdict is Verdict.INCONCLUSIVE
 
 
@@ -107,7 +107,7 @@ def test_an_action_constraint_cuts_the_step() -> None:
 
 
 def test_a_view_merges_states() -> None:
-    parity = replace(COUNTER, view=lambda state: state[0] % 2)  # type: ignore[operator]
+    parity = replace(COUNTER, view=lambda state: state[0] % 2)
     assert search(parity).states == ((0,), (1,))
 
 
