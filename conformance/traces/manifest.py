@@ -72,7 +72,8 @@ class Manifest(msgspec.Struct, frozen=True):
 def content_hash(identity: Identity, schema: bytes, files: Sequence[FileEntry]) -> str:
     """SHA-256 of what the store is of and of the hash of every file."""
     digest = hashlib.sha256(str(SCHEMA_VERSION).encode())
-    for part in (msgspec.json.encode(identity), schema, msgspec.json.encode(files)):
+    compact = msgspec.json.format(schema, indent=-1)  # however the manifest is laid out
+    for part in (msgspec.json.encode(identity), compact, msgspec.json.encode(files)):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.hexdigest()

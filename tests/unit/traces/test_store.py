@@ -100,13 +100,13 @@ def test_an_existing_folder_is_not_touched_unless_it_is_a_store_and_may_be_repla
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), ValueError("a bug")])
 def test_a_failure_leaves_nothing(tmp_path: Path, failure: BaseException) -> None:
-    columns = infer_columns(VARIABLES, [FREE])
-    with (
-        pytest.raises(type(failure)),
-        open_writer(tmp_path / "s", IDENTITY, columns) as writer,
-    ):
-        (writer.folder / "states" / "part-00000.parquet").write_bytes(b"half")
-        raise failure
+    def half_a_store() -> None:
+        with open_writer(tmp_path / "s", IDENTITY, infer_columns(VARIABLES, [FREE])) as writer:
+            (writer.folder / "states" / "part-00000.parquet").write_bytes(b"half")
+            raise failure
+
+    with pytest.raises(type(failure)):
+        half_a_store()
     assert list(tmp_path.iterdir()) == []
 
 
