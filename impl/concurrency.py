@@ -31,7 +31,7 @@ class Lock(Protocol):
 
     def __enter__(self) -> object: ...
 
-    def __exit__(self, *exc_info: object) -> None: ...
+    def __exit__(self, _type: object, _value: object, _traceback: object, /) -> None: ...
 
     def new_condition(self) -> Condition: ...
 
@@ -108,7 +108,7 @@ class _RealLock:
         self._lock.acquire()
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
+    def __exit__(self, _type: object, _value: object, _traceback: object) -> None:
         self._lock.release()
 
     def new_condition(self) -> Condition:
@@ -171,7 +171,7 @@ class _NoLock:
     def __enter__(self) -> object:
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
+    def __exit__(self, _type: object, _value: object, _traceback: object) -> None:
         pass
 
     def new_condition(self) -> Condition:

@@ -124,7 +124,7 @@ class _Lock:
         self.acquire()
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
+    def __exit__(self, _type: object, _value: object, _traceback: object) -> None:
         self.release()
 
     def new_condition(self) -> Condition:

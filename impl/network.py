@@ -63,9 +63,11 @@ class TopicIdPartition(NamedTuple):
     topic_partition: TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class FetchRequest:
-    """A Fetch request; `to_send` is a part of the session unless `metadata.is_full`."""
+class FetchRequest(NamedTuple):
+    """A Fetch request; `to_send` is a part of the session unless `metadata.is_full`.
+
+    A tuple, as its answer is one: both are made in every round.
+    """
 
     version: int
     replica_id: int
@@ -79,8 +81,7 @@ class FetchRequest:
     replaced: tuple[TopicIdPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FetchResponse:
+class FetchResponse(NamedTuple):
     """A Fetch answer; session id 0 means that the leader keeps no session."""
 
     partitions: Mapping[TopicPartition, FetchPartitionData]

@@ -7,7 +7,7 @@ others. The handler knows what the leader remembers and which session epoch come
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from impl.errors import Errors
 from impl.network import (
@@ -20,8 +20,7 @@ from impl.network import (
 from impl.types import ZERO_UUID, FetchPartitionRequest, TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class FetchRequestData:
+class FetchRequestData(NamedTuple):
     """What the next fetch says (FetchSessionHandler.FetchRequestData)."""
 
     to_send: Mapping[TopicPartition, FetchPartitionRequest]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from impl.types import ZERO_UUID
 
@@ -15,9 +15,8 @@ class ReplicaState(Enum):
     FETCHING = "Fetching"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFetchState:
-    """The state of one partition in its fetcher thread (PartitionFetchState).
+class PartitionFetchState(NamedTuple):
+    """The state of one partition in its fetcher thread; a tuple, as every answer makes one.
 
     `delay` is a deadline in ms of the thread's clock, None when no error is being waited out.
     `lag` is in records, None before the first processed answer. `last_fetched_epoch` is the leader
@@ -56,16 +55,15 @@ class PartitionFetchState:
 
     def delayed_until(self, deadline_ms: int) -> PartitionFetchState:
         """The same state, waiting out an error."""
-        return replace(self, delay=deadline_ms)
+        return self._replace(delay=deadline_ms)
 
     def with_topic_id(self, topic_id: str | None) -> PartitionFetchState:
         """The same state with another topic id."""
-        return replace(self, topic_id=topic_id)
+        return self._replace(topic_id=topic_id)
 
     def marked_for_truncation(self, truncation_offset: int) -> PartitionFetchState:
         """Truncating again, from at most `truncation_offset`."""
-        return replace(
-            self,
+        return self._replace(
             fetch_offset=min(truncation_offset, self.fetch_offset),
             state=ReplicaState.TRUNCATING,
             last_fetched_epoch=None,
