@@ -37,6 +37,8 @@ def load_log(
     if not segments or segments[-1].next_offset < log_start_offset:
         for segment in segments:
             segment.delete()
+        if cache is not None and not cache.is_empty():
+            cache.clear_and_flush()
         segments = [LogSegment(disk, directory, log_start_offset)]
     log_end_offset = segments[-1].next_offset
     start = max(log_start_offset, segments[0].base_offset)

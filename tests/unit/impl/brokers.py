@@ -39,7 +39,7 @@ def records(count: int = 1, *, timestamps: tuple[int, ...] = (), magic: int = 2)
 
 def batch(base_offset: int, epoch: int, count: int = 1) -> MemoryRecords:
     """One batch of `count` records, as a leader stamped it."""
-    values = (Record(b"v%d" % (base_offset + i)) for i in range(count))
+    values = (Record(b"v%03d" % (base_offset + i)) for i in range(count))
     return MemoryRecords.with_records(
         *values, base_offset=base_offset, partition_leader_epoch=epoch
     )

@@ -1,0 +1,231 @@
+"""What a log is after a restart, clean or after a crash at a chosen point."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from impl.concurrency import NoConcurrency
+from impl.disk import MemoryDisk, Surviving, bytes_of, everything, nothing
+from impl.errors import KafkaStorageException
+from impl.log_manager import CLEAN_SHUTDOWN_FILE, LogManager
+from impl.log_types import LogConfig
+from impl.real_disk import ShadowedDisk
+from impl.scheduler import DeferredScheduler, ImmediateScheduler
+from tests.unit.impl.brokers import TP, batch, epochs_of, make_log, records
+
+SEGMENT = "logs/topic-0/00000000000000000000.log"
+ONE_BATCH = batch(0, 0).size_in_bytes
+
+
+def manager(disk: MemoryDisk | ShadowedDisk, config: LogConfig | None = None) -> LogManager:
+    return LogManager(
+        disk, ("logs", "other"), ImmediateScheduler(), NoConcurrency(), default_config=config
+    )
+
+
+@pytest.mark.parametrize("make", ["memory", "directory"])
+@pytest.mark.parametrize(
+    ("surviving", "expected_end", "expected_epochs"),
+    [
+        pytest.param(nothing, 2, [(0, 0)], id="unflushed-lost"),
+        pytest.param(bytes_of({SEGMENT: ONE_BATCH}), 3, [(0, 0), (1, 2)], id="one-batch-survives"),
+        pytest.param(bytes_of({SEGMENT: ONE_BATCH - 1}), 2, [(0, 0)], id="torn-batch"),
+        pytest.param(bytes_of({SEGMENT: 2 * ONE_BATCH - 1}), 3, [(0, 0), (1, 2)], id="second-torn"),
+        pytest.param(everything, 4, [(0, 0), (1, 2), (2, 3)], id="everything-survives"),
+    ],
+)
+def test_crash_loses_the_unflushed_tail_and_its_epochs(
+    make: str,
+    surviving: Surviving,
+    expected_end: int,
+    expected_epochs: list[tuple[int, int]],
+    tmp_path: Path,
+) -> None:
+    disk = MemoryDisk() if make == "memory" else ShadowedDisk(tmp_path)
+    log = make_log(disk)
+    for offset, epoch in ((0, 0), (1, 0)):
+        log.append_as_follower(batch(offset, epoch))
+    log.flush()
+    for offset, epoch in ((2, 1), (3, 2)):
+        log.append_as_follower(batch(offset, epoch))
+
+    disk.crash(surviving)
+    recovered = make_log(disk, recovery_point=2)
+
+    assert recovered.log_end_offset == expected_end
+    assert epochs_of(recovered) == expected_epochs
+    recovered.append_as_leader(records(), 7)
+    assert epochs_of(recovered) == [*expected_epochs, (7, expected_end)]
+
+
+def test_corrupt_unflushed_batch_cuts_the_log_and_drops_later_segments() -> None:
+    disk = MemoryDisk()
+    log = make_log(
+        disk, config=LogConfig(segment_bytes=2 * ONE_BATCH), scheduler=DeferredScheduler()
+    )
+    for offset in range(4):
+        log.append_as_follower(batch(offset, offset))
+    file = disk.open(SEGMENT)
+    content = bytearray(file.read(0, file.size()))
+    content[-1] ^= 1
+    file.truncate(0)
+    file.append(bytes(content))
+
+    recovered = make_log(disk)
+
+    assert (recovered.log_end_offset, recovered.number_of_segments) == (1, 1)
+    assert epochs_of(recovered) == [(0, 0)]
+
+
+def test_flushed_segments_are_not_checked_again() -> None:
+    disk = MemoryDisk()
+    log = make_log(disk, config=LogConfig(segment_bytes=2 * ONE_BATCH))
+    for offset in range(4):
+        log.append_as_follower(batch(offset, 0))
+    file = disk.open(SEGMENT)
+    content = bytearray(file.read(0, file.size()))
+    content[-1] ^= 1
+    file.truncate(0)
+    file.append(bytes(content))
+
+    assert make_log(disk, recovery_point=2).log_end_offset == 4
+
+
+def test_epochs_that_the_checkpoint_lacks_are_recovered_from_the_batches() -> None:
+    disk = MemoryDisk()
+    log = make_log(disk)
+    log.append_as_follower(batch(0, 1))
+    log.append_as_follower(batch(1, 4))
+    disk.remove("logs/topic-0/leader-epoch-checkpoint")
+
+    assert epochs_of(make_log(disk)) == [(1, 0), (4, 1)]
+
+
+def test_epoch_of_a_leader_that_wrote_nothing_does_not_outlive_a_restart() -> None:
+    disk = MemoryDisk()
+    log = make_log(disk)
+    log.append_as_leader(records(), 0)
+    log.maybe_assign_epoch_start_offset(3, 1)
+
+    assert epochs_of(make_log(disk)) == [(0, 0)]
+
+
+def test_log_start_above_the_log_end_begins_anew() -> None:
+    disk = MemoryDisk()
+    make_log(disk).append_as_leader(records(2), 0)
+
+    log = make_log(disk, log_start_offset=7)
+
+    assert (log.log_start_offset, log.log_end_offset, epochs_of(log)) == (7, 7, [])
+
+
+def test_log_start_is_healed_into_the_epochs() -> None:
+    disk = MemoryDisk()
+    log = make_log(disk)
+    for offset in range(4):
+        log.append_as_follower(batch(offset, offset // 2))
+
+    assert epochs_of(make_log(disk, log_start_offset=3)) == [(1, 3)]
+
+
+def test_background_flush_of_a_rolled_segment_moves_the_recovery_point() -> None:
+    scheduler = DeferredScheduler()
+    log = make_log(scheduler=scheduler, config=LogConfig(segment_bytes=2 * ONE_BATCH))
+    for offset in range(3):
+        log.append_as_follower(batch(offset, 0))
+    assert (log.recovery_point, scheduler.pending()) == (0, ("flush-log",))
+
+    assert scheduler.run_pending() == 1
+
+    assert log.recovery_point == 2
+
+
+def test_clean_shutdown_keeps_everything_and_restarts_without_recovery() -> None:
+    disk = MemoryDisk()
+    logs = manager(disk)
+    log = logs.get_or_create_log(TP, "logs")
+    log.append_as_leader(records(3), 1)
+    log.update_high_watermark(3)
+    log.maybe_increment_log_start_offset(2)
+
+    logs.shutdown()
+    disk.crash(nothing)
+    assert f"logs/{CLEAN_SHUTDOWN_FILE}" in disk.contents()
+    again = manager(disk)
+
+    reopened = again.get_log(TP)
+    assert reopened is not None
+    assert (reopened.log_start_offset, reopened.log_end_offset) == (2, 3)
+    assert (reopened.recovery_point, epochs_of(reopened)) == (3, [(1, 2)])
+    assert f"logs/{CLEAN_SHUTDOWN_FILE}" not in disk.contents()
+
+
+def test_truncation_lowers_the_checkpointed_recovery_point() -> None:
+    disk = MemoryDisk()
+    logs = manager(disk)
+    log = logs.get_or_create_log(TP, "logs")
+    for _ in range(3):
+        log.append_as_leader(records(), 0)
+    log.flush()
+    logs.checkpoint_all()
+    assert disk.contents()["logs/recovery-point-offset-checkpoint"] == b"0\n1\ntopic 0 3\n"
+
+    logs.truncate_to(log, 1)
+
+    assert disk.contents()["logs/recovery-point-offset-checkpoint"] == b"0\n1\ntopic 0 1\n"
+
+
+def test_new_logs_go_to_the_emptier_directory() -> None:
+    logs = manager(MemoryDisk())
+
+    first = logs.get_or_create_log(TP)
+    second = logs.get_or_create_log(TP._replace(partition=1))
+
+    assert [first.directory, second.directory] == ["logs/topic-0", "other/topic-1"]
+    assert logs.get_or_create_log(TP) is first
+
+
+def test_moved_log_replaces_the_old_one_and_survives_a_restart() -> None:
+    disk = MemoryDisk()
+    logs = manager(disk)
+    log = logs.get_or_create_log(TP, "logs")
+    log.append_as_leader(records(2), 3)
+    future = logs.create_future_log(TP, "other")
+    future.append_as_follower(log.read(0, 1000).records)
+
+    logs.replace_current_with_future_log(log, future)
+
+    assert logs.get_log(TP) is future
+    assert logs.get_log(TP, is_future=True) is None
+    future.append_as_leader(records(), 4)
+    assert disk.names("logs") == []
+    restarted = manager(disk).get_log(TP)
+    assert restarted is not None
+    assert (restarted.directory, restarted.log_end_offset) == ("other/topic-0", 3)
+    assert epochs_of(restarted) == [(3, 0), (4, 2)]
+
+
+def test_unfinished_move_is_found_again_and_deletions_are_finished() -> None:
+    disk = MemoryDisk()
+    logs = manager(disk)
+    logs.get_or_create_log(TP, "logs")
+    logs.create_future_log(TP, "other").append_as_follower(batch(0, 0))
+    disk.open(f"logs/gone-0.{1:032x}-delete/00000000000000000000.log")
+
+    again = manager(disk)
+
+    future = again.get_log(TP, is_future=True)
+    assert future is not None
+    assert future.log_end_offset == 1
+    assert disk.names("logs") == ["topic-0"]
+
+
+def test_one_partition_in_two_directories_is_an_error() -> None:
+    disk = MemoryDisk()
+    for directory in ("logs", "other"):
+        disk.open(f"{directory}/topic-0/00000000000000000000.log")
+
+    with pytest.raises(KafkaStorageException, match="lies in both"):
+        manager(disk)
