@@ -255,14 +255,18 @@ def read_values(kind: Type | None, column: pa.Array | pa.ChunkedArray) -> list[V
 def _read_scalars(kind: Scalar | None, array: pa.Array) -> list[Value]:
     if array.type != arrow_type(kind) and not pa.types.is_large_string(array.type):
         raise DataError(f"A column of {describe(kind)} has the Arrow type {array.type}.")
-    values: list[Value] = array.to_pylist()
-    if kind is not None and kind.kind == "model value":
-        return [ModelValue(str(name)) for name in values]
-    return values
+    if kind is None or kind.kind in ("integer", "boolean"):
+        numbers: list[Value] = array.to_numpy(zero_copy_only=False).tolist()
+        return numbers
+    # Few distinct strings: each becomes one object.
+    encoded = array.dictionary_encode()
+    texts: list[str] = encoded.dictionary.to_pylist()
+    distinct = [ModelValue(text) for text in texts] if kind.kind == "model value" else texts
+    return [distinct[index] for index in encoded.indices.to_numpy().tolist()]
 
 
 def _slices(array: pa.Array) -> Iterable[tuple[int, int]]:
-    offsets: list[int] = array.offsets.to_pylist()
+    offsets: list[int] = array.offsets.to_numpy().tolist()
     start = offsets[0]
     return zip((at - start for at in offsets), (at - start for at in offsets[1:]), strict=False)
 

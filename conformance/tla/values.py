@@ -75,10 +75,9 @@ class Fn(Mapping["Value", "Value"]):
     changes. Use ``make_function`` unless the domain is known not to be 1..n.
     """
 
-    __slots__ = ("_digest", "_hash", "mapping")
+    __slots__ = ("_hash", "mapping")
 
     mapping: dict[Value, Value]
-    _digest: bytes
     _hash: int
 
     def __init__(self, mapping: dict[Value, Value]) -> None:
@@ -223,76 +222,79 @@ def canonical_sorted(values: Iterable[Value]) -> Sequence[Value]:
 
 # Fingerprint
 
-_DIGEST_SIZE = 16
-
 
 class Fingerprinter:
-    """Fingerprints of many values that share parts: remembers the digests of containers.
+    """Fingerprints of many values that share parts: remembers the encoding of each part.
 
     Memory is by identity, since equal Python values may differ in kind (``(1,)`` and
     ``(True,)``); it keeps up to ``limit`` objects alive, then starts anew.
     """
 
-    __slots__ = ("_digests", "_limit", "_strings")
+    __slots__ = ("_alive", "_encodings", "_limit")
 
     def __init__(self, limit: int = 1_000_000) -> None:
         self._limit = limit
-        self._digests: dict[int, tuple[Value, bytes]] = {}
-        self._strings: dict[str, bytes] = {}
+        self._encodings: dict[int, bytes] = {}
+        self._alive: list[Value] = []
 
     def __call__(self, value: Value) -> int:
         """As ``fingerprint``. Remembers the parts of the value, not the value itself."""
-        if isinstance(value, tuple):
-            encoded = self._sequence(value)
-        else:
-            encoded = blake2b(self._encode(value), digest_size=8).digest()
-        return int.from_bytes(encoded[:8], "big", signed=True)
+        encoded = _tagged(value, self._parts(value))
+        digest = (
+            encoded[1:9] if encoded[:1] == _DIGEST else blake2b(encoded, digest_size=8).digest()
+        )
+        return int.from_bytes(digest, "big", signed=True)
 
     def _encode(self, value: Value) -> bytes:
-        """A prefix-free encoding: leaves as text, containers as digests of their parts."""
-        if isinstance(value, str):
-            return self._strings.get(value) or self._string(value)
-        if isinstance(value, int):
-            return b"i%d;" % value if value is not True and value is not False else b"b%d;" % value
-        if isinstance(value, ModelValue):
+        encoded = self._encodings.get(id(value))
+        if encoded is None:
+            encoded = _tagged(value, self._parts(value))
+            if len(self._alive) >= self._limit:
+                self._encodings.clear()
+                self._alive.clear()
+            self._encodings[id(value)] = encoded
+            self._alive.append(value)
+        return encoded
+
+    def _parts(self, value: Value) -> list[bytes]:
+        """The encodings of a container's parts, sorted where their order means nothing."""
+        known, encode = self._encodings.get, self._encode
+        if isinstance(value, tuple):
+            return [known(id(item)) or encode(item) for item in value]
+        if isinstance(value, frozenset):
+            return sorted([known(id(item)) or encode(item) for item in value])
+        if isinstance(value, Fn):
+            return sorted([encode(key) + encode(item) for key, item in value.mapping.items()])
+        return []
+
+
+_DIGEST = b"d"
+
+
+def _tagged(value: Value, parts: list[bytes]) -> bytes:
+    """A prefix-free encoding: leaves as text, containers as digests of their parts."""
+    match value:
+        case tuple():
+            return _digest(b"T", parts)
+        case frozenset():
+            return _digest(b"S", parts)
+        case Fn():
+            return _digest(b"F", parts)
+        case bool():
+            return b"b%d;" % value
+        case int():
+            return b"i%d;" % value
+        case str():
+            text = value.encode()
+            return b"s%d:%b" % (len(text), text)
+        case ModelValue():
             name = value.name.encode()
             return b"m%d:%b" % (len(name), name)
-        known = self._digests.get(id(value))
-        if known is not None:
-            return known[1]
-        return self._container(value)
 
-    def _string(self, value: str) -> bytes:
-        text = value.encode()
-        encoded = self._strings[value] = b"s%d:%b" % (len(text), text)
-        return encoded
 
-    def _container(self, value: frozenset[Value] | tuple[Value, ...] | Fn) -> bytes:
-        if isinstance(value, tuple):
-            digest = self._sequence(value)
-        elif isinstance(value, Fn):
-            digest = self._function(value)
-        else:
-            parts = sorted([self._encode(item) for item in value])
-            digest = blake2b(b"S" + b"".join(parts), digest_size=_DIGEST_SIZE).digest()
-        if len(self._digests) >= self._limit:
-            self._digests.clear()
-        encoded = b"d" + digest
-        self._digests[id(value)] = (value, encoded)
-        return encoded
-
-    def _sequence(self, value: tuple[Value, ...]) -> bytes:
-        parts = [self._encode(item) for item in value]
-        return blake2b(b"T" + b"".join(parts), digest_size=_DIGEST_SIZE).digest()
-
-    def _function(self, value: Fn) -> bytes:
-        try:
-            return value._digest
-        except AttributeError:
-            encode = self._encode
-            parts = sorted([encode(key) + encode(item) for key, item in value.mapping.items()])
-            value._digest = blake2b(b"F" + b"".join(parts), digest_size=_DIGEST_SIZE).digest()
-            return value._digest
+def _digest(tag: bytes, parts: list[bytes]) -> bytes:
+    # 128 bits within, so that only the outermost 64 bits count for collisions.
+    return _DIGEST + blake2b(tag + b"".join(parts), digest_size=16).digest()
 
 
 def fingerprint(value: Value) -> int:
