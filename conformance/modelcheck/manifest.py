@@ -12,6 +12,7 @@ import msgspec
 
 from conformance import resources
 from conformance.errors import UserError
+from conformance.tla.config import parse_config
 from conformance.tla.values import Value
 
 SCHEMA = 1
@@ -42,13 +43,16 @@ class SituationNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What TLC must say; `counterexample_length` counts states, the initial one included."""
+    """What TLC must say; `counterexample_length` counts states, the initial one included.
+
+    A number that is 0 or missing is not stated.
+    """
 
     result: Literal["holds", "violated"]
-    distinct_states: int | None = None
-    generated_states: int | None = None
+    distinct_states: int = 0
+    generated_states: int = 0
     violated: str = ""
-    counterexample_length: int | None = None
+    counterexample_length: int = 0
     reason: str = ""
 
 
@@ -143,6 +147,45 @@ def load_model(path: Path) -> Model:
     )
 
 
+def model_from_config(module: Path, config: Path) -> Model:
+    """A model of the user's own module and .cfg; there is nothing that it is expected to say."""
+    if not module.is_file():
+        raise UserError(f"There is no TLA+ module {module}. Name an existing .tla file.")
+    try:
+        text = config.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"The configuration {config} cannot be read ({error}). Name TLC's .cfg file of "
+            f"{module.name} with --config."
+        ) from error
+    read = parse_config(text, source=str(config))
+    scoped = [override for override in read.overrides if override.module is not None]
+    if scoped:
+        raise UserError(
+            f"{config}: `{scoped[0].name} <- [{scoped[0].module}] {scoped[0].operator}` overrides "
+            "inside one module only, which kconform does not pass on. Override it everywhere."
+        )
+    return Model(
+        name=module.stem,
+        origin=config,
+        spec_path=module.resolve(),
+        check=Check(
+            specification=read.specification or "",
+            init=read.init or "",
+            next=read.next or "",
+            invariants=read.invariants,
+            properties=read.properties,
+            constraints=read.constraints,
+            action_constraints=read.action_constraints,
+            symmetry=read.symmetry or "",
+            view=read.view or "",
+            deadlock=read.check_deadlock,
+        ),
+        literals=read.constants,
+        overrides={override.name: override.operator for override in read.overrides},
+    )
+
+
 def _validate(path: Path, manifest: _Manifest) -> None:
     """The rules that tie one key to another."""
     check, expect = manifest.check, manifest.expect
@@ -227,6 +270,6 @@ def _paths_of(name: str) -> list[Path]:
     close = difflib.get_close_matches(name, [*known, *(n.rpartition("/")[2] for n in known)], n=3)
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
     raise UserError(
-        f"There is no model {name}.{hint} Give a model's name as `kconform check --list` prints "
-        "it, or the path of a manifest (.toml)."
+        f"There is no model {name}.{hint} Give the path of a manifest below models/, without its "
+        ".toml, or the path of a manifest of your own."
     )

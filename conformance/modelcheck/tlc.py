@@ -33,8 +33,6 @@ class TlcOptions:
     heap: str = "2g"
     timeout: float | None = None
     """Seconds of wall clock; None waits for ever."""
-    coverage: bool = True
-    """Count how often each action fired; costs some speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +166,6 @@ def tlc_command(job: TlcJob, tools: Tools, options: TlcOptions, scratch: Path) -
     arguments += ["-workers", str(options.workers), "-config", job.config.name]
     if not job.check_deadlock:
         arguments.append("-deadlock")
-    if options.coverage:
-        # Minutes between reports; the last one, after the search, is all that is wanted.
-        arguments += ["-coverage", "1000"]
     if job.dump is not None:
         arguments += ["-dump", "dot,actionlabels", str(job.dump.absolute())]
     (scratch / "states").mkdir()

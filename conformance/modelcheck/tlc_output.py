@@ -35,7 +35,6 @@ class Code(IntEnum):
     ASSERT_FAILED = 2132
     STATE = 2217
     STUTTERING = 2218
-    COVERAGE_NEXT = 2772
 
 
 class ViolationKind(StrEnum):
@@ -90,8 +89,6 @@ class Transcript:
     distinct_states: int | None = None
     depth: int | None = None
     collision_probability: float | None = None
-    fired: dict[str, int] = field(default_factory=dict)
-    """With coverage: how many successors each action gave, by label."""
     errors: list[str] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
 
@@ -133,7 +130,6 @@ _NUMBER = re.compile(r"\d[\d,]*")
 _PROBABILITY = re.compile(r"val = ([-\d.E+]+)")
 _TRACE_STATE = re.compile(r"^(\d+): <?(.*?)>?$")
 _STATE_ACTION = re.compile(r"^([\w!]+)(?:\(.*\))? line \d+", re.DOTALL)
-_COVERAGE = re.compile(r"^<([\w!]+) .*>: (\d+):(\d+)$", re.DOTALL)
 _NAMED = re.compile(
     r"^(?:Invariant|Action property|Property|Assumption) (.*?) is (?:violated|false)", re.DOTALL
 )
@@ -217,11 +213,6 @@ def _stuttering(transcript: Transcript, _text: str) -> None:
     transcript.stuttering = True
 
 
-def _coverage(transcript: Transcript, text: str) -> None:
-    if found := _COVERAGE.match(text.strip()):
-        transcript.fired[found[1]] = int(found[3])
-
-
 _HANDLERS: dict[int, Callable[[Transcript, str], None]] = {
     Code.VERSION: _version,
     Code.FINISHED: _finished,
@@ -240,5 +231,4 @@ _HANDLERS: dict[int, Callable[[Transcript, str], None]] = {
     Code.STATE: _state,
     Code.BACK_TO_STATE: _back_to_state,
     Code.STUTTERING: _stuttering,
-    Code.COVERAGE_NEXT: _coverage,
 }

@@ -1,0 +1,226 @@
+"""Checks models: runs TLC, keeps what it found, and judges it by what was expected."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.errors import UserError
+from conformance.events import Emit, Event, Progress, StageFinished, StageStarted, ignore
+from conformance.modelcheck import outcome as outcomes
+from conformance.modelcheck.cache import Cache, cache_dir
+from conformance.modelcheck.dump import read_dump
+from conformance.modelcheck.graph import StateGraph
+from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
+from conformance.modelcheck.manifest import Model
+from conformance.modelcheck.outcome import Outcome, read_outcome
+from conformance.modelcheck.prepare import PreparedModel, model_key, prepare, written
+from conformance.modelcheck.result import CheckResult, judge
+from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc
+from conformance.tla.text import ValueReader
+from conformance.tla.tools import Tools, find_tools
+from conformance.verdict import Verdict, merge
+
+STAGE = "check"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """How to check. `cold` ignores what the cache has (and replaces it)."""
+
+    tlc: TlcOptions = field(default_factory=TlcOptions)
+    jobs: int = 2
+    cold: bool = False
+    cache: Cache | None = None
+    """None: the user's cache folder."""
+    tools: Tools | None = None
+    """None: those that `find_tools` finds."""
+
+
+def check(model: Model, options: CheckOptions | None = None, emit: Emit = ignore) -> CheckResult:
+    """Check one model; see `check_models`."""
+    return check_models([model], options, emit)[0]
+
+
+def check_models(
+    models: Sequence[Model], options: CheckOptions | None = None, emit: Emit = ignore
+) -> list[CheckResult]:
+    """Check the models, `options.jobs` JVMs side by side; results in the order of the models.
+
+    Raises SpecError for a spec that does not parse and UserError for a model that does not fit
+    it; an evaluation error of TLC is a result. An interrupt ends every JVM and leaves no file.
+    """
+    engine = _Engine(options or CheckOptions(), emit)
+    emit(StageStarted(STAGE, total=len(models)))
+    with Processes() as processes, ThreadPoolExecutor(engine.options.jobs) as pool:
+        # The large ones first, so that no long run is left over for the end.
+        order = sorted(range(len(models)), key=lambda i: -_expected_size(models[i]))
+        futures = {i: pool.submit(engine.check, models[i], processes) for i in order}
+        _await(list(futures.values()), processes)
+    return [futures[i].result() for i in range(len(models))]
+
+
+def _await(futures: Sequence[Future[CheckResult]], processes: Processes) -> None:
+    """Wait for all; at the first error or an interrupt, end what runs and raise it."""
+    try:
+        pending = set(futures)
+        while pending:
+            # A limit, because a wait without one cannot be interrupted on every platform.
+            done, pending = wait(pending, timeout=0.5, return_when="FIRST_COMPLETED")
+            for future in done:
+                future.result()
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        processes.close()
+        raise
+
+
+def _expected_size(model: Model) -> int:
+    return model.expect.distinct_states if model.expect else 0
+
+
+def state_graph(
+    model: Model, options: CheckOptions | None = None, emit: Emit = ignore
+) -> StateGraph:
+    """The complete state graph of a model that holds, from the cache or from TLC.
+
+    UserError for a model that is violated (TLC stops there, the graph would be a part) or whose
+    SYMMETRY or VIEW merges states.
+    """
+    return graph_and_spec(model, options, emit)[0]
+
+
+def graph_and_spec(
+    model: Model, options: CheckOptions | None = None, emit: Emit = ignore
+) -> tuple[StateGraph, PreparedModel]:
+    """As `state_graph`, together with the bound spec that the graph belongs to."""
+    if model.check.symmetry or model.check.view:
+        raise UserError(
+            f"{model.origin}: SYMMETRY and VIEW merge states, so the state graph of the model "
+            f"{model.name} is not that of the spec and feeds no suite. Take a model without them."
+        )
+    engine = _Engine(options or CheckOptions(), emit)
+    prepared = prepare(model, engine.tools)
+    key = model_key(model, engine.tools)
+    graph = None if engine.options.cold else engine.cached_graph(key)
+    if graph is None:
+        with Processes() as processes:
+            outcome, graph = engine.run(prepared, key, processes, dump=True)
+        if graph is None:
+            raise UserError(_no_graph(model, outcome))
+    return graph, prepared
+
+
+def _no_graph(model: Model, outcome: Outcome) -> str:
+    reason = {
+        "violated": f"TLC stops at a violation of {outcome.violated}",
+        "timeout": "TLC did not finish in time",
+    }.get(outcome.result, f"TLC ended with an error: {outcome.error}")
+    return (
+        f"The model {model.name} has no complete state graph: {reason}. Only a model that holds "
+        "feeds a suite."
+    )
+
+
+class _Engine:
+    """What the threads of one call share."""
+
+    def __init__(self, options: CheckOptions, emit: Emit) -> None:
+        self.options = options
+        self.tools = options.tools or find_tools()
+        self._cache = options.cache or Cache(cache_dir())
+        self._emit = emit
+        self._lock = threading.Lock()
+
+    def check(self, model: Model, processes: Processes) -> CheckResult:
+        """One model, from the cache or by TLC, judged and reported."""
+        started = time.monotonic()
+        self._tell(StageStarted(STAGE, model.name))
+        key = model_key(model, self.tools)
+        outcome = None if self.options.cold else self._cached_outcome(key)
+        cached = outcome is not None
+        if outcome is None:
+            prepared = prepare(model, self.tools)
+            outcome, _ = self.run(prepared, key, processes, dump=model.feeds_suite)
+        seconds = time.monotonic() - started
+        result = judge(model, outcome, self.tools.jar_sha256, seconds, cached=cached)
+        for finding in result.findings():
+            self._tell(finding)
+        self._tell(
+            StageFinished(
+                STAGE, model.name, result.verdict, seconds, result.summary(), result.to_json()
+            )
+        )
+        return result
+
+    def run(
+        self, prepared: PreparedModel, key: str, processes: Processes, *, dump: bool
+    ) -> tuple[Outcome, StateGraph | None]:
+        """Run TLC and cache what it found; with `dump` also the graph, if the model holds."""
+        model = prepared.model
+        with (
+            written(prepared.generated) as (module, config),
+            tempfile.TemporaryDirectory(prefix="kconform-dump-") as folder,
+        ):
+            dot = Path(folder) / "graph.dot" if dump else None
+            job = TlcJob(module, config, (model.spec_path.parent,), model.check.deadlock, dump=dot)
+
+            def on_progress(generated: int, distinct: int) -> None:
+                expected = _expected_size(model) or None
+                message = f"{model.name}: {generated:,} states generated"
+                self._tell(Progress(STAGE, distinct, expected, message))
+
+            run = run_tlc(job, self.tools, self.options.tlc, processes, on_progress)
+            outcome = read_outcome(run, model, prepared.generated, prepared.module)
+            graph = None
+            if dot is not None and outcome.result == "holds":
+                graph = self._read_graph(dot, prepared, outcome)
+                self._cache.store("graph", key, graph_to_bytes(graph))
+        if outcome.result in ("holds", "violated"):
+            self._cache.store("check", key, outcomes.encode(outcome))
+        return outcome, graph
+
+    def _read_graph(self, dot: Path, prepared: PreparedModel, outcome: Outcome) -> StateGraph:
+        graph = read_dump(
+            dot,
+            ValueReader(),
+            prepared.generated.labels,
+            variables=prepared.spec.variables,
+            origin=f"the model {prepared.model.name}",
+        )
+        if len(graph.states) != outcome.distinct_states:
+            raise AssertionError(
+                f"{prepared.model.name}: the dump shows {len(graph.states)} states, TLC counted "
+                f"{outcome.distinct_states}"
+            )
+        return graph
+
+    def cached_graph(self, key: str) -> StateGraph | None:
+        """The graph in the cache; one that cannot be read is discarded."""
+        blob = self._cache.load("graph", key)
+        if blob is None:
+            return None
+        try:
+            return graph_from_bytes(blob)
+        except (ValueError, KeyError, UserError):
+            self._cache.discard("graph", key)
+            return None
+
+    def _cached_outcome(self, key: str) -> Outcome | None:
+        blob = self._cache.load("check", key)
+        return None if blob is None else outcomes.decode(blob)
+
+    def _tell(self, event: Event) -> None:
+        with self._lock:
+            self._emit(event)
+
+
+def verdict_of(results: Sequence[CheckResult]) -> Verdict:
+    """The verdict of all together; of none, INCONCLUSIVE."""
+    return merge(result.verdict for result in results)

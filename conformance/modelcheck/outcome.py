@@ -1,0 +1,183 @@
+"""What TLC found out about a model, in a form that can be kept and compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from conformance.errors import SpecError
+from conformance.modelcheck.generate import FIRED, Generated
+from conformance.modelcheck.labels import is_safety_property
+from conformance.modelcheck.manifest import Model
+from conformance.modelcheck.story import CounterexampleStep
+from conformance.modelcheck.tlc import TlcResult
+from conformance.modelcheck.tlc_output import Transcript, Violation, ViolationKind
+from conformance.tla.syntax import Module
+from conformance.tla.text import StateReader, ValueReader
+from conformance.tla.values import Action, format_value
+
+Result = Literal["holds", "violated", "timeout", "error"]
+
+DEADLOCK = "deadlock"
+"""What a manifest writes in `expect.violated` for a deadlock."""
+
+_EXIT_SUCCESS = 0
+_EXIT_PARSE_ERRORS = (150, 151)  # EC.ExitStatus: specification, configuration
+_FIRED_LINE = re.compile(rf'^<<"{re.escape(FIRED)}", (\d+)>>$')
+_PLACE = re.compile(r"^line (\d+), col \d+ to line (\d+), col \d+ of module (\w+)$")
+
+
+class KeptStep(msgspec.Struct, frozen=True):
+    """A step of the counterexample as texts: action name, arguments, state."""
+
+    name: str
+    args: tuple[str, ...]
+    state: str
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The facts of one run; times, verdicts and expectations are no part of them."""
+
+    result: Result
+    exit_code: int
+    tlc_version: str
+    violated: str = ""
+    kind: str = ""
+    distinct_states: int | None = None
+    generated_states: int | None = None
+    depth: int | None = None
+    collision_probability: float | None = None
+    variables: tuple[str, ...] = ()
+    """The spec's variables, if there is a counterexample."""
+    steps: tuple[KeptStep, ...] = ()
+    ending: str = ""
+    """How an infinite counterexample goes on."""
+    never_fired: tuple[str, ...] | None = None
+    """Names of actions of which no instance took a step; None if TLC could not tell."""
+    error: str = ""
+
+    def counterexample(self, variables: Sequence[str]) -> tuple[CounterexampleStep, ...]:
+        """The counterexample in values, its states in the order of `variables`."""
+        states, values = StateReader(variables), ValueReader()
+        return tuple(
+            CounterexampleStep(
+                Action(step.name, tuple(map(values, step.args))) if step.name else None,
+                states.read(step.state),
+            )
+            for step in self.steps
+        )
+
+
+def read_outcome(run: TlcResult, model: Model, generated: Generated, module: Module) -> Outcome:
+    """Make sense of a run; SpecError where TLC could not read module or configuration."""
+    transcript = run.transcript
+    if run.exit_code in _EXIT_PARSE_ERRORS:
+        raise SpecError(f"TLC cannot read the model {model.name} ({model.origin}): {_said(run)}")
+    result = _result(run)
+    violation = transcript.violation if result == "violated" else None
+    return Outcome(
+        result=result,
+        exit_code=run.exit_code,
+        tlc_version=transcript.version,
+        violated=_violated_name(violation, model, module) if violation else "",
+        kind=str(violation.kind) if violation else "",
+        distinct_states=transcript.distinct_states,
+        generated_states=transcript.generated_states,
+        depth=transcript.depth,
+        collision_probability=transcript.collision_probability,
+        variables=tuple(v.name for v in module.variables) if violation else (),
+        steps=_kept_steps(transcript, generated) if violation else (),
+        ending=_ending(transcript),
+        never_fired=_never_fired(transcript, generated),
+        error=_said(run) if result == "error" else "",
+    )
+
+
+def _result(run: TlcResult) -> Result:
+    if run.timed_out:
+        return "timeout"
+    if run.transcript.violation is not None and not _failed_to_evaluate(run):
+        return "violated"
+    if run.exit_code == _EXIT_SUCCESS and run.transcript.success:
+        return "holds"
+    return "error"
+
+
+def _failed_to_evaluate(run: TlcResult) -> bool:
+    # EC.ExitStatus: 75 to 77 are failures of evaluation, 150 and above errors of the run.
+    return run.exit_code >= 75 or run.exit_code < 0
+
+
+def _said(run: TlcResult) -> str:
+    """TLC's own words, errors first, else the end of what stood outside its messages."""
+    if run.transcript.errors:
+        return "\n".join(run.transcript.errors).strip()
+    if run.transcript.outside:
+        return "\n".join(run.transcript.outside[-20:]).strip()
+    return f"it ended with exit code {run.exit_code} and said nothing."
+
+
+def _violated_name(violation: Violation, model: Model, module: Module) -> str:
+    """The formula's name in the model; where TLC gives a place or nothing, found from that."""
+    check = model.check
+    if violation.kind == ViolationKind.DEADLOCK:
+        return DEADLOCK
+    if violation.name in (*check.invariants, *check.properties):
+        return violation.name
+    if place := _PLACE.match(violation.name):
+        first, last, where = int(place[1]), int(place[2]), place[3]
+        for name in (*check.invariants, *check.properties):
+            definition = module.operator(name)
+            if definition is not None and definition.location.module == where:
+                location = definition.location
+                if location.line <= first and last <= location.end_line:
+                    return name
+    if violation.kind == ViolationKind.TEMPORAL_PROPERTY:
+        # TLC says only that one of them is violated.
+        live = [name for name in check.properties if not is_safety_property(module, name)]
+        return " or ".join(live or check.properties)
+    return violation.name
+
+
+def _kept_steps(transcript: Transcript, generated: Generated) -> tuple[KeptStep, ...]:
+    steps = []
+    for state in transcript.trace:
+        action = generated.labels.get(state.label, Action(state.label))
+        steps.append(KeptStep(action.name, tuple(map(format_value, action.args)), state.text))
+    return tuple(steps)
+
+
+def _ending(transcript: Transcript) -> str:
+    if transcript.stuttering:
+        return "From here nothing needs to happen any more (stuttering)."
+    if transcript.back_to is not None:
+        return f"From here it goes round for ever, back to state {transcript.back_to}."
+    return ""
+
+
+def _never_fired(transcript: Transcript, generated: Generated) -> tuple[str, ...] | None:
+    if not generated.labels:
+        return None
+    actions = list(generated.labels.values())
+    fired = {
+        actions[int(found[1])].name
+        for line in transcript.outside
+        if (found := _FIRED_LINE.match(line))
+    }
+    return tuple(dict.fromkeys(a.name for a in actions if a.name not in fired))
+
+
+def encode(outcome: Outcome) -> bytes:
+    """For the cache."""
+    return msgspec.msgpack.encode(outcome)
+
+
+def decode(blob: bytes) -> Outcome | None:
+    """From the cache; None if it is of another form."""
+    try:
+        return msgspec.msgpack.decode(blob, type=Outcome)
+    except msgspec.DecodeError:
+        return None

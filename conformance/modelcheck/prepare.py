@@ -1,0 +1,132 @@
+"""From a model to what TLC and the evaluator get: generated module, parsed and bound spec."""
+
+from __future__ import annotations
+
+import difflib
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.errors import UserError
+from conformance.modelcheck.cache import cache_key, module_files
+from conformance.modelcheck.generate import Generated, LabelledNext, generate
+from conformance.modelcheck.labels import is_safety_property, specification_parts
+from conformance.modelcheck.manifest import Model
+from conformance.tla.config import parse_config
+from conformance.tla.evaluate.spec import Spec, bind
+from conformance.tla.reader import load_module
+from conformance.tla.sany import COMMUNITY_MODULES
+from conformance.tla.syntax import Module
+from conformance.tla.tools import Tools
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedModel:
+    """A model, its bound spec, and the module that TLC gets for it."""
+
+    model: Model
+    module: Module
+    spec: Spec
+    generated: Generated
+
+
+def prepare(model: Model, tools: Tools) -> PreparedModel:
+    """Parse the model's module with SANY, bind it, and label its actions if that is possible.
+
+    SpecError with SANY's message if it does not parse, UserError for names that do not exist.
+    """
+    plain = generate(model)
+    with written(plain) as (module_path, _):
+        module = load_module(module_path, tools=tools, search=[model.spec_path.parent])
+    _require_names(model, module)
+    spec = bind(module, parse_config(plain.config, source=str(model.origin)))
+    labelled = _labelled(model, module, spec)
+    if labelled is None:
+        return PreparedModel(model, module, spec, plain)
+    declared = [constant.name for constant in module.constants]
+    return PreparedModel(model, module, spec, generate(model, labelled, declared))
+
+
+@contextmanager
+def written(generated: Generated) -> Iterator[tuple[Path, Path]]:
+    """Module and configuration as files in a folder that exists as long as the context."""
+    with tempfile.TemporaryDirectory(prefix="kconform-model-") as folder:
+        yield generated.write(Path(folder))
+
+
+def model_key(model: Model, tools: Tools) -> str:
+    """Hash of everything that TLC's answer depends on: modules, model, jar. Starts no JVM."""
+    plain = generate(model)
+    files = module_files(model.spec_path, [COMMUNITY_MODULES])
+    deadlock = "deadlock" if model.check.deadlock else ""
+    return cache_key([plain.module, plain.config, deadlock, tools.jar_sha256], files)
+
+
+def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:
+    """The labelled next-state relation; None where the model must keep its own formula.
+
+    Fairness and liveness speak of the original actions, so such models are left as they are.
+    """
+    check = model.check
+    if not all(is_safety_property(module, name) for name in check.properties):
+        return None
+    init = check.init
+    if check.specification:
+        parts = specification_parts(module, check.specification)
+        if parts is None:
+            return None
+        init = parts.init
+    actions = spec.actions
+    callable_by_name = all(
+        (definition := module.operator(action.name)) is not None
+        and len(definition.params) == len(action.args)
+        for action in actions
+    )
+    return LabelledNext(init, tuple(actions)) if actions and callable_by_name else None
+
+
+def _require_names(model: Model, module: Module) -> None:
+    """UserError for the first name that the model uses and the spec lacks."""
+    check = model.check
+    constants = {constant.name for constant in module.constants}
+    for name in (*model.constants, *model.literals):
+        if name not in constants:
+            raise _no_such(model, "constants", name, constants)
+    operators = set(module.operators)
+    for original, replacement in model.overrides.items():
+        if original not in operators | constants:
+            raise _no_such(model, "overrides", original, operators)
+        if replacement not in operators:
+            raise _no_such(model, "overrides", replacement, operators)
+    uses = {
+        "check.specification": [check.specification],
+        "check.init": [check.init],
+        "check.next": [check.next],
+        "check.invariants": check.invariants,
+        "check.properties": check.properties,
+        "check.constraints": check.constraints,
+        "check.action_constraints": check.action_constraints,
+        "check.symmetry": [check.symmetry],
+        "check.view": [check.view],
+        "situations.names": model.situations,
+    }
+    for key, names in uses.items():
+        for name in names:
+            if name and name not in operators:
+                raise _no_such(model, key, name, operators)
+    given = {*model.constants, *model.literals, *model.overrides}
+    if missing := sorted(constants - given):
+        raise UserError(
+            f"{model.origin}: the model gives no value to {', '.join(missing)}, which "
+            f"{model.spec} declares as constants. Add them under `constants`."
+        )
+
+
+def _no_such(model: Model, key: str, name: str, known: set[str]) -> UserError:
+    close = difflib.get_close_matches(name, known, n=2)
+    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    return UserError(
+        f"{model.origin}: `{key}` names {name}, which the module {model.spec} does not have.{hint}"
+    )

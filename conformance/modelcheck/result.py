@@ -1,0 +1,180 @@
+"""The result of checking a model: TLC's facts beside what the model expects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.events import Finding, JsonValue
+from conformance.modelcheck.manifest import Expect, Model
+from conformance.modelcheck.outcome import Outcome
+from conformance.modelcheck.story import CounterexampleStep, tell
+from conformance.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What came out, what was expected, and the verdict on the two.
+
+    PASS: as expected, or nothing was expected and the model holds. FAIL: otherwise. INCONCLUSIVE:
+    TLC did not finish in time. ERROR: TLC could not evaluate the model.
+    """
+
+    model: Model
+    outcome: Outcome
+    verdict: Verdict
+    problems: tuple[str, ...]
+    """In what it differs from the expectation."""
+    seconds: float
+    jar_sha256: str
+    cached: bool
+
+    @property
+    def counterexample_length(self) -> int | None:
+        """States of the counterexample, the initial one included; None if there is none."""
+        return len(self.outcome.steps) or None
+
+    def counterexample(self, variables: Sequence[str]) -> tuple[CounterexampleStep, ...]:
+        """The counterexample in values, the states in the order of `variables`."""
+        return self.outcome.counterexample(variables)
+
+    def story(self) -> tuple[str, ...]:
+        """The counterexample told step by step; empty if there is none."""
+        if not self.outcome.steps:
+            return ()
+        variables = self.outcome.variables
+        return tell(variables, self.counterexample(variables), self.outcome.ending)
+
+    def summary(self) -> str:
+        """One line for the terminal."""
+        outcome = self.outcome
+        if self.problems:
+            return "; ".join(self.problems)
+        if outcome.result == "violated":
+            return f"violates {outcome.violated} after {len(outcome.steps)} states"
+        return f"{outcome.result}, {outcome.distinct_states or 0:,} distinct states"
+
+    def findings(self) -> tuple[Finding, ...]:
+        """A finding for each problem; the counterexample stands with the first."""
+        story = self.story()
+        return tuple(
+            Finding(
+                key=f"check:{self.model.name}:{problem}",
+                title=f"{self.model.name}: {problem}",
+                stage="check",
+                message=self.model.description,
+                formula=self.outcome.violated,
+                story=() if number else story,
+                reproduce=_command(self.model),
+            )
+            for number, problem in enumerate(self.problems)
+        )
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The model's object in the JSON report."""
+        model, outcome = self.model, self.outcome
+        return {
+            "model": model.name,
+            "spec": model.spec,
+            "variant": model.variant,
+            "granularity": model.granularity,
+            "brokers": model.brokers,
+            "tier": model.tier,
+            "mutant": model.mutant,
+            "verdict": str(self.verdict),
+            "expected": model.expect.result if model.expect else None,
+            "result": outcome.result,
+            "violated": outcome.violated or None,
+            "distinct_states": outcome.distinct_states,
+            "generated_states": outcome.generated_states,
+            "depth": outcome.depth,
+            "counterexample_length": self.counterexample_length,
+            "collision_probability": outcome.collision_probability,
+            "never_fired": None if outcome.never_fired is None else list(outcome.never_fired),
+            "problems": list(self.problems),
+            "story": list(self.story()),
+            "seconds": round(self.seconds, 3),
+            "cached": self.cached,
+            "tlc_exit_code": outcome.exit_code,
+            "tlc_version": outcome.tlc_version,
+            "tlc_jar_sha256": self.jar_sha256,
+        }
+
+
+def _command(model: Model) -> str:
+    if model.expect is None:
+        return f"kconform check {model.spec_path} --config {model.origin} --cold"
+    return f"kconform check {model.name} --cold"
+
+
+def judge(
+    model: Model, outcome: Outcome, jar_sha256: str, seconds: float, *, cached: bool
+) -> CheckResult:
+    """Hold what TLC found against what the model expects."""
+    problems = tuple(_problems(model, outcome))
+    return CheckResult(
+        model, outcome, _verdict(outcome, problems), problems, seconds, jar_sha256, cached
+    )
+
+
+def _verdict(outcome: Outcome, problems: Sequence[str]) -> Verdict:
+    if outcome.result == "error":
+        return Verdict.ERROR
+    if outcome.result == "timeout":
+        return Verdict.INCONCLUSIVE
+    return Verdict.FAIL if problems else Verdict.PASS
+
+
+def _problems(model: Model, outcome: Outcome) -> list[str]:
+    if outcome.result == "error":
+        return [f"TLC cannot evaluate it: {outcome.error}"]
+    if outcome.result == "timeout":
+        return [f"not finished in time ({outcome.distinct_states or 0:,} distinct states so far)"]
+    if outcome.result == "holds" and not outcome.distinct_states:
+        return ["it has no state: nothing was checked"]
+    if model.expect is None:
+        return [f"{outcome.violated} is violated"] if outcome.result == "violated" else []
+    if outcome.result != model.expect.result:
+        return [_other_result(model.expect, outcome)]
+    if outcome.result == "holds":
+        return _other_numbers(model.expect, outcome)
+    return _other_violation(model.expect, outcome)
+
+
+def _other_result(expect: Expect, outcome: Outcome) -> str:
+    if outcome.result == "holds":
+        return (
+            f"holds, but must violate {expect.violated}: the formula or the model has lost its "
+            f"teeth ({outcome.distinct_states:,} distinct states)"
+        )
+    return f"{outcome.violated} is violated after {len(outcome.steps)} states, but the model holds"
+
+
+def _other_numbers(expect: Expect, outcome: Outcome) -> list[str]:
+    if not expect.distinct_states:
+        return [
+            f"has {outcome.distinct_states} distinct states; `expect.distinct_states` states none"
+        ]
+    problems = []
+    if outcome.distinct_states != expect.distinct_states:
+        problems.append(
+            f"has {outcome.distinct_states} distinct states, expected {expect.distinct_states}"
+        )
+    if expect.generated_states and outcome.generated_states != expect.generated_states:
+        problems.append(
+            f"generated {outcome.generated_states} states, expected {expect.generated_states}"
+        )
+    return problems
+
+
+def _other_violation(expect: Expect, outcome: Outcome) -> list[str]:
+    if outcome.violated != expect.violated:
+        return [f"violates {outcome.violated}, expected {expect.violated}"]
+    length = len(outcome.steps)
+    if not expect.counterexample_length:
+        return [
+            f"has a counterexample of {length} states; `expect.counterexample_length` states none"
+        ]
+    if length != expect.counterexample_length:
+        return [f"has a counterexample of {length} states, expected {expect.counterexample_length}"]
+    return []
