@@ -12,7 +12,7 @@ from impl.errors import Errors
 from impl.log import Log
 from impl.log_loader import load_log
 from impl.log_manager import LogManager
-from impl.log_types import LogConfig
+from impl.log_types import FetchIsolation, LogConfig
 from impl.partition import FetchParams, LogReadInfo, Partition
 from impl.partition_state import AlterPartitionCallback, LeaderAndIsr, LeaderAndIsrPartitionState
 from impl.records import MemoryRecords, Record
@@ -203,9 +203,10 @@ class PartitionBed:
         epoch: int | None = None,
         last_fetched_epoch: int | None = None,
         broker_epoch: int = -1,
+        isolation: FetchIsolation = FetchIsolation.LOG_END,
     ) -> LogReadInfo:
         return self.partition.fetch_records(
-            FetchParams(replica_id, broker_epoch),
+            FetchParams(replica_id, broker_epoch, isolation),
             FetchPartitionRequest(ZERO_UUID, offset, 0, 1 << 20, epoch, last_fetched_epoch),
             self.clock.milliseconds(),
             1 << 20,
