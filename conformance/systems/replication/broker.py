@@ -1,0 +1,175 @@
+"""One broker under test: a replica manager with its fetcher manager, on a disk of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from conformance.systems.replication.controller import AlterPartitionItem, Controller
+from impl.checkpoint import OffsetCheckpointFile
+from impl.clock import MockClock
+from impl.concurrency import NoConcurrency
+from impl.disk import Disk, Surviving
+from impl.fetcher.followed_partitions import FetcherRuntime
+from impl.fetcher.replica_fetcher_manager import ReplicaFetcherManager
+from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
+from impl.fetcher.replicas import UnboundedQuota
+from impl.log_manager import LogManager
+from impl.metrics import MetricsRegistry
+from impl.network import (
+    BlockingSend,
+    FetchConfig,
+)
+from impl.partition import Partition
+from impl.partition_state import AlterPartitionCallback, LeaderAndIsr
+from impl.replica_manager import ReplicaManager
+from impl.replica_requests import LeaderAndIsrRequest, ReplicaManagerConfig
+from impl.scheduler import ImmediateScheduler
+from impl.types import BrokerEndPoint, ProtocolConfig, TopicPartition
+
+TOPIC_PARTITION = TopicPartition("topic", 0)
+LOG_DIRECTORY = "data"
+_ONE_BATCH = 1
+"""Fetch limit in bytes: at least one batch is always sent, so this means exactly one."""
+
+
+class CrashableDisk(Disk, Protocol):
+    """A disk that can lose what was not flushed."""
+
+    def crash(self, surviving: Surviving, /) -> None:
+        """Lose what `surviving` does not keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """What all brokers of a system share."""
+
+    protocol: ProtocolConfig
+    two_step_isr: bool
+
+
+class Admission:
+    """A leader's view of the other brokers; it lets a follower into the ISR when it is told to.
+
+    In a broker, `maybeExpandIsr` runs within the fetch that makes a follower eligible; in the spec
+    proposing it is a step of its own. What lies between is the leader's metadata: a broker that
+    the leader still takes for fenced is not proposed (KIP-841).
+    """
+
+    __slots__ = ("_admitted", "_leaders_view")
+
+    def __init__(self, leaders_view: Callable[[int], int | None]) -> None:
+        self._admitted: int | None = None
+        self._leaders_view = leaders_view
+
+    def admit(self, broker: int | None) -> None:
+        """From now on only this follower counts as unfenced."""
+        self._admitted = broker
+
+    def is_broker_fenced(self, broker_id: int, /) -> bool:
+        """Whether the leader takes the broker for fenced."""
+        return broker_id != self._admitted
+
+    def is_broker_shutting_down(self, _broker_id: int, /) -> bool:
+        """Never."""
+        return False
+
+    def get_alive_broker_epoch(self, broker_id: int, /) -> int | None:
+        """What the leader itself heard of: its metadata is as old as the follower's last fetch."""
+        return self._leaders_view(broker_id) if broker_id == self._admitted else None
+
+
+class Broker:
+    """A broker's process; a restart is a new object on the same disk."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        epoch: int,
+        disk: CrashableDisk,
+        controller: Controller,
+        settings: BrokerSettings,
+        connect: Callable[[int], BlockingSend],
+    ) -> None:
+        self.id = broker_id
+        self.epoch = epoch
+        self.disk = disk
+        self.alter_partition: AlterPartitionItem | None = None
+        self.admission = Admission(self._epoch_of_last_fetch)
+        self.clock = MockClock(1_000_000)
+        self._controller = controller
+        self._settings = settings
+        self._connect = connect
+        concurrency = NoConcurrency()
+        self._runtime = FetcherRuntime(self.clock, concurrency, MetricsRegistry(self.clock))
+        self.replica_manager = ReplicaManager(
+            ReplicaManagerConfig(broker_id, epoch, settings.protocol),
+            self.clock,
+            LogManager(disk, (LOG_DIRECTORY,), ImmediateScheduler(), concurrency),
+            self,
+            self.admission,
+            concurrency,
+            BrokerEndPoint,
+            self._fetcher_manager,
+        )
+        self.fetcher_manager = self._fetchers
+
+    def _fetcher_manager(self, replica_manager: ReplicaManager) -> ReplicaFetcherManager:
+        config = FetchConfig(
+            self.id,
+            self.epoch,
+            max_bytes=_ONE_BATCH,
+            partition_max_bytes=_ONE_BATCH,
+            protocol=self._settings.protocol,
+        )
+        self._fetchers = ReplicaFetcherManager(
+            config,
+            replica_manager,
+            UnboundedQuota(),
+            lambda leader, _fetcher_id: self._connect(leader.id),
+            self._runtime,
+            fetch_back_off_ms=0,  # the spec knows no time: an error may be retried at once
+        )
+        return self._fetchers
+
+    @property
+    def partition(self) -> Partition | None:
+        """The partition, once the broker has heard of it."""
+        return self.replica_manager.get_partition(TOPIC_PARTITION)
+
+    def fetcher(self) -> ReplicaFetcherThread | None:
+        """The fetcher thread that follows the partition, if one does."""
+        return self.fetcher_manager.get_fetcher(TOPIC_PARTITION)
+
+    def receive_leader_and_isr(self, leader_epoch: int) -> None:
+        """Handle the controller's LeaderAndIsr request of this leader epoch."""
+        state = self._controller.partition_state(leader_epoch)
+        request = LeaderAndIsrRequest(0, 0, (state,), self.epoch)
+        self.replica_manager.become_leader_or_follower(request)
+
+    def checkpoint_high_watermark(self, high_watermark: int) -> None:
+        """The checkpoint file as it was written when the high watermark was this one."""
+        OffsetCheckpointFile(self.disk, LOG_DIRECTORY, OffsetCheckpointFile.HIGH_WATERMARK).write(
+            {TOPIC_PARTITION: high_watermark}
+        )
+
+    # ---- AlterPartitionManager -------------------------------------------------------------
+
+    def submit(
+        self,
+        _topic_partition: TopicPartition,
+        proposed: LeaderAndIsr,
+        on_complete: AlterPartitionCallback,
+        /,
+    ) -> None:
+        """Answer at once, or keep the item in flight where the spec has two steps."""
+        if not self._settings.two_step_isr:
+            on_complete(self._controller.alter_partition(self.id, proposed))
+        elif self.alter_partition is None:
+            self.alter_partition = AlterPartitionItem(proposed, on_complete)
+
+    def _epoch_of_last_fetch(self, broker_id: int) -> int | None:
+        partition = self.partition
+        replica = None if partition is None else partition.get_replica(broker_id)
+        return None if replica is None else replica.state.broker_epoch

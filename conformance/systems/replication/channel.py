@@ -1,0 +1,242 @@
+"""A follower's one round trip: the request in flight, its handling by the leader, the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from greenlet import getcurrent, greenlet
+
+from conformance.systems.protocol import ActionRefused
+from conformance.systems.replication.broker import TOPIC_PARTITION, Broker
+from impl.errors import Errors
+from impl.fetcher.leader_endpoint import ReplicaFetch
+from impl.fetcher.remote_leader_endpoint import RemoteLeaderEndPoint
+from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
+from impl.network import (
+    FINAL_EPOCH,
+    INVALID_SESSION_ID,
+    FetchMetadata,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
+from impl.types import CONSUMER_REPLICA_ID, EpochData, TopicPartition
+
+_SESSIONLESS = FetchMetadata(INVALID_SESSION_ID, FINAL_EPOCH)
+
+
+class ConnectionLost(ConnectionError):
+    """The request or its answer did not arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRoundTrip:
+    """OffsetsForLeaderEpoch; `response` once the leader has answered."""
+
+    thread: ReplicaFetcherThread
+    leader: int
+    broker_epoch: int
+    request: Mapping[TopicPartition, EpochData]
+    response: OffsetsForLeaderEpochResponse | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRoundTrip:
+    """Fetch; `response` once the leader has answered."""
+
+    thread: ReplicaFetcherThread
+    leader: int
+    broker_epoch: int
+    fetch: ReplicaFetch
+    response: FetchResponse | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsRoundTrip:
+    """ListOffsets within the out-of-range reset: the fetcher waits in `waiting`, its lock held."""
+
+    thread: ReplicaFetcherThread
+    leader: int
+    broker_epoch: int
+    request: ListOffsetsRequest
+    waiting: greenlet
+    response: ListOffsetsResponse | None = None
+
+
+RoundTrip = EpochRoundTrip | FetchRoundTrip | ListOffsetsRoundTrip
+
+
+class Connection:
+    """A fetcher thread's connection to its leader; only ListOffsets is sent from inside a step."""
+
+    __slots__ = ("_leader",)
+
+    def __init__(self, leader: int) -> None:
+        self._leader = leader
+
+    def fetch(self, _request: FetchRequest, /) -> FetchResponse:
+        """The channel sends fetches itself."""
+        raise ConnectionLost("fetches are stepped")
+
+    def offsets_for_leader_epoch(
+        self, _request: OffsetsForLeaderEpochRequest, /
+    ) -> OffsetsForLeaderEpochResponse:
+        """The channel sends epoch requests itself."""
+        raise ConnectionLost("epoch requests are stepped")
+
+    def list_offsets(self, request: ListOffsetsRequest, /) -> ListOffsetsResponse:
+        """Hand the request to whoever steps this thread, and wait for the answer."""
+        parent = getcurrent().parent
+        if parent is None:
+            raise ConnectionLost("nobody steps this thread")
+        answer = parent.switch(request)
+        if not isinstance(answer, ListOffsetsResponse):
+            raise ConnectionLost("the answer was lost")
+        return answer
+
+    def initiate_close(self) -> None:
+        """Nothing is open."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Channel:
+    """The slot of one follower; it survives the removal and re-addition of the partition."""
+
+    __slots__ = ("_follower", "trip")
+
+    def __init__(self, follower: Callable[[], Broker]) -> None:
+        self._follower = follower
+        self.trip: RoundTrip | None = None
+
+    # ---- the follower sends ----------------------------------------------------------------
+
+    def send_epoch_request(self) -> None:
+        """AbstractFetcherThread.maybeTruncate up to the request."""
+        thread, leader = self._thread()
+        request = dict(thread.fetch_truncating_partitions().with_epoch)
+        if not request:
+            raise ActionRefused("the fetcher has no truncating partition with an epoch")
+        self.trip = EpochRoundTrip(thread, leader, self._follower().epoch, request)
+
+    def send_fetch(self) -> None:
+        """AbstractFetcherThread.maybeFetch up to the request."""
+        thread, leader = self._thread()
+        fetch = thread.build_fetch()
+        if fetch is None:
+            raise ActionRefused("the fetcher has no partition that is ready for a fetch")
+        kept = ReplicaFetch(dict(fetch.partition_data), fetch.request)
+        self.trip = FetchRoundTrip(thread, leader, self._follower().epoch, kept)
+
+    def truncate_to_high_watermark(self) -> None:
+        """AbstractFetcherThread.maybeTruncate of a partition without epochs: no request."""
+        thread, _ = self._thread()
+        partitions = thread.fetch_truncating_partitions().without_epoch
+        if not partitions:
+            raise ActionRefused("the fetcher has no truncating partition without epoch")
+        thread.truncate_to_high_watermark(partitions)
+
+    def _thread(self) -> tuple[ReplicaFetcherThread, int]:
+        if self.trip is not None:
+            raise ActionRefused("the fetcher still waits for an answer")
+        thread = self._follower().fetcher()
+        if thread is None:
+            raise ActionRefused("no fetcher follows the partition")
+        return thread, thread.leader.broker_end_point().id
+
+    # ---- the leader handles ----------------------------------------------------------------
+
+    def handle(self, leader: Broker, *, delivered: bool) -> None:
+        """Let the leader answer; an answer to an earlier life of the follower is lost."""
+        trip = self.trip
+        if trip is None or trip.leader != leader.id or trip.response is not None:
+            raise ActionRefused(f"no request of this follower waits at broker {leader.id}")
+        answered = _answered(trip, leader)
+        self.trip = answered if delivered else None
+
+    # ---- the follower processes ------------------------------------------------------------
+
+    def process(self) -> None:
+        """Hand the answer to the fetcher thread."""
+        trip = self.trip
+        self.trip = None
+        match trip:
+            case EpochRoundTrip(response=OffsetsForLeaderEpochResponse() as response):
+                trip.thread.process_epoch_end_offsets(trip.request, response.partitions)
+            case FetchRoundTrip(response=FetchResponse() as response):
+                self._process_fetch(trip, response)
+            case ListOffsetsRoundTrip(response=ListOffsetsResponse() as response):
+                self._resume(trip, trip.waiting, response)
+            case _:
+                raise ActionRefused("no answer has arrived")
+
+    def lose(self) -> None:
+        """The request or its answer is lost: the fetcher gets an error instead."""
+        trip = self.trip
+        self.trip = None
+        match trip:
+            case EpochRoundTrip():
+                trip.thread.handle_partitions_with_errors((TOPIC_PARTITION,))
+            case FetchRoundTrip():
+                _endpoint(trip.thread).handle_fetch_error()
+                trip.thread.handle_fetch_failure(ConnectionLost())
+            case ListOffsetsRoundTrip():
+                self._resume(trip, trip.waiting, None)
+            case None:
+                raise ActionRefused("nothing is in flight")
+
+    def drop(self) -> None:
+        """The follower's process ended; a fetch request already sent may still be handled."""
+        trip = self.trip
+        if not isinstance(trip, FetchRoundTrip) or trip.response is not None:
+            self.trip = None
+
+    def _process_fetch(self, trip: FetchRoundTrip, response: FetchResponse) -> None:
+        data = _endpoint(trip.thread).handle_fetch_response(response)
+        asked = trip.fetch.partition_data
+        if not any(part.error is Errors.OFFSET_OUT_OF_RANGE for part in data.values()):
+            trip.thread.process_fetch_response(asked, data)
+            return
+        reset = greenlet(trip.thread.process_fetch_response)
+        self._park(trip, reset, reset.switch(asked, data))
+
+    def _resume(
+        self, trip: RoundTrip, waiting: greenlet, response: ListOffsetsResponse | None
+    ) -> None:
+        waiting.parent = getcurrent()
+        self._park(trip, waiting, waiting.switch(response))
+
+    def _park(self, trip: RoundTrip, waiting: greenlet, asked: object) -> None:
+        """The thread has either ended its step or asks the leader for an offset."""
+        if isinstance(asked, ListOffsetsRequest):
+            self.trip = ListOffsetsRoundTrip(
+                trip.thread, trip.leader, trip.broker_epoch, asked, waiting
+            )
+
+
+def _answered(trip: RoundTrip, leader: Broker) -> RoundTrip:
+    manager = leader.replica_manager
+    match trip:
+        case EpochRoundTrip():
+            version = _endpoint(trip.thread).versions.offsets_for_leader_epoch
+            request = OffsetsForLeaderEpochRequest(version, CONSUMER_REPLICA_ID, trip.request)
+            return replace(trip, response=manager.offsets_for_leader_epoch(request))
+        case FetchRoundTrip():
+            # A leader whose session cache is full: with a session it would leave out what has
+            # not changed, and the answer could not be told from a lost one.
+            fetch = trip.fetch.request._replace(metadata=_SESSIONLESS)
+            return replace(trip, response=manager.fetch(fetch))
+        case ListOffsetsRoundTrip():
+            return replace(trip, response=manager.list_offsets(trip.request))
+
+
+def _endpoint(thread: ReplicaFetcherThread) -> RemoteLeaderEndPoint:
+    endpoint = thread.leader
+    if not isinstance(endpoint, RemoteLeaderEndPoint):
+        raise TypeError(f"{thread.name} has no remote leader")
+    return endpoint

@@ -1,0 +1,388 @@
+"""The system under test: one partition's brokers, driven by the actions of Replication.tla."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from conformance.errors import UserError
+from conformance.systems.protocol import ActionRefused
+from conformance.systems.replication import observation
+from conformance.systems.replication.broker import (
+    LOG_DIRECTORY,
+    TOPIC_PARTITION,
+    Broker,
+    BrokerSettings,
+    CrashableDisk,
+)
+from conformance.systems.replication.channel import Channel, Connection
+from conformance.systems.replication.controller import Controller, Registration
+from conformance.tla.values import Action, Fn, Value
+from impl.disk import MemoryDisk, Surviving, bytes_of
+from impl.log import Log
+from impl.real_disk import ShadowedDisk
+from impl.records import MemoryRecords, Record
+from impl.types import ProtocolConfig
+
+_RECORD = MemoryRecords.with_records(Record(b"value"))
+_LAG_MS = 30_000
+
+VARIABLES = (
+    "registration",
+    "online",
+    "brokerEpoch",
+    "leaderEpoch",
+    "leader",
+    "isr",
+    "partitionEpoch",
+    "pendingIsr",
+    "followerState",
+    "log",
+    "logStartOffset",
+    "highWatermark",
+    "epochCache",
+    "fetchState",
+    "fetchOffset",
+    "channel",
+    "alterPartition",
+)
+"""Observed. Not observed: `leaderAndIsr` (requests that the controller may still deliver, on no
+broker yet) and the ghosts."""
+
+PROTOCOLS = {
+    "Kip320": ProtocolConfig(truncation_on_fetch=False),
+    "TruncateOnFetch": ProtocolConfig(truncation_on_fetch=True),
+}
+"""The implementation's switch for each protocol of the spec that it implements."""
+
+
+class ReplicationSystem:
+    """Brokers on disks of their own, an environment that does what the actions say."""
+
+    variables = VARIABLES
+
+    def __init__(
+        self, constants: Mapping[str, Value], make_disk: Callable[[str], CrashableDisk]
+    ) -> None:
+        self._names = tuple(sorted(str(name) for name in _set(constants["Brokers"])))
+        self._ids = {name: number for number, name in enumerate(self._names, 1)}
+        self._all = tuple(self._ids.values())
+        self._make_disk = make_disk
+        self._settings = BrokerSettings(
+            _protocol(constants["Protocol"]), two_step_isr=constants["TwoStepIsr"] is True
+        )
+        self._actions: dict[str, Callable[..., None]] = {
+            "ElectLeader": self._elect_leader,
+            "FenceBroker": self._fence_broker,
+            "TakeOffline": self._take_offline,
+            "ElectUncleanLeader": self._elect_unclean_leader,
+            "BecomeLeader": self._receive_leader_and_isr,
+            "BecomeFollower": self._receive_leader_and_isr,
+            "UpdateIsr": self._receive_leader_and_isr,
+            "AppendAsLeader": self._append_as_leader,
+            "AdvanceLogStartOffset": self._advance_log_start_offset,
+            "ExpandIsr": self._expand_isr,
+            "ShrinkIsr": self._shrink_isr,
+            "SubmitExpandIsr": self._expand_isr,
+            "SubmitShrinkIsr": self._shrink_isr,
+            "HandleAlterPartition": self._handle_alter_partition,
+            "ProcessAlterPartition": self._process_alter_partition,
+            "TruncateToHighWatermark": self._truncate_to_high_watermark,
+            "SendEpochRequest": self._send_epoch_request,
+            "SendFetch": self._send_fetch,
+            "HandleEpochRequest": self._handle,
+            "HandleFetch": self._handle,
+            "HandleListOffsets": self._handle,
+            "ProcessEpochResponse": self._process,
+            "ProcessFetchResponse": self._process,
+            "ProcessListOffsetsResponse": self._process,
+            "LoseMessage": self._lose_message,
+            "EpochRoundTrip": self._epoch_round_trip,
+            "FetchRoundTrip": self._fetch_round_trip,
+            "ListOffsetsRoundTrip": self._list_offsets_round_trip,
+            "Crash": self._crash,
+            "Restart": self._restart,
+        }
+        self._brokers: dict[int, Broker] = {}
+        self._online: dict[int, bool] = {}
+        self._channels: dict[int, Channel] = {}
+
+    # ---- SystemUnderTest -------------------------------------------------------------------
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        """New brokers with empty logs, in the first leader epoch; only `Init` can be set up.
+
+        `Init` lies after the followers' first round, which truncates nothing.
+        """
+        first = cast("Fn", initial["registration"])
+        leader, epoch = self._ids[str(first["leader"])], cast("int", first["leaderEpoch"])
+        self._controller = Controller(
+            TOPIC_PARTITION,
+            self._all,
+            Registration(leader, epoch, frozenset(self._all), 0),
+            counts_partition_epochs=self._settings.two_step_isr,
+        )
+        self._brokers = {
+            broker: self._start(broker, 0, self._make_disk(name))
+            for name, broker in self._ids.items()
+        }
+        self._online = dict.fromkeys(self._all, True)
+        self._channels = {broker: self._channel(broker) for broker in self._all}
+        for broker_id, broker in self._brokers.items():
+            broker.receive_leader_and_isr(epoch)
+            if broker_id != leader:
+                self._channels[broker_id].truncate_to_high_watermark()
+
+    def apply(self, action: Action) -> None:
+        """Take one step. Raises ActionRefused if the implementation cannot."""
+        ids = self._ids
+        self._actions[action.name](
+            *[ids[arg] if isinstance(arg, str) else arg for arg in action.args]
+        )
+
+    def observe(self) -> Mapping[str, Value]:
+        """The observed variables as the brokers' objects have them now."""
+        name = self._name
+        rows = [self._observe_broker(broker) for broker in self._all]
+        columns = zip(*rows, strict=True)
+        observed: dict[str, Value] = {
+            variable: Fn(dict(zip(self._names, column, strict=True)))
+            for variable, column in zip(VARIABLES[1:], columns, strict=True)
+        }
+        observed["registration"] = observation.registration(self._controller.registration, name)
+        return observed
+
+    def _observe_broker(self, broker_id: int) -> tuple[Value, ...]:
+        broker, name = self._brokers[broker_id], self._name
+        online = self._online[broker_id]
+        partition = broker.partition if online else None
+        log = self._log(broker_id)
+        state, offset = observation.fetch_state(broker) if online else ("None", 0)
+        followers = observation.follower_states(partition, self._all)
+        return (
+            online,
+            broker.epoch,
+            observation.leader_epoch(partition),
+            observation.leader_name(
+                None if partition is None else partition.leader_replica_id, name
+            ),
+            observation.isr(partition, name),
+            observation.partition_epoch(partition),
+            observation.pending_isr(partition, name),
+            Fn(dict(zip(self._names, followers, strict=True))),
+            observation.log(log),
+            log.log_start_offset,
+            log.high_watermark,
+            observation.epoch_cache(log.leader_epoch_cache),
+            state,
+            offset,
+            observation.channel(self._channels[broker_id], name),
+            observation.alter_partition(
+                broker.alter_partition if online else None, self._all, name
+            ),
+        )
+
+    def _log(self, broker_id: int) -> Log:
+        """The broker's log; of a stopped broker, as it would be loaded from its disk."""
+        broker = self._brokers[broker_id]
+        partition = broker.partition
+        if partition is not None and partition.log is not None:
+            return partition.log
+        return broker.replica_manager.log_manager.get_or_create_log(TOPIC_PARTITION)
+
+    def _name(self, broker: int) -> str:
+        return self._names[broker - 1]
+
+    def _channel(self, broker: int) -> Channel:
+        return Channel(lambda: self._brokers[broker])
+
+    def _start(self, broker: int, epoch: int, disk: CrashableDisk) -> Broker:
+        return Broker(broker, epoch, disk, self._controller, self._settings, Connection)
+
+    # ---- controller ------------------------------------------------------------------------
+
+    def _elect_leader(self, epoch: int, leader: int) -> None:
+        self._controller.elect(leader, epoch)
+
+    def _fence_broker(self, epoch: int, broker: int, leader: int) -> None:
+        self._controller.fence(broker, leader, epoch)
+
+    def _take_offline(self, epoch: int, broker: int) -> None:
+        self._controller.take_offline(broker, epoch)
+
+    def _elect_unclean_leader(self, epoch: int, leader: int) -> None:
+        self._controller.elect_unclean(leader, epoch)
+
+    def _receive_leader_and_isr(self, broker: int, epoch: int) -> None:
+        self._brokers[broker].receive_leader_and_isr(epoch)
+
+    # ---- leader ----------------------------------------------------------------------------
+
+    def _append_as_leader(self, leader: int, offset: int) -> None:
+        info = self._brokers[leader].replica_manager.append_records(TOPIC_PARTITION, _RECORD)
+        if info.first_offset != offset:
+            raise ActionRefused(f"the record was appended at {info.first_offset}")
+
+    def _advance_log_start_offset(self, leader: int, offset: int) -> None:
+        self._brokers[leader].replica_manager.delete_records({TOPIC_PARTITION: offset})
+
+    def _expand_isr(self, leader: int, follower: int) -> None:
+        broker = self._brokers[leader]
+        partition = broker.replica_manager.get_partition_or_exception(TOPIC_PARTITION)
+        replica = partition.get_replica(follower)
+        if replica is None:
+            raise ActionRefused("the leader knows of no such replica")
+        broker.admission.admit(follower)
+        try:
+            partition.maybe_expand_isr(replica)
+        finally:
+            broker.admission.admit(None)
+
+    def _shrink_isr(self, leader: int, follower: int) -> None:
+        """Let time pass for this follower alone: replica.lag.time.max.ms since it caught up."""
+        broker = self._brokers[leader]
+        partition = broker.replica_manager.get_partition_or_exception(TOPIC_PARTITION)
+        broker.clock.sleep(_LAG_MS + 1)
+        now = broker.clock.milliseconds()
+        for replica in partition.remote_replicas():
+            if replica.broker_id != follower:
+                replica.state = replace(replica.state, last_caught_up_time_ms=now)
+        partition.maybe_shrink_isr()
+
+    def _handle_alter_partition(self, leader: int) -> None:
+        item = self._brokers[leader].alter_partition
+        if item is None or item.decision is not None:
+            raise ActionRefused("no AlterPartition is in flight")
+        item.decision = self._controller.alter_partition(leader, item.proposed)
+
+    def _process_alter_partition(self, leader: int) -> None:
+        broker = self._brokers[leader]
+        item, broker.alter_partition = broker.alter_partition, None
+        if item is None or item.decision is None:
+            raise ActionRefused("no answer to an AlterPartition has arrived")
+        item.on_complete(item.decision)
+
+    # ---- round trips -----------------------------------------------------------------------
+
+    def _truncate_to_high_watermark(self, follower: int) -> None:
+        self._channels[follower].truncate_to_high_watermark()
+
+    def _send_epoch_request(self, follower: int) -> None:
+        self._channels[follower].send_epoch_request()
+
+    def _send_fetch(self, follower: int) -> None:
+        self._channels[follower].send_fetch()
+
+    def _handle(self, leader: int, follower: int) -> None:
+        channel = self._channels[follower]
+        trip = channel.trip
+        alive = self._online[follower] and trip is not None
+        same = alive and trip is not None and trip.broker_epoch == self._brokers[follower].epoch
+        channel.handle(self._brokers[leader], delivered=same)
+
+    def _process(self, follower: int) -> None:
+        self._channels[follower].process()
+
+    def _lose_message(self, follower: int) -> None:
+        self._channels[follower].lose()
+
+    def _epoch_round_trip(self, leader: int, follower: int) -> None:
+        self._send_epoch_request(follower)
+        self._handle(leader, follower)
+        self._process(follower)
+
+    def _fetch_round_trip(self, leader: int, follower: int) -> None:
+        self._send_fetch(follower)
+        self._handle(leader, follower)
+        self._process(follower)
+
+    def _list_offsets_round_trip(self, leader: int, follower: int) -> None:
+        self._handle(leader, follower)
+        self._process(follower)
+
+    # ---- crashes ---------------------------------------------------------------------------
+
+    def _crash(self, broker_id: int, log_end: int, high_watermark: int) -> None:
+        """The process and the machine die: of the log only what lies below `log_end` survives."""
+        broker = self._brokers[broker_id]
+        broker.checkpoint_high_watermark(high_watermark)
+        disk = broker.disk
+        disk.crash(_surviving(self._log(broker_id), log_end))
+        self._online[broker_id] = False
+        self._controller.online.discard(broker_id)
+        self._channels[broker_id].drop()
+        stopped = self._start(broker_id, broker.epoch, disk)
+        log = self._loaded(stopped)
+        log.update_high_watermark(high_watermark)
+        self._brokers[broker_id] = stopped
+
+    def _restart(self, broker_id: int) -> None:
+        broker = self._brokers[broker_id]
+        epoch = broker.epoch + 1
+        self._online[broker_id] = True
+        self._controller.online.add(broker_id)
+        self._controller.broker_epochs[broker_id] = epoch
+        self._brokers[broker_id] = self._start(broker_id, epoch, broker.disk)
+        self._loaded(self._brokers[broker_id])
+
+    def _loaded(self, broker: Broker) -> Log:
+        return broker.replica_manager.log_manager.get_or_create_log(TOPIC_PARTITION)
+
+
+def _surviving(log: Log, log_end: int) -> Surviving:
+    """Loses the log's tail from an offset on; checkpoints and directory entries survive."""
+    left = sum(batch.size_in_bytes for batch in log.batches() if batch.base_offset < log_end)
+    return bytes_of({f"{LOG_DIRECTORY}/{TOPIC_PARTITION}/{0:020d}.log": left})
+
+
+def _set(value: Value) -> frozenset[Value]:
+    if not isinstance(value, frozenset):
+        raise UserError("The constant Brokers of the model must be a set of strings.")
+    return value
+
+
+def _protocol(value: Value) -> ProtocolConfig:
+    protocol = PROTOCOLS.get(str(value))
+    if protocol is None:
+        raise UserError(
+            f"The implementation does not speak the protocol {value!r}: the historical variants "
+            f"exist in the spec only. Replay a model of {' or '.join(PROTOCOLS)}."
+        )
+    return protocol
+
+
+def create(constants: Mapping[str, Value]) -> ReplicationSystem:
+    """The system on disks in memory, which lose in a crash what real ones would."""
+    return ReplicationSystem(constants, lambda _name: MemoryDisk())
+
+
+def create_on_files(constants: Mapping[str, Value]) -> FileReplicationSystem:
+    """The system on real files with fsync, in a temporary folder of its own."""
+    return FileReplicationSystem(constants)
+
+
+class FileReplicationSystem(ReplicationSystem):
+    """The system on real files; `close` removes them."""
+
+    def __init__(self, constants: Mapping[str, Value]) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="kconform-"))
+        self._runs = 0
+
+        def make_disk(name: str) -> CrashableDisk:
+            return ShadowedDisk(self._folder / str(self._runs) / name)
+
+        super().__init__(constants, make_disk)
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        """New brokers on empty folders."""
+        shutil.rmtree(self._folder / str(self._runs), ignore_errors=True)
+        self._runs += 1
+        super().reset(initial)
+
+    def close(self) -> None:
+        """Remove the files."""
+        shutil.rmtree(self._folder, ignore_errors=True)
