@@ -20,6 +20,7 @@ from conformance.tla.spark.formulas import (
 )
 from conformance.tla.spark.scope import Scope, within
 from conformance.tla.spark.terms import (
+    BigUnion,
     Boolean,
     Bounds,
     Column,
@@ -33,8 +34,7 @@ from conformance.tla.spark.terms import (
     Known,
     Listed,
     Mapped,
-    Product,
-    Records,
+    Nothing,
     Subsets,
     Term,
     bare,
@@ -161,6 +161,9 @@ def natural_type(term: Term) -> Type:
 
 def columns(scope: Scope, left: Term, right: Term) -> tuple[Column, Column]:
     """Both terms as expressions of one type."""
+    if isinstance(left, Nothing) or isinstance(right, Nothing):
+        other = materialise(scope, right if isinstance(left, Nothing) else left)
+        return materialise(scope, left, other.type), materialise(scope, right, other.type)
     first, second = materialise(scope, left), materialise(scope, right)
     kind = types.unify(first.type, second.type)
     return convert(scope, first, kind), convert(scope, second, kind)
@@ -173,6 +176,9 @@ def materialise(scope: Scope, term: Term, wanted: Type | None = None) -> Column:
             kind = wanted or types.type_of(value)
             bounds = (value, value) if kind == INTEGER and isinstance(value, int) else None
             return Column(kind, types.literal(value, kind), guards, bounds)
+        case Nothing(guards=guards):
+            kind = wanted or INTEGER
+            return Column(kind, f"cast(NULL AS {types.ddl(kind)})", guards)
         case Column():
             return convert(scope, term, wanted or term.type)
         case Boolean(formula=formula):
@@ -353,6 +359,11 @@ def _set(scope: Scope, term: Term) -> Column:
             return _combined(scope, term)
         case Subsets():
             return _subsets(scope, term)
+        case BigUnion(sets=sets):
+            array = materialise(scope, sets)
+            inner = element_type(array)
+            flat = Column(inner, f"flatten({array.text})", merge(term.guards, array.guards))
+            return distinct(flat)
         case Infinite(name=name):
             raise NotFinite(name)
     raise NotFinite({"Product": "\\X", "Functions": "[S -> T]", "Sequences": "Seq"}.get(
@@ -450,6 +461,11 @@ def choose_branch(scope: Scope, condition: Formula, then: Term, otherwise: Term)
     """IF condition THEN then ELSE otherwise, fieldwise where both are records."""
     if isinstance(condition, Truth):
         return then if condition.value else otherwise
+    if isinstance(then, Nothing) or isinstance(otherwise, Nothing):
+        test = scope.share(condition.holds())
+        guards = merge(condition.guard(), _branch_guards(test, then.guards, otherwise.guards))
+        defined = otherwise if isinstance(then, Nothing) else then
+        return Nothing(guards) if isinstance(defined, Nothing) else guard_term(bare(defined), guards)
     if isinstance(then, Boolean) or isinstance(otherwise, Boolean):
         return Boolean(conditional(condition, as_formula(then), as_formula(otherwise)))
     test = scope.share(condition.holds())
@@ -462,6 +478,8 @@ def as_formula(term: Term) -> Formula:
     match term:
         case Boolean(formula=formula):
             return formula
+        case Nothing(guards=guards):
+            return Atom(sql.FALSE, guards)
         case Known(value=bool() as value, guards=()):
             return Truth(value)
         case Known(value=bool() as value, guards=guards):

@@ -24,6 +24,8 @@ class Scope:
         self._frames: list[list[tuple[str, str]]] = []
         self.copies = 1
         """Into how many copies the quantifiers around have been unrolled."""
+        self.uses_bounds = False
+        """Whether the text relies on stored integers being within their bounds."""
 
     def fresh(self) -> str:
         """A variable name that no other name contains."""
@@ -47,6 +49,20 @@ class Scope:
         if sum(len(guard.condition) for guard in guards) <= _SHORT:
             return guards
         return tuple(Guard(self.share(guard.condition), guard.reason) for guard in guards)
+
+    @property
+    def depth(self) -> int:
+        """How many scopes are open."""
+        return len(self._frames)
+
+    @contextmanager
+    def at(self, depth: int) -> Iterator[None]:
+        """Within: as if only the outermost scopes were open, for what is used in all of them."""
+        frames, self._frames = self._frames, self._frames[:depth]
+        try:
+            yield
+        finally:
+            self._frames = frames
 
     def formula(self, compile_body: Callable[[], Formula]) -> Formula:
         """A formula that introduces the names that its parts share."""

@@ -29,13 +29,25 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
+class Nothing:
+    """A term that is undefined on every row: one of its guards is FALSE."""
+
+    guards: Guards
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
-    """An SQL expression of the physical form of `type`; `bounds` of integers only."""
+    """An SQL expression of the physical form of `type`.
+
+    Of integers only: `bounds`, between which they lie, and `length_of`, the array of which the
+    integer is the length, or a valid index where it is bound by a quantifier over 1 .. length.
+    """
 
     type: Type
     text: str
     guards: Guards = ()
     bounds: Bounds | None = None
+    length_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +138,14 @@ class Combined:
 
 
 @dataclass(frozen=True, slots=True)
+class BigUnion:
+    """UNION sets."""
+
+    sets: Term
+    guards: Guards = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Subsets:
     """SUBSET base."""
 
@@ -177,6 +197,7 @@ class FunctionOf:
 
 Term = (
     Known
+    | Nothing
     | Column
     | Boolean
     | Mapped
@@ -187,6 +208,7 @@ Term = (
     | Filtered
     | Image
     | Combined
+    | BigUnion
     | Subsets
     | Sequences
     | Functions
@@ -201,6 +223,7 @@ SETS = (
     Filtered,
     Image,
     Combined,
+    BigUnion,
     Subsets,
     Sequences,
     Functions,
@@ -211,6 +234,8 @@ SETS = (
 
 def bare(term: Term) -> Term:
     """The term without its guards; whoever takes it so must keep them elsewhere."""
+    if isinstance(term, Nothing):
+        return term
     if isinstance(term, Boolean):
         formula = term.formula
         return term if formula.total else Boolean(Atom(formula.holds()))

@@ -8,87 +8,57 @@ that all states share are structs with one field per argument, other functions a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from conformance.tla.spark import sql
+from conformance.tla.types import (
+    BOOLEAN,
+    INTEGER,
+    KEY,
+    MODEL_VALUE,
+    RESULT,
+    STRING,
+    MapOf,
+    Scalar,
+    SequenceOf,
+    SetOf,
+    StructOf,
+    TupleOf,
+    Type,
+    describe,
+    field_name,
+    item_name,
+)
 from conformance.tla.values import (
     Fn,
     ModelValue,
     Value,
     canonical_key,
     canonical_sorted,
-    format_value,
 )
+from conformance.tla.values import format_value as show
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """A value without parts."""
-
-    kind: Literal["boolean", "integer", "string", "model value"]
-
-
-@dataclass(frozen=True, slots=True)
-class SetOf:
-    """Finite sets; `element` is None for the empty set alone."""
-
-    element: Type | None
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceOf:
-    """Sequences of one element type; None for the empty sequence alone."""
-
-    element: Type | None
-
-
-@dataclass(frozen=True, slots=True)
-class StructOf:
-    """Functions with one fixed domain, records among them, in canonical order of arguments."""
-
-    fields: tuple[tuple[Value, Type], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TupleOf:
-    """Tuples of one fixed length whose parts differ in type."""
-
-    items: tuple[Type, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MapOf:
-    """Functions whose domains differ: pairs in canonical order of the argument."""
-
-    key: Type
-    value: Type
-
-
-Type = Scalar | SetOf | SequenceOf | StructOf | TupleOf | MapOf
-
-BOOLEAN = Scalar("boolean")
-INTEGER = Scalar("integer")
-STRING = Scalar("string")
-MODEL_VALUE = Scalar("model value")
+__all__ = [
+    "BOOLEAN",
+    "INTEGER",
+    "KEY",
+    "MODEL_VALUE",
+    "RESULT",
+    "STRING",
+    "MapOf",
+    "Scalar",
+    "SequenceOf",
+    "SetOf",
+    "StructOf",
+    "TupleOf",
+    "Type",
+    "TypeClash",
+    "describe",
+    "field_name",
+    "item_name",
+]
 
 
 class TypeClash(Exception):
     """Two values of different types where one type is needed."""
-
-
-KEY, RESULT = "key", "value"
-
-
-def field_name(argument: Value) -> str:
-    """The name of the struct field that holds a function's result for an argument."""
-    if isinstance(argument, str):
-        return argument
-    return format_value(argument)
-
-
-def item_name(index: int) -> str:
-    """The name of the struct field that holds a tuple's item, counted from 1."""
-    return f"_{index}"
 
 
 def type_of(value: Value) -> Type:
@@ -105,7 +75,7 @@ def type_of(value: Value) -> Type:
         case frozenset():
             return SetOf(common_type([type_of(item) for item in value]))
         case tuple():
-            return _type_of_sequence([type_of(item) for item in value])
+            return sequence_type([type_of(item) for item in value])
         case Fn():
             arguments = canonical_sorted(value)
             return StructOf(tuple((key, type_of(value[key])) for key in arguments))
@@ -113,10 +83,6 @@ def type_of(value: Value) -> Type:
 
 def sequence_type(items: list[Type]) -> Type:
     """The type of a sequence with items of these types."""
-    return _type_of_sequence(items)
-
-
-def _type_of_sequence(items: list[Type]) -> Type:
     try:
         return SequenceOf(common_type(items))
     except TypeClash:
@@ -171,25 +137,6 @@ def _as_map(function: StructOf | SequenceOf) -> MapOf:
     if keys is None or results is None:
         raise TypeClash("the empty function")
     return MapOf(keys, results)
-
-
-def describe(kind: Type | None) -> str:
-    """The type in words, for messages."""
-    match kind:
-        case None:
-            return "nothing"
-        case Scalar(kind=name):
-            return name
-        case SetOf(element=element):
-            return f"set of {describe(element)}"
-        case SequenceOf(element=element):
-            return f"sequence of {describe(element)}"
-        case StructOf(fields=fields):
-            return f"[{', '.join(f'{field_name(k)}: {describe(t)}' for k, t in fields)}]"
-        case TupleOf(items=items):
-            return f"<<{', '.join(map(describe, items))}>>"
-        case MapOf(key=key, value=value):
-            return f"function from {describe(key)} to {describe(value)}"
 
 
 def ddl(kind: Type | None) -> str:
@@ -251,7 +198,7 @@ def literal(value: Value, kind: Type) -> str:
             return struct([(field_name(k), literal(value[k], t)) for k, t in fields])
         case MapOf(), Fn() | tuple():
             return array([_pair(k, item, kind) for k, item in _pairs(value)], _pair_type(kind))
-    raise TypeClash(f"{format_value(value)} and {describe(kind)}")
+    raise TypeClash(f"{show(value)} and {describe(kind)}")
 
 
 def _too_large(value: int) -> str:
@@ -260,7 +207,7 @@ def _too_large(value: int) -> str:
 
 def _part(value: Value, kind: Type | None) -> str:
     if kind is None:
-        raise TypeClash(f"{format_value(value)} and nothing")
+        raise TypeClash(f"{show(value)} and nothing")
     return literal(value, kind)
 
 

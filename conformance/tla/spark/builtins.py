@@ -1,0 +1,345 @@
+"""The operators of the language and of the standard modules, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.tla.spark import functions, numbers, sql
+from conformance.tla.spark.columns import as_formula, integer, materialise, sequence
+from conformance.tla.spark.environment import Lazy, Operator
+from conformance.tla.spark.formulas import (
+    Formula,
+    Truth,
+    conjoin,
+    disjoin,
+    equivalent,
+    negate,
+)
+from conformance.tla.spark.relations import (
+    cardinality,
+    equals,
+    is_set,
+    known_elements,
+    member,
+    quantify,
+    subset,
+)
+from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.terms import (
+    BigUnion,
+    Boolean,
+    Column,
+    Combined,
+    Enumerated,
+    Functions,
+    Infinite,
+    Interval,
+    Known,
+    Product,
+    Sequences,
+    Subsets,
+    Term,
+    bare,
+    merge,
+)
+from conformance.tla.spark.types import INTEGER, TypeClash
+from conformance.tla.values import canonical_sorted, format_value, make_function
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where an operator is applied, and how it applies an operator that it is given."""
+
+    scope: Scope
+    primed: bool
+    operator: str
+    place: str
+    call: Callable[[Operator, Sequence[Term]], Term]
+
+    def cause(self, what: str) -> str:
+        """The SQL text of a reason."""
+        return sql.text(f"{self.place}: {what}")
+
+    def term(self, operand: Lazy | Operator) -> Term:
+        """The operand as a term."""
+        if isinstance(operand, Operator):
+            raise TypeClash("an operator and a value")
+        return operand.term(self.primed)
+
+    def terms(self, operands: Sequence[Lazy | Operator]) -> list[Term]:
+        """All operands as terms."""
+        return [self.term(operand) for operand in operands]
+
+    def formula(self, operand: Lazy | Operator) -> Formula:
+        """The operand as a formula, with the names that its parts share."""
+        return self.scope.formula(lambda: as_formula(self.term(operand)))
+
+
+Implementation = Callable[..., Term]
+
+
+def _truth(value: bool) -> Implementation:
+    return lambda _: Boolean(Truth(value))
+
+
+def _junction(neutral: bool) -> Implementation:
+    def junction(context: Context, *operands: Lazy) -> Term:
+        parts = [context.formula(operand) for operand in operands]
+        return Boolean(conjoin(parts) if neutral else disjoin(parts))
+
+    return junction
+
+
+def _not(context: Context, operand: Lazy) -> Term:
+    return Boolean(negate(context.formula(operand)))
+
+
+def _implies(context: Context, condition: Lazy, conclusion: Lazy) -> Term:
+    return Boolean(disjoin([negate(context.formula(condition)), context.formula(conclusion)]))
+
+
+def _equivalent(context: Context, left: Lazy, right: Lazy) -> Term:
+    return Boolean(equivalent(context.formula(left), context.formula(right)))
+
+
+def _relation(
+    relate: Callable[[Scope, Term, Term], Formula], *, negated: bool = False
+) -> Implementation:
+    def relation(context: Context, left: Lazy, right: Lazy) -> Term:
+        made = relate(context.scope, context.term(left), context.term(right))
+        return Boolean(negate(made) if negated else made)
+
+    return relation
+
+
+def _compare(context: Context, left: Lazy, right: Lazy) -> Term:
+    return Boolean(
+        numbers.compare(context.scope, context.operator, context.term(left), context.term(right))
+    )
+
+
+def _arithmetic(context: Context, left: Lazy, right: Lazy) -> Term:
+    cause = context.cause(f"{context.operator} is undefined or out of range")
+    a, b = context.term(left), context.term(right)
+    return numbers.arithmetic(context.scope, context.operator, a, b, cause)
+
+
+def _negative(context: Context, operand: Lazy) -> Term:
+    return numbers.negative(
+        context.scope, context.term(operand), context.cause("an integer out of range")
+    )
+
+
+def _interval(context: Context, low: Lazy, high: Lazy) -> Term:
+    ends = [
+        end if isinstance(end, Known) else materialise(context.scope, end, INTEGER)
+        for end in (context.term(low), context.term(high))
+    ]
+    guards = merge(ends[0].guards, ends[1].guards)
+    first, last = (bare(end) for end in ends)
+    if isinstance(first, Known | Column) and isinstance(last, Known | Column):
+        return Interval(first, last, guards)
+    raise TypeClash("an interval and what is not an integer")
+
+
+def _infinite(context: Context) -> Term:
+    return Infinite(context.operator)
+
+
+def _enumeration(context: Context, *operands: Lazy) -> Term:
+    terms = context.terms(operands)
+    guards = merge(*(term.guards for term in terms))
+    return Enumerated(tuple((Truth(True), bare(term)) for term in terms), guards)
+
+
+def _tuple(context: Context, *operands: Lazy) -> Term:
+    return sequence(context.terms(operands))
+
+
+def _combination(context: Context, left: Lazy, right: Lazy) -> Term:
+    a, b = context.term(left), context.term(right)
+    return Combined(context.operator, bare(a), bare(b), merge(a.guards, b.guards))
+
+
+def _unary_set(make: Callable[..., Term]) -> Implementation:
+    def construct(context: Context, operand: Lazy) -> Term:
+        term = context.term(operand)
+        return make(bare(term), term.guards)
+
+    return construct
+
+
+def _function_set(context: Context, domain: Lazy, range_: Lazy) -> Term:
+    a, b = context.term(domain), context.term(range_)
+    return Functions(bare(a), bare(b), merge(a.guards, b.guards))
+
+
+def _product(context: Context, *operands: Lazy) -> Term:
+    terms = context.terms(operands)
+    return Product(tuple(map(bare, terms)), merge(*(term.guards for term in terms)))
+
+
+def _domain(context: Context, operand: Lazy) -> Term:
+    return functions.domain(context.scope, context.term(operand))
+
+
+def _cardinality(context: Context, operand: Lazy) -> Term:
+    cause = context.cause("Cardinality of an infinite set")
+    return cardinality(context.scope, context.term(operand), cause)
+
+
+def _is_finite(context: Context, operand: Lazy) -> Term:
+    return Boolean(Truth(not isinstance(context.term(operand), Infinite | Sequences)))
+
+
+def _length(context: Context, operand: Lazy) -> Term:
+    return functions.length(
+        context.scope, context.term(operand), context.cause("Len of what is no sequence")
+    )
+
+
+def _append(context: Context, operand: Lazy, item: Lazy) -> Term:
+    one = sequence([context.term(item)])
+    return functions.concatenation(context.scope, context.term(operand), one)
+
+
+def _concatenation(context: Context, left: Lazy, right: Lazy) -> Term:
+    return functions.concatenation(context.scope, context.term(left), context.term(right))
+
+
+def _head(context: Context, operand: Lazy) -> Term:
+    cause = context.cause("Head of the empty sequence")
+    return functions.head(context.scope, context.term(operand), cause)
+
+
+def _tail(context: Context, operand: Lazy) -> Term:
+    cause = context.cause("Tail of the empty sequence")
+    return functions.tail(context.scope, context.term(operand), cause)
+
+
+def _sub_sequence(context: Context, operand: Lazy, low: Lazy, high: Lazy) -> Term:
+    cause = context.cause("SubSeq beyond the ends of the sequence")
+    first, last = context.term(low), context.term(high)
+    return functions.sub_sequence(context.scope, context.term(operand), first, last, cause)
+
+
+def _select(context: Context, operand: Lazy, test: Operator) -> Term:
+    def holds(item: Term) -> Formula:
+        return context.scope.formula(lambda: as_formula(context.call(test, [item])))
+
+    return functions.select(context.scope, context.term(operand), holds)
+
+
+def _pair(context: Context, argument: Lazy, result: Lazy) -> Term:
+    key, value = context.term(argument), context.term(result)
+    if not isinstance(key, Known):
+        raise TypeClash("a known argument of :> and a computed one")
+    from conformance.tla.spark.columns import function
+
+    return function([(key.value, value)], key.guards)
+
+
+def _override(context: Context, left: Lazy, right: Lazy) -> Term:
+    return functions.override(context.scope, context.term(left), context.term(right))
+
+
+def _assert(context: Context, operand: Lazy, _message: Lazy) -> Term:
+    from conformance.tla.spark.formulas import Atom, Guard
+
+    test = context.formula(operand)
+    cause = context.cause("the assertion failed")
+    return Boolean(Atom(sql.TRUE, (*test.guard(), Guard(test.holds(), cause))))
+
+
+def _second(context: Context, _first: Lazy, operand: Lazy) -> Term:
+    return context.term(operand)
+
+
+def _print(context: Context, _operand: Lazy) -> Term:
+    return Boolean(Truth(True))
+
+
+def _itself(context: Context, operand: Lazy) -> Term:
+    return context.term(operand)
+
+
+def _to_string(context: Context, operand: Lazy) -> Term:
+    term = context.term(operand)
+    if isinstance(term, Known):
+        return Known(format_value(term.value), term.guards)
+    raise TypeClash("a known value and a computed one in ToString")
+
+
+def _permutations(context: Context, operand: Lazy) -> Term:
+    from itertools import permutations
+
+    values = known_elements(context.scope, context.term(operand))
+    if values is None or len(values) > 6:
+        raise TypeClash("a known small set and a computed one in Permutations")
+    items = canonical_sorted(values)
+    every = (make_function(dict(zip(items, p, strict=True))) for p in permutations(items))
+    return Known(frozenset(every))
+
+
+OPERATORS: Mapping[str, Implementation] = {
+    "TRUE": _truth(True),
+    "FALSE": _truth(False),
+    "BOOLEAN": lambda _: Known(frozenset((True, False))),
+    "STRING": _infinite,
+    "Nat": _infinite,
+    "Int": _infinite,
+    "\\land": _junction(True),
+    "\\lor": _junction(False),
+    "\\lnot": _not,
+    "=>": _implies,
+    "\\equiv": _equivalent,
+    "=": _relation(equals),
+    "/=": _relation(equals, negated=True),
+    "\\in": _relation(member),
+    "\\notin": _relation(member, negated=True),
+    "\\subseteq": _relation(subset),
+    "\\union": _combination,
+    "\\intersect": _combination,
+    "\\": _combination,
+    "SUBSET": _unary_set(Subsets),
+    "UNION": _unary_set(BigUnion),
+    "Seq": _unary_set(Sequences),
+    "DOMAIN": _domain,
+    "\\X": _product,
+    "{}": _enumeration,
+    "<<>>": _tuple,
+    "[->]": _function_set,
+    "+": _arithmetic,
+    "-": _arithmetic,
+    "*": _arithmetic,
+    "^": _arithmetic,
+    "%": _arithmetic,
+    "\\div": _arithmetic,
+    "-.": _negative,
+    "..": _interval,
+    "<": _compare,
+    ">": _compare,
+    "\\leq": _compare,
+    "\\geq": _compare,
+    "Len": _length,
+    "\\o": _concatenation,
+    "Append": _append,
+    "Head": _head,
+    "Tail": _tail,
+    "SubSeq": _sub_sequence,
+    "SelectSeq": _select,
+    "IsFiniteSet": _is_finite,
+    "Cardinality": _cardinality,
+    ":>": _pair,
+    "@@": _override,
+    "Assert": _assert,
+    "Print": _second,
+    "PrintT": _print,
+    "TLCEval": _itself,
+    "ToString": _to_string,
+    "Permutations": _permutations,
+}
+"""What the back end supports of `conformance.tla.syntax.BUILTINS`, actions apart."""
+
+__all__ = ["OPERATORS", "Context", "integer", "is_set", "quantify"]

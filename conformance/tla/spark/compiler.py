@@ -1,0 +1,549 @@
+"""Compiles TLA+ expressions to terms: one case per kind of syntax node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from conformance.errors import UnsupportedError
+from conformance.tla import syntax as s
+from conformance.tla.evaluate.program import Program
+from conformance.tla.spark import functions, sql
+from conformance.tla.spark.builtins import OPERATORS, Context
+from conformance.tla.spark.columns import (
+    NotFinite,
+    as_formula,
+    as_listed,
+    choose_branch,
+    function,
+    stored,
+)
+from conformance.tla.spark.environment import Lazy, Names, Operator, rigid
+from conformance.tla.spark.formulas import (
+    Formula,
+    Undefined,
+    conjoin,
+    disjoin,
+    negate,
+)
+from conformance.tla.spark.relations import (
+    choose,
+    equals,
+    quantify,
+    simplified,
+    static_candidates,
+)
+from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.terms import (
+    BigUnion,
+    Boolean,
+    Filtered,
+    FunctionOf,
+    Image,
+    Known,
+    Nothing,
+    Product,
+    Records,
+    Term,
+)
+from conformance.tla.spark.types import Type, TypeClash
+from conformance.tla.syntax import Location
+from conformance.tla.values import Value
+
+BACK_END = "the Spark back end"
+MAX_DEPTH = 150
+Row = Callable[[str], str]
+"""The SQL of a variable."""
+
+
+class Compiler:
+    """Compiles the expressions of one formula; both rows may be the same where no prime occurs."""
+
+    def __init__(
+        self, program: Program, types: Mapping[str, Type], current: Row, following: Row | None
+    ) -> None:
+        self._program = program
+        self._types = types
+        self._rows = {False: current, True: following}
+        self.scope = Scope()
+        self.variables: dict[str, Type] = {}
+        """SQL and type of each variable that the formula mentions."""
+
+    # Entry points
+
+    def formula(self, node: s.Argument, names: Names) -> Formula:
+        """A boolean expression, with the names that its parts share."""
+        return self.scope.formula(lambda: self._formula(node, names))
+
+    def _formula(self, node: s.Argument, names: Names) -> Formula:
+        term = self.term(node, names)
+        try:
+            return as_formula(term)
+        except TypeClash:
+            if isinstance(node, s.Node):
+                return Undefined(self.cause(node.location, "a boolean is needed"))
+            raise
+
+    def cause(self, location: Location, what: str) -> str:
+        """The SQL text of a reason."""
+        return sql.text(f"{location}: {what}")
+
+    def term(self, node: s.Argument, names: Names) -> Term:
+        """Any expression; UnsupportedError names what the back end cannot do, and where."""
+        try:
+            return simplified(self.scope, self._term(node, names))
+        except (TypeClash, NotFinite) as error:
+            what = node.operator if isinstance(node, s.Builtin) else type(node).__name__
+            place = node.location if isinstance(node, s.Node) else self._program.module.name
+            problem = (
+                f"needs one type for {error}"
+                if isinstance(error, TypeClash)
+                else f"needs the elements of {error}, which are not finite or not known"
+            )
+            raise UnsupportedError(f"{place}: {what} {problem} in {BACK_END}.") from error
+
+    def lazy(self, node: s.Argument, names: Names, *, share: bool) -> Lazy:
+        """An operand; `share` it where it may be used several times."""
+        depth = self.scope.depth
+
+        def compile_operand(primed: bool) -> Term:
+            seen = names.in_next_state() if primed else names
+            if not share:
+                return self.term(node, seen)
+            with self.scope.at(depth):
+                return functions.shared(self.scope, self.term(node, seen))
+
+        return Lazy(compile_operand)
+
+    # Cases
+
+    def _term(self, node: s.Argument, names: Names) -> Term:
+        match node:
+            case s.Number(value=value):
+                return Known(value)
+            case s.String(value=text):
+                return Known(text)
+            case s.Variable(name=name):
+                return self._variable(node, name, names.primed)
+            case s.Bound(uid=uid):
+                return self._bound(node, uid, names)
+            case s.Constant() | s.Call():
+                return self._call(node, names)
+            case s.Builtin():
+                return self._builtin(node, names)
+            case s.Binding():
+                return self._binding(node, names)
+            case s.If():
+                return self._if(node, names)
+            case s.Case():
+                return self._case(node, names)
+            case s.Let():
+                return self.term(node.body, self._let(node, names))
+            case s.Apply():
+                applied, argument = self.term(node.function, names), self.term(node.argument, names)
+                cause = self.cause(node.location, "a function is applied outside its domain")
+                return functions.apply(self.scope, applied, argument, cause)
+            case s.Field():
+                cause = self.cause(node.location, f"the record has no field {node.name}")
+                return functions.field(
+                    self.scope, self.term(node.record, names), node.name, cause
+                )
+            case s.Record(fields=fields):
+                return function([(name, self.term(value, names)) for name, value in fields])
+            case s.RecordSet(fields=fields):
+                sets = tuple((name, self.term(of, names)) for name, of in fields)
+                return Records(sets, tuple(g for _, of in sets for g in of.guards))
+            case s.Except():
+                return self._except(node, names)
+            case s.RecursiveFunction():
+                return self._recursive_function(node, names)
+            case s.Opaque(what=what):
+                raise self.unsupported(node, what)
+            case s.OperatorArg():
+                raise self.unsupported(node, "an operator as a value")
+
+    def unsupported(self, node: s.Node, what: str) -> UnsupportedError:
+        """The error that names operator, place and back end."""
+        return UnsupportedError(f"{node.location}: {what} is not supported by {BACK_END}.")
+
+    def _variable(self, node: s.Node, name: str, primed: bool) -> Term:
+        row = self._rows[primed]
+        if row is None:
+            raise self.unsupported(node, f"the primed variable {name}' in a state formula")
+        kind = self._types.get(name)
+        if kind is None:
+            raise UnsupportedError(
+                f"{node.location}: the schema of the states has no variable {name}, "
+                f"which {BACK_END} needs."
+            )
+        text = row(name)
+        self.variables[text] = kind
+        return stored(kind, text)
+
+    def _bound(self, node: s.Node, uid: int, names: Names) -> Term:
+        meaning = names.bound.get(uid)
+        if not isinstance(meaning, Lazy):
+            raise self.unsupported(node, "an operator as a value")
+        return meaning.term(names.primed)
+
+    # Calls
+
+    def _call(self, node: s.Constant | s.Call, names: Names) -> Term:
+        if isinstance(node, s.Call) and isinstance(node.target, s.Bound):
+            meaning = names.bound.get(node.target.uid)
+            if not isinstance(meaning, Operator):
+                raise self.unsupported(node, f"the operator parameter {node.name}")
+            return self.apply_operator(node, meaning, self._operands(node.args, names), names)
+        local = isinstance(node, s.Call) and isinstance(node.target, int)
+        if local and isinstance(node, s.Call) and not node.args:
+            known = names.bound.get(node.target) if isinstance(node.target, int) else None
+            if isinstance(known, Lazy):
+                return known.term(names.primed)
+        meaning_of = self._program.meaning(node)
+        args = node.args if isinstance(node, s.Call) else ()
+        return self._meaning(node, meaning_of, self._operands(args, names), names)
+
+    def _operands(
+        self, args: Sequence[s.Argument], names: Names
+    ) -> list[Lazy | Operator]:
+        return [
+            self._operator(arg, names)
+            if isinstance(arg, s.OperatorArg)
+            else self.lazy(arg, names, share=True)
+            for arg in args
+        ]
+
+    def _operator(self, arg: s.OperatorArg, names: Names) -> Operator:
+        if isinstance(arg.target, s.Bound):
+            meaning = names.bound.get(arg.target.uid)
+            if isinstance(meaning, Operator):
+                return meaning
+        return Operator(arg, names)
+
+    def _meaning(
+        self,
+        node: s.Node,
+        meaning: s.Definition | Value | None,
+        operands: Sequence[Lazy | Operator],
+        names: Names,
+    ) -> Term:
+        if not isinstance(meaning, s.Definition):
+            if meaning is None:
+                raise self.unsupported(node, "a name without a meaning")
+            return Known(meaning)
+        if names.depth > MAX_DEPTH:
+            raise self.unsupported(
+                node, f"the recursion of {meaning.name}, which does not end at compile time,"
+            )
+        bound = {p.uid: operand for p, operand in zip(meaning.params, operands, strict=True)}
+        inner = names.deeper({**names.bound, **bound})
+        return self.term(meaning.body, inner)
+
+    def apply_operator(
+        self,
+        node: s.Node,
+        operator: Operator,
+        operands: Sequence[Lazy | Operator],
+        names: Names,
+    ) -> Term:
+        """An operator that came as an argument."""
+        target = operator.target.target
+        if isinstance(target, str) and self._program.meaning(operator.target) is None:
+            return self._apply_builtin(node, target, operands, names)
+        seen = operator.names.in_next_state() if names.primed else operator.names
+        inner = Names(seen.bound, seen.primed, max(seen.depth, names.depth))
+        return self._meaning(node, self._program.meaning(operator.target), operands, inner)
+
+    def _let(self, node: s.Let, names: Names) -> Names:
+        """The names of the body: definitions without parameters are evaluated once."""
+        inner = names
+        for uid in node.definitions:
+            definition = self._program.definition(uid)
+            if not definition.params and not definition.recursive:
+                inner = inner.having({uid: self.lazy(definition.body, inner, share=True)})
+        return inner
+
+    # Builtins
+
+    def _builtin(self, node: s.Builtin, names: Names) -> Term:
+        replaced = self._program.meaning(node)
+        if replaced is not None:
+            return self._meaning(node, replaced, self._operands(node.args, names), names)
+        special = _SPECIAL.get(node.operator)
+        if special is not None:
+            return special(self, node, names)
+        operands = [
+            self._operator(arg, names)
+            if isinstance(arg, s.OperatorArg)
+            else self.lazy(arg, names, share=False)
+            for arg in node.args
+        ]
+        return self._apply_builtin(node, node.operator, operands, names)
+
+    def _apply_builtin(
+        self, node: s.Node, operator: str, operands: Sequence[Lazy | Operator], names: Names
+    ) -> Term:
+        implementation = OPERATORS.get(operator)
+        if implementation is None:
+            raise self.unsupported(node, f"the operator {operator}")
+
+        def call(target: Operator, args: Sequence[Term]) -> Term:
+            return self.apply_operator(node, target, [rigid(arg) for arg in args], names)
+
+        context = Context(self.scope, names.primed, operator, str(node.location), call)
+        return implementation(context, *operands)
+
+    def _prime(self, node: s.Builtin, names: Names) -> Term:
+        if names.primed:
+            raise self.unsupported(node, "a prime within a prime")
+        return self.term(node.args[0], names.in_next_state())
+
+    def _unchanged(self, node: s.Builtin, names: Names) -> Term:
+        return Boolean(self._is_unchanged(node.args[0], names))
+
+    def _is_unchanged(self, node: s.Argument, names: Names) -> Formula:
+        """e' = e, tuples taken apart."""
+        if isinstance(node, s.Builtin) and node.operator == "<<>>":
+            return conjoin([self._is_unchanged(arg, names) for arg in node.args])
+        if isinstance(node, s.Call) and isinstance(node.target, int) and not node.args:
+            meaning = self._program.meaning(node)
+            if isinstance(meaning, s.Definition) and node.target not in names.bound:
+                return self._is_unchanged(meaning.body, names)
+        after = self.term(node, names.in_next_state())
+        return equals(self.scope, after, self.term(node, names))
+
+    def _square(self, node: s.Builtin, names: Names) -> Term:
+        """[A]_v: A, or v is unchanged."""
+        action = self.formula(node.args[0], names)
+        return Boolean(disjoin([action, self._is_unchanged(node.args[1], names)]))
+
+    def _angle(self, node: s.Builtin, names: Names) -> Term:
+        """<<A>>_v: A, and v is changed."""
+        action = self.formula(node.args[0], names)
+        return Boolean(conjoin([action, negate(self._is_unchanged(node.args[1], names))]))
+
+    def _junction(self, node: s.Builtin, names: Names) -> Term:
+        """Operands after the one that decides are not compiled, so that recursion can end."""
+        neutral = node.operator == "\\land"
+        parts: list[Formula] = []
+        for arg in node.args:
+            parts.append(self.formula(arg, names))
+            if parts[-1] == negate(conjoin([])) if neutral else parts[-1] == conjoin([]):
+                break
+        return Boolean(conjoin(parts) if neutral else disjoin(parts))
+
+    def _implies(self, node: s.Builtin, names: Names) -> Term:
+        condition = self.formula(node.args[0], names)
+        if condition == disjoin([]):
+            return Boolean(conjoin([]))
+        return Boolean(disjoin([negate(condition), self.formula(node.args[1], names)]))
+
+    # IF, CASE
+
+    def _if(self, node: s.If, names: Names) -> Term:
+        condition = self.formula(node.condition, names)
+        if condition in (conjoin([]), disjoin([])):
+            return self.term(node.then if condition == conjoin([]) else node.otherwise, names)
+        then, otherwise = (self._branch(part, names) for part in (node.then, node.otherwise))
+        return choose_branch(self.scope, condition, then, otherwise)
+
+    def _branch(self, node: s.Expr, names: Names) -> Term:
+        """A branch; a boolean one keeps what it shares to itself."""
+        depth = self.scope.depth
+        made: list[Term] = []
+
+        def compile_branch() -> Formula:
+            term = self.term(node, names)
+            made.append(term)
+            return term.formula if isinstance(term, Boolean) else conjoin([])
+
+        if self._is_boolean(node):
+            return Boolean(self.scope.formula(compile_branch))
+        assert depth == self.scope.depth
+        return self.term(node, names)
+
+    def _is_boolean(self, node: s.Expr) -> bool:
+        match node:
+            case s.Builtin(operator=operator):
+                return operator in _BOOLEAN
+            case s.Binding(kind=kind):
+                return kind in ("\\A", "\\E")
+            case s.Let(body=body) | s.If(then=body):
+                return self._is_boolean(body)
+        return False
+
+    def _case(self, node: s.Case, names: Names) -> Term:
+        arms: list[tuple[Formula, Term]] = []
+        last: Term = Nothing(
+            functions.undefined(self.cause(node.location, "no guard of this CASE is true"))
+        )
+        for guard, value in node.arms:
+            condition = self.formula(guard, names)
+            if condition == disjoin([]):
+                continue
+            if condition == conjoin([]):
+                last = self.term(value, names)
+                break
+            arms.append((condition, self.term(value, names)))
+        else:
+            if node.other is not None:
+                last = self.term(node.other, names)
+        for condition, value_term in reversed(arms):
+            last = choose_branch(self.scope, condition, value_term, last)
+        return last
+
+    # Binders
+
+    def _binding(self, node: s.Binding, names: Names) -> Term:
+        for binder in node.binders:
+            if binder.domain is None:
+                raise self.unsupported(node, f"an unbounded {node.kind}")
+        match node.kind:
+            case "\\A" | "\\E":
+                neutral = node.kind == "\\A"
+                pairs = _flattened(node.binders)
+                return Boolean(self._quantified(pairs, node.body, names, neutral))
+            case "CHOOSE":
+                binder = node.binders[0]
+                domain = self._domain(binder, names)
+                cause = self.cause(node.location, "no element satisfies the condition of CHOOSE")
+                return choose(
+                    self.scope, domain, self._predicate(binder, node.body, names), cause
+                )
+            case "filter":
+                binder = node.binders[0]
+                base = self._domain(binder, names)
+                return Filtered(base, self._predicate(binder, node.body, names), base.guards)
+            case "map":
+                return self._map(_flattened(node.binders), node.body, names)
+            case "function":
+                return self._function(node, names)
+
+    def _domain(self, binder: s.Binder, names: Names) -> Term:
+        assert binder.domain is not None
+        return self.term(binder.domain, names)
+
+    def _predicate(
+        self, binder: s.Binder, body: s.Expr, names: Names
+    ) -> Callable[[Term], Formula]:
+        return lambda item: self.formula(body, self._bind(binder, item, names))
+
+    def _bind(self, binder: s.Binder, item: Term, names: Names) -> Names:
+        if not binder.pattern:
+            return names.having({binder.names[0].uid: rigid(item)})
+        cause = self.cause(binder.location, "a tuple of another length")
+        parts = {
+            name.uid: rigid(functions.apply(self.scope, item, Known(i), cause))
+            for i, name in enumerate(binder.names, 1)
+        }
+        return names.having(parts)
+
+    def _quantified(
+        self, pairs: Sequence[s.Binder], body: s.Expr, names: Names, neutral: bool
+    ) -> Formula:
+        if not pairs:
+            return self.formula(body, names)
+        binder, rest = pairs[0], pairs[1:]
+        return quantify(
+            self.scope,
+            self._domain(binder, names),
+            lambda x: self._quantified(rest, body, self._bind(binder, x, names), neutral),
+            neutral=neutral,
+        )
+
+    def _map(self, pairs: Sequence[s.Binder], body: s.Expr, names: Names) -> Term:
+        binder, rest = pairs[0], pairs[1:]
+        domain = self._domain(binder, names)
+
+        def image(item: Term) -> Term:
+            inner = self._bind(binder, item, names)
+            return self._map(rest, body, inner) if rest else self.term(body, inner)
+
+        made = Image(domain, image, domain.guards)
+        return BigUnion(made) if rest else made
+
+    def _function(self, node: s.Binding, names: Names) -> Term:
+        pairs = _flattened(node.binders)
+        domains = [self._domain(binder, names) for binder in pairs]
+        domain = domains[0] if len(domains) == 1 else Product(tuple(domains))
+
+        def result(argument: Term) -> Term:
+            return self.term(node.body, self._arguments(pairs, argument, names))
+
+        return self._function_on(domain, result)
+
+    def _arguments(self, pairs: Sequence[s.Binder], argument: Term, names: Names) -> Names:
+        if len(pairs) == 1:
+            return self._bind(pairs[0], argument, names)
+        listed = as_listed(argument)
+        if listed is None:
+            raise NotFinite("\\X")
+        for binder, item in zip(pairs, listed.items, strict=True):
+            names = self._bind(binder, item, names)
+        return names
+
+    def _function_on(self, domain: Term, result: Callable[[Term], Term]) -> Term:
+        static = static_candidates(self.scope, domain)
+        if static is not None and all(
+            isinstance(item, Known) and condition == conjoin([]) for condition, item in static[0]
+        ):
+            entries = [
+                (item.value, result(item)) for _, item in static[0] if isinstance(item, Known)
+            ]
+            return function(entries, static[1])
+        return FunctionOf(domain, result, domain.guards)
+
+    def _recursive_function(self, node: s.RecursiveFunction, names: Names) -> Term:
+        """f[x \\in S] == e over a known domain: a result may use those before it."""
+        pairs = _flattened(node.binders)
+        domains = [self._domain(binder, names) for binder in pairs]
+        domain = domains[0] if len(domains) == 1 else Product(tuple(domains))
+        results: dict[Value, Term] = {}
+
+        def result(argument: Term) -> Term:
+            if not isinstance(argument, Known):
+                raise self.unsupported(node, "a recursive function of a computed argument")
+            if argument.value not in results:
+                results[argument.value] = functions.shared(
+                    self.scope, self.term(node.body, self._arguments(pairs, argument, inner))
+                )
+            return results[argument.value]
+
+        inner = names.having({node.function.uid: rigid(FunctionOf(domain, result))})
+        return self._function_on(domain, result)
+
+    def _except(self, node: s.Except, names: Names) -> Term:
+        result = self.term(node.function, names)
+        for update in node.updates:
+            path = [self.term(step, names) for step in update.path]
+
+            def value(old: Term, update: s.Update = update) -> Term:
+                inner = names.having({update.at.uid: rigid(old)})
+                return self.term(update.value, inner)
+
+            result = functions.replaced(self.scope, result, path, value)
+        return result
+
+
+def _flattened(binders: Sequence[s.Binder]) -> list[s.Binder]:
+    """One binder per name, or per pattern."""
+    flat: list[s.Binder] = []
+    for binder in binders:
+        if binder.pattern:
+            flat.append(binder)
+        else:
+            flat += [s.Binder(name.location, (name,), binder.domain) for name in binder.names]
+    return flat
+
+
+_SPECIAL: Mapping[str, Callable[[Compiler, s.Builtin, Names], Term]] = {
+    "'": Compiler._prime,
+    "UNCHANGED": Compiler._unchanged,
+    "[A]_v": Compiler._square,
+    "<<A>>_v": Compiler._angle,
+    "\\land": Compiler._junction,
+    "\\lor": Compiler._junction,
+    "=>": Compiler._implies,
+}
+_BOOLEAN = frozenset(
+    "\\land \\lor => \\lnot \\equiv = /= \\in \\notin \\subseteq < > \\leq \\geq UNCHANGED".split()
+)

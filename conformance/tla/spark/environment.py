@@ -1,0 +1,60 @@
+"""What bound names mean while an expression is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from conformance.tla import syntax as s
+from conformance.tla.spark.terms import Term
+
+
+@dataclass(slots=True)
+class Lazy:
+    """An operand: compiled when it is used, once for the state and once for the next one."""
+
+    compile: Callable[[bool], Term]
+    terms: dict[bool, Term] = field(default_factory=dict)
+
+    def term(self, primed: bool = False) -> Term:
+        """The operand's term, in the next state if `primed`."""
+        if primed not in self.terms:
+            self.terms[primed] = self.compile(primed)
+        return self.terms[primed]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator as an argument, with the names that it may mention."""
+
+    target: s.OperatorArg
+    names: Names
+
+
+Meaning = Lazy | Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Bound names and local definitions; `primed`: variables are those of the next state."""
+
+    bound: Mapping[int, Meaning]
+    primed: bool = False
+    depth: int = 0
+
+    def having(self, more: Mapping[int, Meaning]) -> Names:
+        """These names and more."""
+        return Names({**self.bound, **more}, self.primed, self.depth)
+
+    def in_next_state(self) -> Names:
+        """The same under a prime."""
+        return Names(self.bound, True, self.depth)
+
+    def deeper(self, bound: Mapping[int, Meaning]) -> Names:
+        """Inside a call, which sees other names."""
+        return Names(bound, self.primed, self.depth + 1)
+
+
+def rigid(term: Term) -> Lazy:
+    """A name for a value, which a prime does not change."""
+    return Lazy(lambda _: term)

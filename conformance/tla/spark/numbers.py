@@ -1,0 +1,127 @@
+"""Integer arithmetic that cannot overflow, or says where it does."""
+
+from __future__ import annotations
+
+from conformance.tla.spark import sql
+from conformance.tla.spark.columns import STORED, integer, materialise
+from conformance.tla.spark.formulas import Atom, Formula, Guard, Guards, Truth
+from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.terms import Bounds, Column, Known, Nothing, Term, merge
+from conformance.tla.spark.types import INTEGER
+
+_LONG = (-(2**63), 2**63 - 1)
+_TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
+
+
+def arithmetic(scope: Scope, operator: str, left: Term, right: Term, cause: str) -> Term:
+    """left operator right, for + - * \\div % ^; `cause` (SQL text): undefined or too large."""
+    guards = merge(left.guards, right.guards)
+    if isinstance(left, Known) and isinstance(right, Known):
+        value = _known(operator, left.value, right.value)
+        return Nothing(merge(guards, _never(cause))) if value is None else Known(value, guards)
+    a, b = materialise(scope, left, INTEGER), materialise(scope, right, INTEGER)
+    scope.uses_bounds = True
+    if operator in _TRY:
+        return _simple(scope, operator, a, b, cause)
+    if operator == "^":
+        return _power(scope, a, right, cause)
+    return _division(scope, operator, a, b, cause)
+
+
+def _never(cause: str) -> Guards:
+    return (Guard(sql.FALSE, cause),)
+
+
+def _known(operator: str, a: object, b: object) -> int | None:
+    if type(a) is not int or type(b) is not int:
+        return None
+    match operator:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case "\\div":
+            return a // b if b != 0 else None
+        case "%":
+            return a % b if b > 0 else None
+    return int(a**b) if b >= 0 and (a, b) != (0, 0) else None
+
+
+def _simple(scope: Scope, operator: str, a: Column, b: Column, cause: str) -> Column:
+    guards = merge(a.guards, b.guards)
+    bounds = _combine(operator, a.bounds or STORED, b.bounds or STORED)
+    if _LONG[0] <= bounds[0] and bounds[1] <= _LONG[1]:
+        return integer(f"({a.text} {operator} {b.text})", bounds, guards)
+    text = scope.share(f"{_TRY[operator]}({a.text}, {b.text})")
+    return integer(text, STORED, merge(guards, (_fits(text, cause),)))
+
+
+def _fits(text: str, cause: str) -> Guard:
+    inside = f"coalesce({text} BETWEEN {STORED[0]}L AND {STORED[1]}L, false)"
+    return Guard(inside, cause)
+
+
+def _combine(operator: str, a: Bounds, b: Bounds) -> Bounds:
+    if operator == "+":
+        return a[0] + b[0], a[1] + b[1]
+    if operator == "-":
+        return a[0] - b[1], a[1] - b[0]
+    corners = [x * y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _division(scope: Scope, operator: str, a: Column, b: Column, cause: str) -> Column:
+    """Rounded towards minus infinity, as in TLC; SQL rounds towards zero."""
+    x, y = scope.share(a.text), scope.share(b.text)
+    guards = merge(a.guards, b.guards)
+    if operator == "%":
+        guards = merge(guards, _positive(b, f"({y} > 0L)", cause))
+        text = f"pmod({x}, if({y} > 0L, {y}, 1L))"
+        return integer(text, (0, (b.bounds or STORED)[1]), guards)
+    guards = merge(guards, _positive(b, f"({y} != 0L)", cause))
+    safe = f"if({y} = 0L, 1L, {y})"
+    down = f"if({x} % {safe} != 0L AND ({x} < 0L) != ({y} < 0L), 1L, 0L)"
+    widest = max(abs(end) for end in (a.bounds or STORED)) + 1
+    return integer(f"({x} div {safe} - {down})", (-widest, widest), guards)
+
+
+def _positive(b: Column, condition: str, cause: str) -> Guards:
+    if b.bounds is not None and b.bounds[0] > 0:
+        return ()
+    return (Guard(condition, cause),)
+
+
+def _power(scope: Scope, a: Column, exponent: Term, cause: str) -> Column:
+    """By repeated multiplication where the exponent is known, else as a bounded product."""
+    if isinstance(exponent, Known) and isinstance(exponent.value, int) and exponent.value > 0:
+        result: Term = a
+        for _ in range(exponent.value - 1):
+            result = arithmetic(scope, "*", result, a, cause)
+        return materialise(scope, result, INTEGER)
+    b = materialise(scope, exponent, INTEGER)
+    x, n = scope.share(a.text), scope.share(b.text)
+    steps = f"if({n} BETWEEN 1L AND 62L, sequence(1L, {n}), cast(array() AS array<bigint>))"
+    text = scope.share(f"aggregate({steps}, 1L, (p, i) -> try_multiply(p, {x}))")
+    inside = f"({n} BETWEEN 0L AND 62L AND NOT ({x} = 0L AND {n} = 0L))"
+    guards = merge(a.guards, b.guards, (Guard(inside, cause), _fits(text, cause)))
+    return integer(text, STORED, guards)
+
+
+def negative(scope: Scope, term: Term, cause: str) -> Term:
+    """-term."""
+    return arithmetic(scope, "-", Known(0), term, cause)
+
+
+_COMPARE = {"<": "<", ">": ">", "\\leq": "<=", "\\geq": ">="}
+
+
+def compare(scope: Scope, operator: str, left: Term, right: Term) -> Formula:
+    """left operator right, for < > \\leq \\geq."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        a, b = left.value, right.value
+        if isinstance(a, int) and isinstance(b, int) and not (left.guards or right.guards):
+            return Truth({"<": a < b, ">": a > b, "\\leq": a <= b, "\\geq": a >= b}[operator])
+    x, y = materialise(scope, left, INTEGER), materialise(scope, right, INTEGER)
+    return Atom(f"({x.text} {_COMPARE[operator]} {y.text})", merge(x.guards, y.guards))
