@@ -24,8 +24,11 @@ _NOISE = re.compile(
 
 def library_option(module: Path, search: Iterable[Path]) -> str:
     """The JVM option that puts the module's own folder, `search` and ours on the search path."""
-    folders = [module.resolve().parent, *(path.resolve() for path in search), COMMUNITY_MODULES]
-    return f"-DTLA-Library={os.pathsep.join(map(str, folders))}"
+    return f"-DTLA-Library={os.pathsep.join(map(str, _folders(module, search)))}"
+
+
+def _folders(module: Path, search: Iterable[Path]) -> list[Path]:
+    return [module.resolve().parent, *(path.resolve() for path in search), COMMUNITY_MODULES]
 
 
 def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes:
@@ -42,7 +45,9 @@ def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes
             "-Dfile.encoding=UTF-8",
             "-Dstdout.encoding=UTF-8",
         )
-        exported = _run(tools, "tla2sany.xml.XMLExporter", ["-o", module.name], jvm, module)
+        # The exporter, unlike SANY and TLC, ignores TLA-Library.
+        paths = [word for folder in _folders(module, search) for word in ("-I", str(folder))]
+        exported = _run(tools, "tla2sany.xml.XMLExporter", ["-o", *paths, module.name], jvm, module)
         start = exported.stdout.find(b"<?xml")
         if exported.returncode == 0 and start >= 0:
             return exported.stdout[start:]
