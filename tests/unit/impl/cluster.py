@@ -1,0 +1,144 @@
+"""A few whole brokers in one process: real managers and fetchers, no threads, no network."""
+
+from __future__ import annotations
+
+from impl.clock import MockClock
+from impl.concurrency import NoConcurrency
+from impl.disk import MemoryDisk, Surviving, everything
+from impl.fetcher.followed_partitions import FetcherRuntime
+from impl.fetcher.replica_fetcher_manager import ReplicaFetcherManager
+from impl.fetcher.replicas import UnboundedQuota
+from impl.log import Log
+from impl.log_manager import LogManager
+from impl.metrics import MetricsRegistry
+from impl.network import (
+    FetchConfig,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
+from impl.replica import StaticMetadataCache
+from impl.replica_manager import ReplicaManager
+from impl.replica_requests import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    ReplicaManagerConfig,
+)
+from impl.scheduler import ImmediateScheduler
+from impl.types import BrokerEndPoint, ProtocolConfig
+from tests.unit.impl.brokers import TP, HeldAlterPartitions, records, state
+
+
+class Connection:
+    """Calls the leader's handlers, if it is up."""
+
+    def __init__(self, cluster: Cluster, leader: int) -> None:
+        self._cluster = cluster
+        self._leader = leader
+
+    def _broker(self) -> ReplicaManager:
+        broker = self._cluster.brokers.get(self._leader)
+        if broker is None:
+            raise ConnectionError(f"broker {self._leader} is down")
+        return broker
+
+    def fetch(self, request: FetchRequest, /) -> FetchResponse:
+        return self._broker().fetch(request)
+
+    def offsets_for_leader_epoch(
+        self, request: OffsetsForLeaderEpochRequest, /
+    ) -> OffsetsForLeaderEpochResponse:
+        return self._broker().offsets_for_leader_epoch(request)
+
+    def list_offsets(self, request: ListOffsetsRequest, /) -> ListOffsetsResponse:
+        return self._broker().list_offsets(request)
+
+    def initiate_close(self) -> None:
+        """Nothing is open."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Cluster:
+    """Brokers 0 .. n-1 with one partition; the test is the controller."""
+
+    def __init__(self, size: int = 2, protocol: ProtocolConfig | None = None) -> None:
+        self.protocol = protocol or ProtocolConfig()
+        self.clock = MockClock(1_000_000)
+        self.replicas = tuple(range(size))
+        self.disks = [MemoryDisk() for _ in self.replicas]
+        self.controllers = [HeldAlterPartitions() for _ in self.replicas]
+        self.brokers: dict[int, ReplicaManager] = {}
+        self.fetchers: dict[int, ReplicaFetcherManager] = {}
+        self.epoch = -1
+        for broker_id in self.replicas:
+            self.start(broker_id)
+
+    def start(self, broker_id: int, broker_epoch: int = -1) -> None:
+        """Start a broker from what its disk holds."""
+        concurrency = NoConcurrency()
+        fetch_config = FetchConfig(broker_id, protocol=self.protocol)
+
+        def fetchers(replicas: ReplicaManager) -> ReplicaFetcherManager:
+            self.fetchers[broker_id] = ReplicaFetcherManager(
+                fetch_config,
+                replicas,
+                UnboundedQuota(),
+                lambda leader, _: Connection(self, leader.id),
+                FetcherRuntime(self.clock, concurrency, MetricsRegistry(self.clock)),
+                fetch_back_off_ms=0,
+            )
+            return self.fetchers[broker_id]
+
+        self.controllers[broker_id] = HeldAlterPartitions()
+        self.brokers[broker_id] = ReplicaManager(
+            ReplicaManagerConfig(broker_id, broker_epoch, self.protocol),
+            self.clock,
+            LogManager(self.disks[broker_id], ("logs",), ImmediateScheduler(), concurrency),
+            self.controllers[broker_id],
+            StaticMetadataCache(),
+            concurrency,
+            BrokerEndPoint,
+            fetchers,
+        )
+
+    def stop(self, broker_id: int) -> None:
+        """Shut a broker down cleanly."""
+        self.brokers.pop(broker_id).shutdown()
+
+    def crash(self, broker_id: int, surviving: Surviving = everything) -> None:
+        """Lose a broker, and of its disk what does not survive."""
+        del self.brokers[broker_id]
+        self.disks[broker_id].crash(surviving)
+
+    def elect(self, leader: int, isr: tuple[int, ...], tell: tuple[int, ...] | None = None) -> None:
+        """A new leader epoch, told to all brokers that are up (or only to some)."""
+        self.epoch += 1
+        self.tell(leader, isr, tuple(self.brokers) if tell is None else tell)
+
+    def tell(
+        self, leader: int, isr: tuple[int, ...], brokers: tuple[int, ...]
+    ) -> list[LeaderAndIsrResponse]:
+        """Send the present epoch's decision."""
+        decision = state(leader, self.epoch, isr=isr, replicas=self.replicas)
+        request = LeaderAndIsrRequest(0, 0, (decision,))
+        return [self.brokers[id_].become_leader_or_follower(request) for id_ in brokers]
+
+    def append(self, leader: int, count: int = 1) -> None:
+        """One batch of one record, `count` times."""
+        for _ in range(count):
+            self.brokers[leader].append_records(TP, records())
+
+    def settle(self, rounds: int = 12) -> None:
+        """Let every fetcher of a living broker work."""
+        for _ in range(rounds):
+            for broker_id in self.brokers:
+                for thread in self.fetchers[broker_id].fetcher_threads().values():
+                    thread.do_work()
+
+    def log(self, broker_id: int) -> Log:
+        return self.brokers[broker_id].local_log_or_exception(TP)
