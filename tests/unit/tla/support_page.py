@@ -1,0 +1,79 @@
+"""The operator table of docs/tla-support.md, made from the code's own tables.
+
+`python -m tests.unit.tla.support_page` writes it into the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from pathlib import Path
+
+from conformance.tla.evaluate.builtins import SUPPORTED as PYTHON
+from conformance.tla.spark.builtins import OPERATORS
+from conformance.tla.spark.compiler import _SPECIAL
+
+PAGE = Path(__file__).parents[3] / "docs" / "tla-support.md"
+BEGIN, END = "<!-- operators: begin -->", "<!-- operators: end -->"
+
+SPARK = frozenset(OPERATORS) | frozenset(_SPECIAL)
+
+GROUPS = {
+    "Logic": r"TRUE FALSE BOOLEAN STRING \land \lor \lnot => \equiv = /=",
+    "Sets": r"\in \notin \subseteq \union \intersect \ SUBSET UNION \X {}",
+    "Functions, tuples": "DOMAIN <<>> [->]",
+    "Actions": r"' UNCHANGED ENABLED [A]_v <<A>>_v \cdot",
+    "Temporal": "[] <> ~> -+-> WF SF",
+    "Naturals, Integers": r"Nat Int + - * ^ % \div .. < > \leq \geq -.",
+    "Reals": "Real /",
+    "Sequences": r"Seq Len \o Append Head Tail SubSeq SelectSeq",
+    "FiniteSets": "IsFiniteSet Cardinality",
+    "Bags": r"IsABag BagToSet SetToBag BagIn EmptyBag \oplus \ominus BagUnion \sqsubseteq SubBag "
+    "BagOfAll BagCardinality CopiesIn",
+    "TLC": "Print PrintT Assert JavaTime TLCGet TLCSet :> @@ Permutations SortSeq RandomElement "
+    "Any ToString TLCEval",
+}
+
+
+def grouped() -> list[str]:
+    """All operators that the table shows."""
+    return [name for names in GROUPS.values() for name in names.split()]
+
+
+def table() -> str:
+    """The table in Markdown."""
+    rows = ["| | operators | Python | Spark |", "|---|---|---|---|"]
+    for group, names in GROUPS.items():
+        operators = names.split()
+        cells = (_code(operators), _support(operators, PYTHON), _support(operators, SPARK))
+        rows.append(f"| {group} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _support(operators: Iterable[str], supported: Set[str]) -> str:
+    missing = [name for name in operators if name not in supported]
+    if not missing:
+        return "all"
+    present = [name for name in operators if name in supported]
+    if not present:
+        return "none"
+    return f"all but {_code(missing)}" if len(missing) <= len(present) else f"only {_code(present)}"
+
+
+def _code(operators: Iterable[str]) -> str:
+    return " ".join(f"`{name}`" for name in operators)
+
+
+def shown(page: str) -> str:
+    """The table that the page shows."""
+    return page.partition(BEGIN)[2].partition(END)[0].strip()
+
+
+def main() -> None:
+    """Write the table into the page."""
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()
