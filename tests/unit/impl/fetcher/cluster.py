@@ -127,11 +127,13 @@ class Cluster:
             raise ConnectionError(f"broker {leader.id} is unreachable")
         return self.brokers[leader.id].replicas
 
-    def elect(self, leader: int, told: tuple[int, ...] | None = None) -> None:
+    def elect(
+        self, leader: int, told: tuple[int, ...] | None = None, isr: tuple[int, ...] | None = None
+    ) -> None:
         """A new leader epoch, of which only the brokers in `told` hear (default: all)."""
         self.epoch += 1
         ids = tuple(self.brokers)
-        state = LeaderAndIsrPartitionState(TP, leader, self.epoch, ids, self.epoch, ids)
+        state = LeaderAndIsrPartitionState(TP, leader, self.epoch, isr or ids, self.epoch, ids)
         for broker_id in ids if told is None else told:
             request = LeaderAndIsrRequest(0, 0, (state,))
             self.brokers[broker_id].replicas.become_leader_or_follower(request)

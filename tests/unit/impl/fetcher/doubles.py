@@ -237,15 +237,15 @@ class MockFetcher(AbstractFetcherThread):
         self.after_append: Callable[[], None] = lambda: None
         self.append_failure: dict[TopicPartition, Exception] = {}
         self.truncate_failure: dict[TopicPartition, Exception] = {}
-        self._epoch_of_empty_log: int | None = 0
+        self.epoch_of_empty_log: int | None = 0
 
     def follow(
         self, tp: TopicPartition, offset: int, epoch: int, force_truncation: bool = False
     ) -> None:
         """Add one partition; `force_truncation` hides the epoch of an empty log."""
-        self._epoch_of_empty_log = None if force_truncation else 0
+        self.epoch_of_empty_log = None if force_truncation else 0
         self.add_partitions({tp: InitialFetchState(None, LEADER, epoch, offset)})
-        self._epoch_of_empty_log = 0
+        self.epoch_of_empty_log = 0
 
     @property
     def is_offset_for_leader_epoch_supported(self) -> bool:
@@ -253,7 +253,7 @@ class MockFetcher(AbstractFetcherThread):
 
     def latest_epoch(self, partition: TopicPartition) -> int | None:
         log = self.logs[partition].log
-        return log[-1].partition_leader_epoch if log else self._epoch_of_empty_log
+        return log[-1].partition_leader_epoch if log else self.epoch_of_empty_log
 
     def log_start_offset(self, partition: TopicPartition) -> int:
         return self.logs[partition].log_start_offset

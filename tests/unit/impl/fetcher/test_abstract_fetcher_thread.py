@@ -16,6 +16,7 @@ from impl.errors import (
     UnknownLeaderEpochException,
 )
 from impl.fetcher.state import ReplicaState
+from impl.fetcher.truncation import TruncatingPartitions
 from impl.network import FetchRequest
 from impl.records import FileRecords, MemoryRecords
 from impl.types import (
@@ -419,6 +420,30 @@ def test_answers_of_another_epoch_leave_the_partition_truncating() -> None:
     world.fetcher.process_epoch_end_offsets(asked, {TP: EpochEndOffset(Errors.NONE, 0, 0)})
     assert world.fetcher.truncations == []
     assert world.phase(TP) is ReplicaState.TRUNCATING
+
+
+def test_follower_without_epochs_truncates_to_the_high_watermark() -> None:
+    """KAFKA-6859: there is no epoch to ask for."""
+    world = FetcherFixture(truncate_on_fetch=False)
+    world.given(TP, ReplicaLog(leader_epoch=3), ReplicaLog(leader_epoch=3))
+    world.fetcher.epoch_of_empty_log = None
+    partitions = world.fetcher.fetch_truncating_partitions()
+    assert partitions == TruncatingPartitions({}, (TP,))
+    world.fetcher.maybe_truncate()
+    assert world.fetcher.truncations == [(TP, OffsetTruncationState(0, True))]
+    assert world.phase(TP) is ReplicaState.FETCHING
+
+
+def test_out_of_range_inside_the_leaders_log_keeps_the_local_one() -> None:
+    """The leader's answer was overtaken: it has the offset by now."""
+    world = FetcherFixture()
+    log = log_of((0, 0), (1, 0), (2, 0))
+    world.given(TP, ReplicaLog(log[:2]), ReplicaLog(log), offset=2)
+    asked = {TP: FetchPartitionRequest("", 2, 0, 1, 0)}
+    world.fetcher.process_fetch_response(asked, {TP: answer(Errors.OFFSET_OUT_OF_RANGE)})
+    assert world.fetcher.logs[TP].log == log[:2]
+    assert world.fetcher.truncations == []
+    assert (world.state(TP).fetch_offset, world.state(TP).lag) == (2, 1)
 
 
 def test_adding_again_in_the_same_epoch_keeps_the_state() -> None:

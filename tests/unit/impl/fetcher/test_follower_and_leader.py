@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from impl.fetcher.state import ReplicaState
-from impl.types import ProtocolConfig
+from impl.types import InitialFetchState, ProtocolConfig
 from tests.unit.impl.fetcher.cluster import TP, Broker, Cluster
 
 both_protocols = pytest.mark.parametrize(
@@ -38,6 +38,20 @@ def test_follower_copies_records_and_then_learns_the_high_watermark(
     assert (leader.log.high_watermark, follower.log.high_watermark) == (2, 2)
     assert follower.contents() == leader.contents()
     assert follower.fetchers.max_lag == 0
+
+
+@both_protocols
+def test_high_watermark_is_taken_over_after_the_append(protocol: ProtocolConfig) -> None:
+    """It is bounded by the log end: taken over first, it would lag one round behind."""
+    cluster = Cluster(3, protocol)
+    cluster.elect(1, isr=(1, 2))
+    cluster.clock.sleep(60_000)  # broker 3 has not been caught up for long
+    cluster.brokers[1].append("a", "b")
+    work(cluster.brokers[2], 2)
+    assert cluster.brokers[1].log.high_watermark == 2
+    work(cluster.brokers[3], 1)
+    late = cluster.brokers[3].log
+    assert (late.log_end_offset, late.high_watermark) == (2, 2)
 
 
 @both_protocols
@@ -123,6 +137,7 @@ def test_log_moves_to_another_directory() -> None:
     """KIP-113: the future log follows the current one and then replaces it."""
     _, leader, _ = pair(ProtocolConfig())
     leader.append("a", "b")
+    leader.log.roll()  # the copy will have other segments (KAFKA-8002)
     leader.append("c")
     before = leader.contents()
     target = "b" if leader.log.directory.startswith("a") else "a"
@@ -146,8 +161,8 @@ def test_move_that_has_completed_meanwhile_is_not_followed() -> None:
     leader.replicas.alter_replica_log_dir(TP, "b" if leader.log.directory.startswith("a") else "a")
     mover = leader.log_dir_fetchers.get_fetcher(TP)
     assert mover is not None
-    states = mover.remove_all_partitions()
+    mover.remove_all_partitions()
     leader.replicas.get_partition_or_exception(TP).remove_future_local_replica()
-    leader.replicas._maybe_add_log_dir_fetchers([TP])
+    end_point = mover.leader.broker_end_point()
+    mover.add_partitions({TP: InitialFetchState(None, end_point, 0, 0)})
     assert mover.partitions() == ()
-    assert list(states) == [TP]

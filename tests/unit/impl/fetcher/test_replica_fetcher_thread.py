@@ -40,6 +40,7 @@ from impl.types import (
     InitialFetchState,
     LogAppendInfo,
     OffsetAndEpoch,
+    OffsetTruncationState,
     ProtocolConfig,
     TopicPartition,
 )
@@ -170,6 +171,16 @@ class CountingSender:
         raise OSError("closing fails, which must not matter")
 
 
+class RecordingLogDirs:
+    def __init__(self) -> None:
+        self.marked: list[tuple[int, TopicPartition, int]] = []
+
+    def mark_partitions_for_truncation(
+        self, broker_id: int, partition: TopicPartition, truncation_offset: int, /
+    ) -> None:
+        self.marked.append((broker_id, partition, truncation_offset))
+
+
 class FakeQuota:
     def __init__(self) -> None:
         self.throttled: set[TopicPartition] = set()
@@ -197,6 +208,7 @@ class World:
         self.sender = CountingSender()
         self.replicas = FakeReplicas()
         self.quota = FakeQuota()
+        self.log_dirs = RecordingLogDirs()
         self.session = FetchSessionHandler()
         self.stats = BrokerTopicStats(metrics)
         self.failed = FailedPartitions(runtime.concurrency)
@@ -213,6 +225,7 @@ class World:
             self.stats,
             runtime,
             back_off_ms,
+            self.log_dirs,
         )
 
     def follow(
@@ -336,6 +349,62 @@ def test_r15_divergence_does_not_update_the_high_watermark() -> None:
     assert replica.truncations == [140]
     assert replica.high_watermarks == []
     assert world.replicas.completed == []
+
+
+def test_undefined_diverging_epoch_does_not_hold_back_records() -> None:
+    world = World(ProtocolConfig(truncation_on_fetch=True))
+    replica = world.follow(T1P0, offset=100)
+    data = FetchPartitionData(Errors.NONE, 160, 0, diverging_epoch=EpochEndOffset())
+    world.sender.data = {T1P0: data}
+    world.work()
+    assert replica.truncations == []
+    assert replica.high_watermarks == [160]
+
+
+@pytest.mark.parametrize(
+    ("leader", "local", "expected", "completed"),
+    [
+        (ends_at(5, -1), None, 60, True),
+        (ends_at(-1, 80), None, 80, True),
+        (ends_at(-1, 120), None, 100, True),
+        (ends_at(4, 80), OffsetAndEpoch(70, 3), 70, False),
+        (ends_at(4, 80), OffsetAndEpoch(170, 3), 100, False),
+        (ends_at(4, 80), OffsetAndEpoch(90, 4), 80, True),
+        (ends_at(4, 80), OffsetAndEpoch(70, 4), 70, True),
+        (ends_at(4, 180), OffsetAndEpoch(170, 4), 100, True),
+        (ends_at(4, 80), None, 80, True),
+        (ends_at(4, 180), None, 100, True),
+    ],
+    ids=[
+        "leader knows nothing: initial offset",
+        "no epoch in the answer",
+        "no epoch in the answer, own end",
+        "other local epoch: its end, ask again",
+        "other local epoch: own end, ask again",
+        "same epoch, leader ends first",
+        "same epoch, follower ends first",
+        "same epoch, own end",
+        "no local epoch",
+        "no local epoch, own end",
+    ],
+)
+def test_offset_truncation_state(
+    leader: EpochEndOffset, local: OffsetAndEpoch | None, expected: int, completed: bool
+) -> None:
+    world = World()
+    replica = world.follow(T1P0, offset=60)
+    if local is not None:
+        replica.ends[leader.leader_epoch] = local
+    state = world.thread.get_offset_truncation_state(T1P0, leader)
+    assert (state.offset, state.truncation_completed) == (expected, completed)
+
+
+@pytest.mark.parametrize("completed", [True, False])
+def test_final_truncation_is_told_to_the_move_between_directories(completed: bool) -> None:
+    world = World()
+    world.follow(T1P0)
+    world.thread.truncate(T1P0, OffsetTruncationState(50, completed))
+    assert world.log_dirs.marked == ([(1, T1P0, 50)] if completed else [])
 
 
 def ready(offset: int, topic_id: str) -> PartitionFetchState:
