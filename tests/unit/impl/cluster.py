@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from impl.clock import MockClock
-from impl.concurrency import NoConcurrency
+from impl.clock import Clock, MockClock
+from impl.concurrency import Concurrency, NoConcurrency
 from impl.disk import MemoryDisk, Surviving, everything
 from impl.fetcher.followed_partitions import FetcherRuntime
-from impl.fetcher.replica_fetcher_manager import ReplicaFetcherManager
-from impl.fetcher.replicas import UnboundedQuota
+from impl.fetcher.replica_fetcher_manager import (
+    ReplicaAlterLogDirsManager,
+    ReplicaFetcherManager,
+)
+from impl.fetcher.replicas import ReplicaQuota, UnboundedQuota
 from impl.log import Log
 from impl.log_manager import LogManager
 from impl.metrics import MetricsRegistry
@@ -27,7 +30,7 @@ from impl.replica_requests import (
     LeaderAndIsrResponse,
     ReplicaManagerConfig,
 )
-from impl.scheduler import ImmediateScheduler
+from impl.scheduler import ImmediateScheduler, Scheduler
 from impl.types import BrokerEndPoint, ProtocolConfig
 from tests.unit.impl.brokers import TP, HeldAlterPartitions, records, state
 
@@ -66,21 +69,34 @@ class Connection:
 class Cluster:
     """Brokers 0 .. n-1 with one partition; the test is the controller."""
 
-    def __init__(self, size: int = 2, protocol: ProtocolConfig | None = None) -> None:
+    def __init__(
+        self,
+        size: int = 2,
+        protocol: ProtocolConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        concurrency: Concurrency | None = None,
+        scheduler: Scheduler | None = None,
+        quota: ReplicaQuota | None = None,
+    ) -> None:
         self.protocol = protocol or ProtocolConfig()
-        self.clock = MockClock(1_000_000)
+        self.clock = clock or MockClock(1_000_000)
+        self.concurrency = concurrency or NoConcurrency()
+        self.scheduler = scheduler or ImmediateScheduler()
+        self.quota = quota or UnboundedQuota()
         self.replicas = tuple(range(size))
         self.disks = [MemoryDisk() for _ in self.replicas]
         self.controllers = [HeldAlterPartitions() for _ in self.replicas]
         self.brokers: dict[int, ReplicaManager] = {}
         self.fetchers: dict[int, ReplicaFetcherManager] = {}
+        self.movers: dict[int, ReplicaAlterLogDirsManager] = {}
         self.epoch = -1
         for broker_id in self.replicas:
             self.start(broker_id)
 
     def start(self, broker_id: int, broker_epoch: int = -1) -> None:
         """Start a broker from what its disk holds."""
-        concurrency = NoConcurrency()
+        concurrency = self.concurrency
         fetch_config = FetchConfig(broker_id, protocol=self.protocol)
 
         def fetchers(replicas: ReplicaManager) -> ReplicaFetcherManager:
@@ -94,16 +110,29 @@ class Cluster:
             )
             return self.fetchers[broker_id]
 
+        def movers(replicas: ReplicaManager) -> ReplicaAlterLogDirsManager:
+            self.movers[broker_id] = ReplicaAlterLogDirsManager(
+                fetch_config,
+                replicas,
+                replicas.fetch_for_future_replica,
+                UnboundedQuota(),
+                FetcherRuntime(self.clock, concurrency, MetricsRegistry(self.clock)),
+                fetch_back_off_ms=0,
+            )
+            return self.movers[broker_id]
+
         self.controllers[broker_id] = HeldAlterPartitions()
         self.brokers[broker_id] = ReplicaManager(
             ReplicaManagerConfig(broker_id, broker_epoch, self.protocol),
             self.clock,
-            LogManager(self.disks[broker_id], ("logs",), ImmediateScheduler(), concurrency),
+            LogManager(self.disks[broker_id], ("logs", "other"), self.scheduler, concurrency),
             self.controllers[broker_id],
             StaticMetadataCache(),
             concurrency,
             BrokerEndPoint,
             fetchers,
+            movers,
+            leader_quota=self.quota,
         )
 
     def stop(self, broker_id: int) -> None:
@@ -137,8 +166,9 @@ class Cluster:
         """Let every fetcher of a living broker work."""
         for _ in range(rounds):
             for broker_id in self.brokers:
-                for thread in self.fetchers[broker_id].fetcher_threads().values():
-                    thread.do_work()
+                for manager in (self.fetchers[broker_id], self.movers[broker_id]):
+                    for thread in manager.fetcher_threads().values():
+                        thread.do_work()
 
     def log(self, broker_id: int) -> Log:
         return self.brokers[broker_id].local_log_or_exception(TP)

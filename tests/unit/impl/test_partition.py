@@ -79,7 +79,7 @@ def test_p01_last_fetched_offset_validation(
     [
         pytest.param(0, 11, 5, id="P01-epoch-later-than-the-leaders"),
         pytest.param(0, 10, -1, id="negative-offset"),
-        pytest.param(6, 2, 5, id="A16-below-the-log-start-is-out-of-range-not-diverging"),
+        pytest.param(6, 5, 3, id="A16-below-the-log-start-is-out-of-range-not-diverging"),
         pytest.param(6, 3, 4, id="below-the-log-start"),
     ],
 )

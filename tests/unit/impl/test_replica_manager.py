@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from impl.disk import nothing
-from impl.errors import Errors
+from impl.errors import ApiException, Errors
 from impl.network import (
     INITIAL_METADATA,
     FetchMetadata,
@@ -351,6 +351,66 @@ def test_delete_records_reaches_followers() -> None:
 
     assert errors == {TP: Errors.NONE, OTHER: Errors.UNKNOWN_TOPIC_OR_PARTITION}
     assert [cluster.log(broker).log_start_offset for broker in (0, 1)] == [2, 2]
+
+
+def test_move_to_another_directory() -> None:
+    cluster = Cluster()
+    cluster.elect(0, (0, 1))
+    cluster.append(0, 3)
+    cluster.settle()
+    source = cluster.log(1).directory
+    target = "other" if source.startswith("logs") else "logs"
+
+    cluster.brokers[1].alter_replica_log_dir(TP, target)
+    assert cluster.brokers[1].future_log_exists(TP)
+    cluster.append(0)
+    cluster.settle()
+
+    assert not cluster.brokers[1].future_log_exists(TP)
+    assert cluster.log(1).directory == f"{target}/topic-0"
+    assert cluster.log(1).batches() == cluster.log(0).batches()
+    assert not cluster.disks[1].exists(source)
+    with pytest.raises(ApiException):
+        cluster.brokers[1].alter_replica_log_dir(TP, "elsewhere")
+
+
+class ExceededQuota:
+    """A quota that is always exceeded, for every partition."""
+
+    def __init__(self) -> None:
+        self.recorded: list[int] = []
+
+    def is_throttled(self, _partition: TopicPartition, /) -> bool:
+        return True
+
+    def is_quota_exceeded(self) -> bool:
+        return True
+
+    def record(self, size_in_bytes: int, /) -> None:
+        self.recorded.append(size_in_bytes)
+
+
+@pytest.mark.parametrize(
+    ("replica_id", "isr", "served"),
+    [
+        pytest.param(1, (0,), False, id="out-of-sync-replica-waits"),
+        pytest.param(1, (0, 1), True, id="A46-in-sync-replica-never-waits"),
+        pytest.param(-1, (0,), True, id="consumers-have-another-quota"),
+    ],
+)
+def test_leader_quota(replica_id: int, isr: tuple[int, ...], served: bool) -> None:
+    quota = ExceededQuota()
+    cluster = Cluster(quota=quota)
+    cluster.elect(0, (0,), tell=(0,))
+    cluster.append(0)
+    cluster.elect(0, isr, tell=(0,))
+    assert cluster.log(0).high_watermark == 1
+
+    fetch = a_fetch(0, replica_id=replica_id, epoch=1)
+    size = cluster.brokers[0].fetch(fetch).partitions[TP].records.size_in_bytes
+
+    assert (size > 0) is served
+    assert quota.recorded == ([size] if replica_id >= 0 and served else [])
 
 
 # ---- restart ---------------------------------------------------------------------------------
