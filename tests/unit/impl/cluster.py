@@ -49,7 +49,11 @@ class Connection:
         return broker
 
     def fetch(self, request: FetchRequest, /) -> FetchResponse:
-        return self._broker().fetch(request)
+        response = self._broker().fetch(request)
+        if not any(data.records.size_in_bytes for data in response.partitions.values()):
+            # Stands for the leader's purgatory: with real threads, empty answers must not spin.
+            self._cluster.clock.sleep(self._cluster.idle_wait_ms)
+        return response
 
     def offsets_for_leader_epoch(
         self, request: OffsetsForLeaderEpochRequest, /
@@ -78,12 +82,14 @@ class Cluster:
         concurrency: Concurrency | None = None,
         scheduler: Scheduler | None = None,
         quota: ReplicaQuota | None = None,
+        idle_wait_ms: int = 0,
     ) -> None:
         self.protocol = protocol or ProtocolConfig()
         self.clock = clock or MockClock(1_000_000)
         self.concurrency = concurrency or NoConcurrency()
         self.scheduler = scheduler or ImmediateScheduler()
         self.quota = quota or UnboundedQuota()
+        self.idle_wait_ms = idle_wait_ms
         self.replicas = tuple(range(size))
         self.disks = [MemoryDisk() for _ in self.replicas]
         self.controllers = [HeldAlterPartitions() for _ in self.replicas]

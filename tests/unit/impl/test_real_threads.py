@@ -26,7 +26,7 @@ def wait_until_equal(cluster: Cluster, leader: int) -> None:
 
 
 def test_logs_agree_after_appends_during_elections() -> None:
-    cluster = Cluster(3, clock=SystemClock(), concurrency=RealConcurrency())
+    cluster = Cluster(3, clock=SystemClock(), concurrency=RealConcurrency(), idle_wait_ms=2)
     cluster.elect(0, (0, 1, 2))
     refused: list[int] = []
 
