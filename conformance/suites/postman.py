@@ -106,11 +106,15 @@ def _solve(problem: FlowProblem) -> Ints:
     )
     solver.set_nodes_supplies(np.arange(len(problem.supply)), problem.supply)
     if solver.solve() != solver.OPTIMAL:
-        raise DataError(
-            "The state graph has transitions that no path from an initial state reaches: it is "
-            "not the graph of one model. Generate it again from the model with `kconform suite`."
-        )
+        raise _unreachable()
     return np.asarray(solver.flows(arcs), dtype=np.int64)
+
+
+def _unreachable() -> DataError:
+    return DataError(
+        "The state graph has transitions that no path from an initial state reaches: it is not "
+        "the graph of one model. Generate it again from the model with `kconform suite`."
+    )
 
 
 def transition_cover(graph: StateGraph) -> Suite:
@@ -169,7 +173,7 @@ def _hierholzer(low: list[int], left: list[int], head: list[int], name: Ints) ->
         else:
             break
     if len(circuit) != len(name):
-        raise AssertionError("the balanced graph is not connected")
+        raise _unreachable()
     return name[np.array(circuit[::-1], np.int64)]
 
 

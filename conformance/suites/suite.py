@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,7 +137,9 @@ def load_suite(path: Path, graph: StateGraph) -> Suite:
                 str(data["graph_digest"]),
                 seed[0] if seed else None,
             )
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except DataError:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy each raise kinds of their own on damage
         raise DataError(
             f"{path} is not a readable suite ({error}). Generate it again with `kconform suite`."
         ) from error

@@ -34,9 +34,10 @@ def random_walks(graph: StateGraph, count: int, length: int, seed: int, first: i
 
 
 def rare_walks(graph: StateGraph, count: int, length: int, seed: int) -> Suite:
-    """Like `random_walks`, but a transition weighs 1 / (1 + times taken by earlier batches).
+    """Like `random_walks`, but drawn to transitions and states that earlier batches saw seldom.
 
-    The walks depend on those before them: splitting the numbers over workers is not possible.
+    A transition weighs 1 / ((1 + times taken) (1 + times its target was entered)). The walks
+    depend on those before them: splitting the numbers over workers is not possible.
     """
     visits = np.zeros(len(graph.source), np.int64)
     tests: list[Test] = []
@@ -45,7 +46,9 @@ def rare_walks(graph: StateGraph, count: int, length: int, seed: int) -> Suite:
         walks = _Walks(graph, size, length)
         numbers = np.arange(first, first + size, dtype=np.uint64)
         walks.start(graph.initial, _uniform(seed, numbers, 0))
-        cumulated = np.concatenate([[0.0], np.cumsum(1.0 / (1.0 + visits))])
+        entered = np.bincount(graph.target, weights=visits, minlength=len(graph.states))
+        weights = 1.0 / ((1.0 + visits) * (1.0 + entered[graph.target]))
+        cumulated = np.concatenate([[0.0], np.cumsum(weights)])
         for step in range(length):
             low, degree = walks.choices()
             draw = _uniform(seed, numbers[walks.alive], step + 1)
