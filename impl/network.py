@@ -200,7 +200,7 @@ class RequestVersions:
         if config.old_epoch_response:
             return cls(_FETCH_VERSION_BEFORE_SESSIONS, 0, 1)
         if not config.truncation_on_fetch:
-            return cls(fetch=_FETCH_VERSION_BEFORE_TOPIC_IDS)
+            return cls(_FETCH_VERSION_BEFORE_TOPIC_IDS, 3, 5)
         return cls()
 
 
