@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import SpecError, UserError
+from conformance.modelcheck.manifest import find_models, load_model, model_from_config
+from conformance.tla.values import ModelValue
+
+MODULE = "---- MODULE Toy ----\nVARIABLE x\nInit == x = 0\nNext == x' = 1 - x\n====\n"
+MANIFEST = """
+schema = 1
+spec = "Toy"
+description = "a toy"
+variant = "plain"
+brokers = 2
+
+[constants]
+Nodes = '{"a", "b"}'
+
+[definitions]
+"Mutant(x)" = "TRUE"
+
+[overrides]
+Guard = "Mutant"
+
+[check]
+init = "Init"
+next = "Next"
+invariants = ["TypeOK", "Safe"]
+
+[expect]
+result = "violated"
+violated = "Safe"
+counterexample_length = 4
+"""
+
+
+def write(folder: Path, text: str = MANIFEST) -> Path:
+    (folder / "Toy.tla").write_text(MODULE)
+    path = folder / "toy.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_manifest_is_read_whole(tmp_path: Path) -> None:
+    model = load_model(write(tmp_path))
+    assert (model.name, model.spec, model.variant, model.brokers) == ("toy", "Toy", "plain", 2)
+    assert model.spec_path == (tmp_path / "Toy.tla").resolve()
+    assert model.constants == {"Nodes": '{"a", "b"}'}
+    assert (model.definitions, model.overrides) == ({"Mutant(x)": "TRUE"}, {"Guard": "Mutant"})
+    assert model.check.invariants == ("TypeOK", "Safe")
+    assert model.expect is not None
+    assert (model.expect.violated, model.expect.counterexample_length) == ("Safe", 4)
+    assert (model.tier, model.check.deadlock, model.feeds_suite) == ("ci", False, False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("variant", "varient", r"toy\.toml.*varient"),
+        ("invariants =", "invariant =", r"toy\.toml.*`invariant`.*check"),
+        ("brokers = 2", 'brokers = "two"', r"toy\.toml.*brokers"),
+        ("schema = 1", "schema = 7", r"toy\.toml.*schema.*7"),
+        ('spec = "Toy"', 'spec = "Tory"', r"toy\.toml.*Tory"),
+        ('init = "Init"', "", r"toy\.toml.*check\.init"),
+        ('init = "Init"', 'specification = "Spec"', r"toy\.toml.*specification"),
+        ('violated = "Safe"', "", r"toy\.toml.*expect\.violated"),
+        ('violated = "Safe"', 'violated = "Other"', r"toy\.toml.*Other"),
+        ('result = "violated"', 'result = "holds"', r"toy\.toml.*holds"),
+        ('result = "violated"', 'result = "maybe"', r"toy\.toml.*maybe"),
+        ("[constants]", "[constants", r"toy\.toml"),
+        ("[expect]", 'symmetry = "S"\n[expect]', None),
+        ("brokers = 2", "brokers = 2\nfeeds_suite = true\n[expect]\n[x]", r"toy\.toml"),
+    ],
+)
+def test_a_mistake_is_named_with_file_and_key(
+    tmp_path: Path, old: str, new: str, complaint: str | None
+) -> None:
+    path = write(tmp_path, MANIFEST.replace(old, new, 1))
+    if complaint is None:
+        assert load_model(path).check.symmetry == "S"
+        return
+    with pytest.raises(UserError, match=complaint):
+        load_model(path)
+
+
+def test_a_model_that_merges_states_feeds_no_suite(tmp_path: Path) -> None:
+    text = MANIFEST.replace("brokers = 2", "feeds_suite = true").replace(
+        "[expect]", 'view = "V"\n[expect]'
+    )
+    with pytest.raises(UserError, match="cannot feed a suite"):
+        load_model(write(tmp_path, text))
+
+
+def test_models_are_found_by_path_and_folder(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    assert [model.name for model in find_models([str(path)])] == ["toy"]
+    assert [model.name for model in find_models([str(tmp_path), str(path)])] == ["toy"]
+
+
+def test_an_unknown_name_gets_a_hint() -> None:
+    with pytest.raises(UserError, match=r"There is no model kip32O"):
+        find_models(["kip32O"])
+
+
+def test_a_users_own_module_and_configuration_become_a_model(tmp_path: Path) -> None:
+    write(tmp_path)
+    config = tmp_path / "Toy.cfg"
+    config.write_text("INIT Init\nNEXT Next\nCONSTANT N = n1 M <- Many\nINVARIANT Safe\n")
+    model = model_from_config(tmp_path / "Toy.tla", config)
+    assert (model.name, model.expect) == ("Toy", None)
+    assert model.literals == {"N": ModelValue("n1")}
+    assert model.overrides == {"M": "Many"}
+    assert (model.check.init, model.check.invariants) == ("Init", ("Safe",))
+    assert model.check.deadlock, "TLC's own default"
+
+
+@pytest.mark.parametrize(
+    ("module", "config", "complaint"),
+    [
+        ("Nope.tla", "Toy.cfg", "no TLA. module .*Nope"),
+        ("Toy.tla", "Nope.cfg", "Nope.cfg cannot be read"),
+    ],
+)
+def test_files_that_are_not_there(tmp_path: Path, module: str, config: str, complaint: str) -> None:
+    write(tmp_path)
+    (tmp_path / "Toy.cfg").write_text("INIT Init\nNEXT Next\n")
+    with pytest.raises(UserError, match=complaint):
+        model_from_config(tmp_path / module, tmp_path / config)
+
+
+def test_a_configuration_that_makes_no_sense_is_a_spec_error(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "Toy.cfg").write_text("INIIT Init\n")
+    with pytest.raises(SpecError, match=r"Toy\.cfg"):
+        model_from_config(tmp_path / "Toy.tla", tmp_path / "Toy.cfg")
