@@ -179,6 +179,7 @@ class _Reader:
             params=(*extra, *(bound for _, bound in named)),
             body=self._expr(_child(node, "body")[0], scope.bind(named)),
             recursive=node.find("recursive") is not None,
+            substituted=node.find("body/SubstInNode/substs/Subst") is not None,
         )
 
     def _depends(self, uid: str) -> frozenset[str]:

@@ -290,13 +290,18 @@ Argument = Expr | OperatorArg
 
 @dataclass(frozen=True, slots=True)
 class Definition(Node):
-    """`name(params) == body`. `name` is as a user writes it, `I!Step` for an instance's."""
+    """`name(params) == body`. `name` is as a user writes it, `I!Step` for an instance's.
+
+    `substituted`: the body comes from an INSTANCE with a substitution (TLC looks for named
+    actions no further inside such a definition).
+    """
 
     uid: int
     name: str
     params: tuple[Bound, ...]
     body: Expr
     recursive: bool = False
+    substituted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

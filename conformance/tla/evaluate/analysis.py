@@ -44,6 +44,7 @@ class Analysis:
         self._own: dict[int, tuple[s.Argument, Facts]] = {}
         self._whole: dict[int, tuple[s.Argument, Facts]] = {}
         self._defined: dict[int, Facts] = {}
+        self._strict: dict[int, frozenset[int]] = {}
         self._primed_params: dict[int, frozenset[int]] = {}
 
     def of(self, node: s.Argument) -> Facts:
@@ -86,6 +87,50 @@ class Analysis:
                     for arg in part.args:
                         found |= self.of(arg).free
         return frozenset(found)
+
+    def strict(self, node: s.Argument) -> frozenset[int]:
+        """The bound names that are evaluated whenever the expression is."""
+        none: frozenset[int] = frozenset()
+        match node:
+            case s.Bound(uid=uid):
+                return frozenset([uid])
+            case s.Builtin(operator=r"\land" | r"\lor" | "=>" | "[A]_v" | "<<A>>_v", args=args):
+                return self.strict(args[0]) if args else none
+            case s.Builtin(operator="ENABLED" | "'" | "UNCHANGED" | "Print" | "PrintT"):
+                return none
+            case s.If():
+                both = self.strict(node.then) & self.strict(node.otherwise)
+                return self.strict(node.condition) | both
+            case s.Case():
+                return self.strict(node.arms[0][0])
+            case s.Binding(binders=binders):
+                return none.union(*(self.strict(b.domain) for b in binders if b.domain is not None))
+            case s.Let(body=body):
+                return self.strict(body)
+            case s.Except(function=function, updates=updates):
+                return self.strict(function) | self.strict(updates[0].path[0])
+            case s.Call(args=args):
+                return self._strict_call(node, args)
+            case s.Builtin() | s.Apply() | s.Field() | s.Record() | s.RecordSet():
+                return none.union(*map(self.strict, s.children(node)))
+            case _:
+                return none
+
+    def _strict_call(self, node: s.Call, args: tuple[s.Argument, ...]) -> frozenset[int]:
+        target = self._resolve(node)
+        if target is None:
+            return frozenset()
+        params = self._definition(target).params
+        needed = self.strict_params(target)
+        pairs = zip(params, args, strict=True)
+        return frozenset().union(*(self.strict(arg) for p, arg in pairs if p.uid in needed))
+
+    def strict_params(self, uid: int) -> frozenset[int]:
+        """The parameters that a definition evaluates in any case."""
+        if uid not in self._strict:
+            self._strict[uid] = frozenset()  # of a recursive call nothing is presumed
+            self._strict[uid] = self.strict(self._definition(uid).body)
+        return self._strict[uid]
 
     def _reachable(self, calls: frozenset[int]) -> set[int]:
         seen: set[int] = set()
@@ -130,6 +175,10 @@ class Analysis:
                 free.add(uid)
             case s.Call(target=s.Bound(uid=uid)) | s.OperatorArg(target=s.Bound(uid=uid)):
                 free.add(uid)
+            case s.Builtin(operator="ENABLED", args=(action,)):
+                # The primes of an ENABLED are its own: it is a formula of one state.
+                whole = self._with_calls(self._direct(action))
+                variables, free, calls, primes = whole.variables, set(whole.free), set(), False
             case s.Builtin(operator=operator):
                 primes = primes or operator in _ACTION_OPERATORS
             case s.Binding(binders=binders):

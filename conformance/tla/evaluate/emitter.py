@@ -20,6 +20,15 @@ class Line:
     location: Location | None
 
 
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A block that was begun; its first lines, still empty, and where it starts."""
+
+    start: int
+    headers: list[Line]
+    loop: bool
+
+
 @dataclass(slots=True)
 class Emitter:
     """The body of one generated function. Blocks nest; what a block knows ends with it.
@@ -86,6 +95,29 @@ class Emitter:
                 yield
         finally:
             self.loops, self.function = loops, function
+
+    def open(self, headers: int = 1, *, loop: bool = False) -> Branch:
+        """Begins a block whose headers are filled in later, if it turns out to be needed."""
+        start = len(self.lines)
+        lines = [self.placeholder() for _ in range(headers)]
+        self.depth += 1
+        self.loops += loop
+        self.known.append(set())
+        return Branch(start, lines, loop)
+
+    def written(self, branch: Branch) -> bool:
+        """Whether any statement has been written since the branch began."""
+        return any(line.text is not None for line in self.lines[branch.start :])
+
+    def close(self, branch: Branch) -> None:
+        """Ends the block."""
+        self.known.pop()
+        self.loops -= branch.loop
+        self.depth -= 1
+
+    def drop(self, branch: Branch) -> None:
+        """Forgets a branch in which nothing was written."""
+        del self.lines[branch.start :]
 
     def is_known(self, key: object) -> bool:
         """Whether the lazy value has certainly been computed."""

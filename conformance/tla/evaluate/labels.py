@@ -1,0 +1,143 @@
+"""Lists the action instances of a next-state relation with the names that TLC gives them.
+
+TLC (Tool.getActions, version 2.15) descends through disjunctions, `\\E` over sets that are
+constant, and operators whose arguments are constant. The label of what it reaches is the
+operator that it entered last; we add that operator's arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from conformance.tla import syntax as s
+from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.evaluate.machine import Machine
+from conformance.tla.evaluate.runtime import UNSET, unpack, value_of
+from conformance.tla.values import Action, Value, canonical_sorted
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """An action instance: its label, its formula, and the values of the names in scope."""
+
+    action: Action
+    node: s.Expr
+    values: Mapping[int, Value]
+    names: Mapping[int, s.Bound]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    action: Action
+    values: Mapping[int, Value]
+    names: Mapping[int, s.Bound]
+    depth: int = 0
+
+    def bind(self, names: tuple[s.Bound, ...], values: tuple[Value, ...]) -> _Place:
+        pairs = list(zip(names, values, strict=True))
+        return replace(
+            self,
+            values={**self.values, **{name.uid: value for name, value in pairs}},
+            names={**self.names, **{name.uid: name for name, _ in pairs}},
+        )
+
+
+_DEEPEST = 200
+"""Operators entered one inside the other; a recursive next-state relation ends here."""
+
+
+class ActionLister:
+    """Finds the action instances of one machine's next-state relation."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def instances(self, next_: s.Definition) -> list[Reached]:
+        """All instances, in TLC's order."""
+        return list(self._list(next_.body, _Place(Action(next_.name), {}, {})))
+
+    def _list(self, node: s.Expr, place: _Place) -> Iterator[Reached]:
+        match node:
+            case s.Builtin(operator=r"\lor", args=parts):
+                for part in parts:
+                    assert not isinstance(part, s.OperatorArg)
+                    yield from self._list(part, place)
+            case s.Binding(kind=r"\E", binders=binders, body=body):
+                bindings = self._bindings(binders, place)
+                if bindings is None:
+                    yield self._reached(node, place)
+                else:
+                    for inner in bindings:
+                        yield from self._list(body, inner)
+            case s.Call(target=int()) | s.Constant():
+                inner_place = self._enter(node, place)
+                if inner_place is None:
+                    yield self._reached(node, place)
+                else:
+                    yield from self._list(*inner_place)
+            case _:
+                yield self._reached(node, place)
+
+    def _reached(self, node: s.Expr, place: _Place) -> Reached:
+        return Reached(place.action, node, place.values, place.names)
+
+    def _enter(self, node: s.Call | s.Constant, place: _Place) -> tuple[s.Expr, _Place] | None:
+        """The body of a called operator, if its arguments are constant."""
+        definition = self._machine.program.meaning(node)
+        if not isinstance(definition, s.Definition) or place.depth > _DEEPEST:
+            return None
+        args = node.args if isinstance(node, s.Call) else ()
+        values: list[Value] = []
+        for arg in args:
+            value = self._evaluate(arg, place)
+            if value is None:
+                return None
+            values.append(value)
+        if definition.substituted and not values:
+            return definition.body, replace(
+                place, action=Action(definition.name), depth=_DEEPEST + 1
+            )
+        action = Action(definition.name, tuple(values))
+        inner = replace(place, action=action, depth=place.depth + 1)
+        return definition.body, inner.bind(definition.params, tuple(values))
+
+    def _bindings(self, binders: tuple[s.Binder, ...], place: _Place) -> list[_Place] | None:
+        """The places for all values of bound names over constant sets; None if there is none."""
+        choices: list[list[tuple[tuple[s.Bound, ...], tuple[Value, ...]]]] = []
+        for binder in binders:
+            elements = None if binder.domain is None else self._elements(binder.domain, place)
+            if elements is None:
+                return None
+            if binder.pattern:
+                width = len(binder.names)
+                choices.append([(binder.names, unpack(item, width)) for item in elements])
+            else:
+                choices += [[((name,), (item,)) for item in elements] for name in binder.names]
+        places = [place]
+        for choice in choices:
+            places = [old.bind(names, values) for old in places for names, values in choice]
+        return places or None
+
+    def _elements(self, node: s.Expr, place: _Place) -> list[Value] | None:
+        value = self._evaluate(node, place)
+        return list(canonical_sorted(value)) if isinstance(value, frozenset) else None
+
+    def _evaluate(self, node: s.Argument, place: _Place) -> Value | None:
+        """The value of an expression that is constant here; None for everything else."""
+        if isinstance(node, s.OperatorArg):
+            return None
+        facts = self._machine.analysis.of(node)
+        if facts.variables or facts.primes or not facts.free <= place.values.keys():
+            return None
+        names = [place.names[uid] for uid in sorted(facts.free)]
+        try:
+            evaluated = self._machine.expression(node, names)(
+                (), (), *(place.values[name.uid] for name in names)
+            )
+            return value_of(evaluated)  # type: ignore[arg-type]
+        except EvaluationError:
+            return None
+
+
+__all__ = ["UNSET", "ActionLister", "Reached"]

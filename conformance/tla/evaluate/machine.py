@@ -1,0 +1,359 @@
+"""Owns the generated code of a program: constants, routines, formulas, and errors with a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType, TracebackType
+
+from conformance.tla import syntax as s
+from conformance.tla.evaluate import logic, runtime, sets, standard
+from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.evaluate.program import Program
+from conformance.tla.evaluate.scope import (
+    Callable_,
+    Code,
+    Context,
+    Entry,
+    Kind,
+    Known,
+    Lazy,
+    kind_of,
+)
+from conformance.tla.evaluate.solver import Solver, missing_variables
+from conformance.tla.evaluate.writer import Writer
+from conformance.tla.syntax import Location
+from conformance.tla.values import Action, Fn, State, Value, canonical_sorted, make_function
+
+_LARGEST_TABLE = 10_000
+"""Elements of a constant set up to which it is enumerated once and for all."""
+
+_RAISED_BY_GENERATED_CODE = (KeyError, AttributeError, TypeError, IndexError)
+
+
+@dataclass(slots=True)
+class CompiledRoutine:
+    """A definition as a Python function of the variables it reads and its parameters."""
+
+    name: str
+    variables: tuple[str, ...]
+    strict: tuple[bool, ...]
+    lazy: bool
+    kind: Kind = "lazy"
+
+
+Successor = tuple[Action, State]
+Instance = tuple[Value | Action, ...]
+
+
+class Machine:
+    """Compiles and runs the expressions of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.analysis = program.analysis()
+        self.variables = tuple(variable.name for variable in program.module.variables)
+        self._namespace: dict[str, object] = _runtime_namespace()
+        self._places: dict[str, list[Location | None]] = {}
+        self._sources: dict[str, str] = {}
+        self._constants: dict[int, tuple[s.Expr, Code]] = {}
+        self._pooled: dict[int, tuple[object, str]] = {}
+        self._elements: dict[int, tuple[s.Expr, tuple[Code, Kind] | None]] = {}
+        self._routines: dict[int, CompiledRoutine] = {}
+        self._expressions: dict[
+            tuple[int, tuple[int, ...]], tuple[s.Expr, Callable[..., object]]
+        ] = {}
+
+    # --- what writers ask -----------------------------------------------------------------
+
+    def constant(self, node: s.Expr) -> Code:
+        """The value of a constant expression, computed now; an error waits until it is needed."""
+        if id(node) not in self._constants:
+            self._constants[id(node)] = (node, self._fold(node))
+        return self._constants[id(node)][1]
+
+    def _fold(self, node: s.Expr) -> Code:
+        writer = Writer(self)
+        with writer.emitter.at(node.location):
+            code = writer.compound(node, Context())
+            writer.emitter.line(f"return {code.text}")
+        function = self._make(writer, "constant", ())
+        try:
+            return self.pool(self.guarded(function))
+        except EvaluationError as error:
+            return Code(f"raise_reason({str(error)!r})")
+
+    def pool(self, value: object) -> Code:
+        """A name for a constant value."""
+        kind = kind_of(value)
+        if kind in ("int", "str", "bool"):
+            return Code(repr(value), kind, atom=True)
+        if id(value) not in self._pooled:
+            name = f"k_{len(self._pooled)}"
+            self._pooled[id(value)] = (value, name)
+            self._namespace[name] = value
+        return Code(self._pooled[id(value)][1], kind, atom=True)
+
+    def elements(self, node: s.Expr) -> tuple[Code, Kind] | None:
+        """The elements of a constant set in canonical order, and their kind; None otherwise."""
+        if not self.analysis.of(node).constant:
+            return None
+        if id(node) not in self._elements:
+            self._elements[id(node)] = (node, self._enumerate(self.constant(node)))
+        return self._elements[id(node)][1]
+
+    def _enumerate(self, code: Code) -> tuple[Code, Kind] | None:
+        value = self._namespace.get(code.text)
+        if isinstance(value, sets.SymbolicSet):
+            size = value.size()
+            if size is None or size > _LARGEST_TABLE:
+                return None
+            value = runtime.value_of(value)
+        if not isinstance(value, frozenset):
+            return None
+        items = tuple(canonical_sorted(value))
+        kinds = {kind_of(item) for item in items}
+        return self.pool(items), kinds.pop() if len(kinds) == 1 else None
+
+    def count(self, elements: Code) -> int:
+        """The number of elements in a table that `elements` gave."""
+        table = self._namespace[elements.text]
+        assert isinstance(table, tuple)
+        return len(table)
+
+    def infinite(self, node: s.Expr) -> bool:
+        """Whether a constant expression is an infinite set."""
+        value = self._namespace.get(self.constant(node).text)
+        return isinstance(value, sets.SymbolicSet) and value.size() is None
+
+    def routine(self, definition: s.Definition) -> CompiledRoutine:
+        """The Python function of a definition, compiled when first called for."""
+        uid = definition.uid
+        if uid not in self._routines:
+            facts = self.analysis.of_definition(uid)
+            needed = self.analysis.strict_params(uid)
+            routine = self._routines[uid] = CompiledRoutine(
+                name=f"r_{uid}",
+                variables=tuple(name for name in self.variables if name in facts.variables),
+                strict=tuple(param.uid in needed for param in definition.params),
+                lazy=self.analysis.recursive(uid),
+            )
+            self._compile_routine(routine, definition)
+        return self._routines[uid]
+
+    def _compile_routine(self, routine: CompiledRoutine, definition: s.Definition) -> None:
+        writer = Writer(self)
+        kind: Kind = "lazy" if routine.lazy else None
+        now = {name: f"s_{name}" for name in routine.variables}
+        entries: dict[int, Entry] = {}
+        names: list[str] = []
+        context = Context(now=now)
+        for param, strict in zip(definition.params, routine.strict, strict=True):
+            name = f"a_{len(names)}"
+            names.append(name)
+            if param.arity:
+                entries[param.uid] = Callable_(name)
+            elif strict:
+                entries[param.uid] = Known(Code(name, kind, atom=True))
+            else:
+                declaration = writer.emitter.placeholder()
+                entries[param.uid] = Lazy(None, context, declaration, 0, 0, thunk=name, kind=kind)
+        routine.kind = self._return(writer, definition.body, context.bind(entries))
+        self._make(writer, routine.name, (*now.values(), *names), label=definition.name)
+
+    def _return(self, writer: Writer, body: s.Expr, context: Context) -> Kind:
+        if isinstance(body, s.Binding) and body.kind in (r"\A", r"\E"):
+            self._return_truth(writer, body, context)
+            return "bool"
+        code = writer.expr(body, context)
+        writer.emitter.line(f"return {code.text}")
+        return code.kind
+
+    def _return_truth(self, writer: Writer, body: s.Expr, context: Context) -> None:
+        logic.jump_if_false(writer, body, context, logic.Jump(("return False",), 0))
+        writer.emitter.line("return True")
+
+    def enabled(self, writer: Writer, node: s.Expr, context: Context) -> Code:
+        """ENABLED node: whether the search finds a successor; it need not be complete."""
+        name = writer.emitter.fresh("enabled")
+        inner = Context(env=context.env, now=context.variables())
+        partial, writer.partial = writer.partial, True
+        solver = Solver(writer, self.variables)
+        with writer.function(f"def {name}():"):
+            # In one loop, so that a failing condition ends the search by `return`.
+            solver.solve(node, inner, lambda _: writer.emitter.line("return True"))
+            writer.emitter.line("return False")
+        writer.partial = partial
+        return Code(f"({name}() is True)", "bool")
+
+    # --- formulas -------------------------------------------------------------------------
+
+    def state_formula(self, node: s.Expr) -> Callable[[State], bool]:
+        """f(state) of a formula of one state."""
+        writer = Writer(self)
+        self._return_truth(writer, node, Context(now=self._indexed("s")))
+        function = self._make(writer, "formula", ("s",))
+        return lambda state: self.guarded(function, state)  # type: ignore[no-any-return]
+
+    def action_formula(self, node: s.Expr, params: Sequence[s.Bound] = ()) -> Callable[..., bool]:
+        """f(state, next_state, *arguments) of a formula of two states."""
+        writer = Writer(self)
+        names = [f"a_{index}" for index in range(len(params))]
+        entries = {
+            param.uid: Known(Code(name, None, atom=True))
+            for param, name in zip(params, names, strict=True)
+        }
+        context = Context(env=entries, now=self._indexed("s"), next=self._indexed("t"))
+        self._return_truth(writer, node, context)
+        function = self._make(writer, "action", ("s", "t", *names))
+        return lambda *args: self.guarded(function, *args)  # type: ignore[no-any-return]
+
+    def expression(self, node: s.Expr, names: Sequence[s.Bound] = ()) -> Callable[..., object]:
+        """f(state, next_state, *values of the names) of any expression, for explanations."""
+        key = (id(node), tuple(name.uid for name in names))
+        if key not in self._expressions:
+            writer = Writer(self)
+            python = [f"a_{index}" for index in range(len(names))]
+            entries = {
+                bound.uid: Known(Code(name, "lazy", atom=True))
+                for bound, name in zip(names, python, strict=True)
+            }
+            context = Context(env=entries, now=self._indexed("s"), next=self._indexed("t"))
+            with writer.emitter.at(node.location):
+                writer.emitter.line(f"return {writer.expr(node, context).text}")
+            function = self._make(writer, "expression", ("s", "t", *python))
+            self._expressions[key] = (node, function)
+        compiled = self._expressions[key][1]
+        return lambda *args: self.guarded(compiled, *args)
+
+    def successors(
+        self, node: s.Expr, names: Sequence[s.Bound], kinds: Sequence[Kind], label: str
+    ) -> Callable[[State, list[Successor], Sequence[Instance]], None]:
+        """f(state, found, instances): appends (action, next state) for each instance.
+
+        An instance is the values of `names`, then its Action.
+        """
+        writer = Writer(self, partial=True)
+        solver = Solver(writer, self.variables)
+        python = [writer.emitter.fresh("a") for _ in names]
+        entries = {
+            bound.uid: Known(Code(name, kind, atom=True))
+            for bound, name, kind in zip(names, python, kinds, strict=True)
+        }
+        context = Context(env=entries, now=self._indexed("s"))
+
+        def found(reached: Context) -> None:
+            self._emit_state(writer, reached.next, f"found.append((action, {{}}))", label)
+
+        header = f"for {', '.join([*python, 'action'])}, in instances:"
+        with writer.emitter.block(header, loop=True):
+            solver.solve(node, context, found)
+        return self._make(writer, "successors", ("s", "found", "instances"), label=label)
+
+    def initial_states(self, node: s.Expr) -> list[State]:
+        """The states that satisfy an initial predicate."""
+        writer = Writer(self, partial=True, initial=True)
+        solver = Solver(writer, self.variables, initial=True)
+
+        def found(reached: Context) -> None:
+            self._emit_state(writer, reached.now, "found.append({})", "the initial predicate")
+
+        solver.solve(node, Context(), found)
+        function = self._make(writer, "initial", ("found",), label="Init")
+        states: list[State] = []
+        self.guarded(function, states)
+        return states
+
+    def _emit_state(
+        self, writer: Writer, assigned: Mapping[str, str], statement: str, label: str
+    ) -> None:
+        missing = missing_variables(self.variables, assigned)
+        if missing:
+            writer.emitter.line(f"incomplete({label!r}, {missing!r})")
+            return
+        values = ", ".join(assigned[name] for name in self.variables)
+        writer.emitter.line(statement.format(f"({values},)"))
+
+    def _indexed(self, state: str) -> Mapping[str, str]:
+        return {name: f"{state}[{index}]" for index, name in enumerate(self.variables)}
+
+    # --- generated code -------------------------------------------------------------------
+
+    def _make(
+        self, writer: Writer, name: str, params: Sequence[str], label: str = ""
+    ) -> Callable[..., object]:
+        source, places = writer.emitter.source(f"def {name}({', '.join(params)}):")
+        filename = f"<TLA+ {label or name} {len(self._places)}>"
+        code: CodeType = compile(source, filename, "exec")
+        self._places[filename] = places
+        self._sources[filename] = source
+        scope: dict[str, object] = {}
+        exec(code, self._namespace, scope)
+        function = scope[name]
+        assert callable(function)
+        if name.startswith("r_"):
+            self._namespace[name] = function
+        return function
+
+    def guarded(self, function: Callable[..., object], *args: object) -> object:
+        """Calls generated code; its errors become EvaluationError with a place in the module."""
+        try:
+            return function(*args)
+        except EvaluationError as error:
+            if error.location is not None:
+                raise
+            raise EvaluationError(error.reason, self._place(error.__traceback__)) from None
+        except RecursionError as error:
+            place = self._place(error.__traceback__)
+            raise EvaluationError("the recursion goes too deep", place) from None
+        except _RAISED_BY_GENERATED_CODE as error:
+            if not self._raised_by_generated_code(error.__traceback__):
+                raise
+            raise EvaluationError(_reason(error), self._place(error.__traceback__)) from None
+
+    def _raised_by_generated_code(self, traceback: TracebackType | None) -> bool:
+        last = None
+        while traceback is not None:
+            last, traceback = traceback, traceback.tb_next
+        return last is not None and last.tb_frame.f_code.co_filename in self._places
+
+    def _place(self, traceback: TracebackType | None) -> Location | None:
+        place = None
+        while traceback is not None:
+            places = self._places.get(traceback.tb_frame.f_code.co_filename)
+            if places is not None and traceback.tb_lineno <= len(places):
+                place = places[traceback.tb_lineno - 1] or place
+            traceback = traceback.tb_next
+        return place
+
+    def sources(self) -> Mapping[str, str]:
+        """The generated code by pseudo file name, for those who work on the evaluator."""
+        return dict(self._sources)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"a function is applied to {sets.shown(error.args[0])}, which is not in its domain"
+    if isinstance(error, AttributeError):
+        return "a record or function is needed here"
+    return f"an operand has the wrong type ({error})"
+
+
+def _runtime_namespace() -> dict[str, object]:
+    names: dict[str, object] = {
+        "Fn": Fn,
+        "make_function": make_function,
+        "Powerset": sets.Powerset,
+        "Sequences": sets.Sequences,
+        "Functions": sets.Functions,
+        "Records": sets.Records,
+        "Product": sets.Product,
+        "BOOLEAN": frozenset([False, True]),
+        "STRING": sets.Strings(),
+        "NAT": sets.Integers(0),
+        "INT": sets.Integers(None),
+        "ANY": sets.Everything(),
+    }
+    for module in (runtime, standard):
+        names.update({name: value for name, value in vars(module).items() if name[0] != "_"})
+    return names

@@ -1,0 +1,522 @@
+"""Turns expressions into Python code, written into the body of one function.
+
+`Writer.expr` returns a Python expression for a TLA+ expression, after writing the statements
+that it needs. Evaluation is as lazy as TLC's: statements of a conjunct stand inside the `if` of
+the conjuncts before it, a LET is computed where a path first needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Protocol
+
+from conformance.errors import UnsupportedError
+from conformance.tla import syntax as s
+from conformance.tla.evaluate import builtins, logic, structures
+from conformance.tla.evaluate.analysis import Analysis
+from conformance.tla.evaluate.emitter import Emitter, Line
+from conformance.tla.evaluate.program import Program
+from conformance.tla.evaluate.scope import (
+    Callable_,
+    Closure,
+    Code,
+    Context,
+    Entry,
+    Kind,
+    Known,
+    Lazy,
+    Operator,
+    Slot,
+    Standard,
+    common,
+)
+
+_INLINE_SIZE = 60
+"""Definitions up to this many nodes are expanded where they are called."""
+
+
+class Routine(Protocol):
+    """A compiled definition: its Python name, the variables it reads, how it takes arguments."""
+
+    name: str
+    variables: tuple[str, ...]
+    strict: tuple[bool, ...]
+    kind: Kind
+    lazy: bool
+
+
+class Services(Protocol):
+    """What a writer asks of the machine that owns the generated code."""
+
+    program: Program
+    analysis: Analysis
+
+    def constant(self, node: s.Expr) -> Code: ...
+    def pool(self, value: object) -> Code: ...
+    def elements(self, node: s.Expr) -> tuple[Code, Kind] | None: ...
+    def count(self, elements: Code) -> int: ...
+    def infinite(self, node: s.Expr) -> bool: ...
+    def routine(self, definition: s.Definition) -> Routine: ...
+    def enabled(self, writer: Writer, node: s.Expr, context: Context) -> Code: ...
+
+
+class Writer:
+    """The code of one generated function.
+
+    `partial`: states are being built (initial or next), so what depends on the variables that
+    are being assigned must not be remembered from one branch to another.
+    """
+
+    def __init__(self, services: Services, *, partial: bool = False, initial: bool = False) -> None:
+        self.services = services
+        self.emitter = Emitter()
+        self.partial = partial
+        self.initial = initial
+        self._tops: dict[int, Line] = {}
+
+    # --- expressions ----------------------------------------------------------------------
+
+    def expr(self, node: s.Expr, context: Context) -> Code:
+        """A Python expression for `node`; statements that it needs are written."""
+        with self.emitter.at(node.location):
+            match node:
+                case s.Number(value=value):
+                    return Code(repr(value), "int", atom=True)
+                case s.String(value=text):
+                    return Code(repr(text), "str", atom=True)
+                case s.Bound():
+                    return self._bound(node, context)
+                case s.Variable(name=name):
+                    return self._variable(name, context)
+                case _ if self.services.analysis.of(node).constant:
+                    return self.services.constant(node)
+                case _:
+                    return self.compound(node, context)
+
+    def compound(self, node: s.Expr, context: Context) -> Code:
+        """As `expr`, for what is neither a name nor a constant to be folded."""
+        match node:
+            case s.Builtin():
+                return builtins.builtin(self, node, context)
+            case s.Call():
+                return self._call(node, context)
+            case s.Constant():
+                return self._constant(node, context)
+            case s.Binding(kind=kind):
+                if kind in (r"\A", r"\E"):
+                    return logic.quantifier(self, node, context)
+                return structures.binding(self, node, context)
+            case s.If():
+                return logic.conditional(self, node, context)
+            case s.Case():
+                return logic.case(self, node, context)
+            case s.Let():
+                return self.expr(node.body, self.let(node, context))
+            case s.Apply():
+                return structures.application(self, node, context)
+            case s.Field():
+                return structures.field(self, node, context)
+            case s.Record():
+                return structures.record(self, node, context)
+            case s.RecordSet():
+                return structures.record_set(self, node, context)
+            case s.Except():
+                return structures.except_(self, node, context)
+            case s.RecursiveFunction():
+                return structures.recursive_function(self, node, context)
+            case s.Opaque(what=what):
+                raise unsupported(node, what)
+            case _:
+                raise AssertionError(node)
+
+    def argument(self, node: s.Argument, context: Context) -> Code:
+        """As `expr`, for an operand that cannot be an operator."""
+        return self.expr(self.expression(node), context)
+
+    def expression(self, node: s.Argument) -> s.Expr:
+        """The operand, which SANY has made sure is an expression."""
+        assert not isinstance(node, s.OperatorArg), node
+        return node
+
+    def value(self, node: s.Argument, context: Context) -> Code:
+        """As `expr`, with symbolic sets and lazy functions turned into values."""
+        code = self.argument(node, context)
+        return Code(f"value_of({code.text})") if code.kind == "lazy" else code
+
+    def atom(self, code: Code, prefix: str = "t") -> Code:
+        """The same value in a name, so that it can be repeated."""
+        if code.atom:
+            return code
+        name = self.emitter.fresh(prefix)
+        self.emitter.line(f"{name} = {code.text}")
+        return Code(name, code.kind, atom=True)
+
+    def truth(self, node: s.Argument, context: Context) -> Code:
+        """As `expr`, for a formula: an error if its value is no boolean."""
+        return self.checked(self.argument(node, context))
+
+    def checked(self, code: Code) -> Code:
+        """The code, with a check that its value is a boolean unless that is known."""
+        if code.kind == "bool":
+            return code
+        name = code.text if code.atom else self.emitter.fresh("b")
+        first = code.text if code.atom else f"({name} := {code.text})"
+        text = f"({first} is True or {name} is not False and not_boolean({name}))"
+        return Code(text, "bool")
+
+    # --- names ----------------------------------------------------------------------------
+
+    def _variable(self, name: str, context: Context) -> Code:
+        python = context.variables().get(name)
+        if python is None:
+            return Code(f"not_assigned({name!r})")
+        return Code(python, None, atom=True)
+
+    def _bound(self, node: s.Bound, context: Context) -> Code:
+        entry = context.env[node.uid]
+        if isinstance(entry, Known):
+            return entry.code
+        assert isinstance(entry, Lazy), node
+        return self._force(entry, context)
+
+    def _constant(self, node: s.Constant, context: Context) -> Code:
+        meaning = self.services.program.meaning(node)
+        if isinstance(meaning, s.Definition):
+            return self.apply_definition(meaning, (), context)
+        return self.services.pool(meaning)
+
+    def lazy(self, node: s.Expr, context: Context) -> Lazy:
+        """An entry for an expression that is computed where first needed."""
+        emitter = self.emitter
+        return Lazy(node, context, emitter.placeholder(), emitter.loops, emitter.function)
+
+    def _force(self, lazy: Lazy, context: Context) -> Code:
+        primed = context.primed or lazy.context.primed
+        inner = context.within(lazy.context.env, primed=primed)
+        if lazy.node is not None and self._trivial(lazy.node):
+            return self.expr(lazy.node, inner)
+        emitter = self.emitter
+        for function in self._functions(lazy):
+            slot = lazy.slots.get((function, primed))
+            if slot is not None and emitter.is_known(slot.name):
+                return Code(slot.name, slot.kind, atom=True)
+        slot = self._slot(lazy, primed)
+        if not self._volatile(lazy, primed) and (emitter.loops > slot.loops or slot.emitted):
+            _declare(slot)
+            with emitter.block(f"if {slot.name} is UNSET:"):
+                self._compute(lazy, slot, inner)
+        else:
+            self._compute(lazy, slot, inner)
+        emitter.know(slot.name)
+        return Code(slot.name, slot.kind, atom=True)
+
+    def _compute(self, lazy: Lazy, slot: Slot, context: Context) -> None:
+        if lazy.node is None:
+            code = Code(f"{lazy.thunk}()", lazy.kind)
+        else:
+            code = self.expr(lazy.node, context)
+        self.emitter.line(f"{slot.name} = {code.text}")
+        slot.kind = common(slot.kind, code.kind) if slot.emitted else code.kind
+        slot.emitted = True
+
+    def _functions(self, lazy: Lazy) -> tuple[int, ...]:
+        return tuple({function for function, _ in lazy.slots})
+
+    def _slot(self, lazy: Lazy, primed: bool) -> Slot:
+        emitter = self.emitter
+        key = (emitter.function, primed)
+        if key not in lazy.slots:
+            name = emitter.fresh("l")
+            if emitter.function == lazy.function:
+                lazy.slots[key] = Slot(name, lazy.declaration, lazy.loops)
+            else:
+                lazy.slots[key] = Slot(name, self._tops[emitter.function], 0)
+        return lazy.slots[key]
+
+    def _trivial(self, node: s.Expr) -> bool:
+        if isinstance(node, s.Number | s.String | s.Bound | s.Variable):
+            return True
+        return self.services.analysis.of(node).constant
+
+    def _volatile(self, lazy: Lazy, primed: bool) -> bool:
+        if not self.partial or lazy.node is None:
+            return False
+        facts = self.services.analysis.of(lazy.node)
+        if facts.primes or (facts.variables and (primed or self.initial)):
+            return True
+        entries = (lazy.context.env.get(uid) for uid in facts.free | facts.calls)
+        return any(self._volatile_entry(entry, primed) for entry in entries)
+
+    def volatile(self, node: s.Expr, context: Context) -> bool:
+        """Whether a name or call stands for something about the state that is being built."""
+        free = self.services.analysis.of(node).free
+        uids = free | ({node.target} if isinstance(node, s.Call) else set())
+        entries = (context.env.get(uid) for uid in uids if isinstance(uid, int))
+        return any(self._volatile_entry(entry, context.primed) for entry in entries)
+
+    def _volatile_entry(self, entry: Entry | None, primed: bool) -> bool:
+        if isinstance(entry, Closure):
+            facts = self.services.analysis.of_definition(entry.definition.uid)
+            return facts.primes or bool(facts.free) or (bool(facts.variables) and self.initial)
+        return isinstance(entry, Lazy) and self._volatile(entry, primed)
+
+    @contextmanager
+    def function(self, header: str) -> Iterator[None]:
+        """A function nested in this one."""
+        with self.emitter.nested_function(header):
+            self._tops[self.emitter.function] = self.emitter.placeholder()
+            yield
+
+    # --- LET and calls --------------------------------------------------------------------
+
+    def let(self, node: s.Let, context: Context) -> Context:
+        """The context of a LET's body."""
+        definitions = [self.services.program.definition(uid) for uid in node.definitions]
+        recursive = [d for d in definitions if self.services.analysis.recursive(d.uid)]
+        names: dict[int, Entry] = {d.uid: Callable_(self.emitter.fresh("f")) for d in recursive}
+        context = context.bind(names)
+        for definition in definitions:
+            if definition in recursive:
+                continue
+            if definition.params:
+                context = context.bind({definition.uid: Closure(definition, context)})
+            else:
+                context = context.bind({definition.uid: self.lazy(definition.body, context)})
+        for definition in recursive:
+            entry = names[definition.uid]
+            assert isinstance(entry, Callable_)
+            self.define(entry.name, definition.params, definition.body, context)
+        return context
+
+    def define(self, name: str, params: Sequence[s.Bound], body: s.Expr, context: Context) -> None:
+        """A nested Python function for an operator; arguments are passed as values."""
+        names = [self.emitter.fresh("p") for _ in params]
+        entries: dict[int, Entry] = {}
+        for param, python in zip(params, names, strict=True):
+            code = Code(python, "lazy", atom=True)
+            entries[param.uid] = Callable_(python) if param.arity else Known(code)
+        with self.function(f"def {name}({', '.join(names)}):"):
+            self.emitter.line(f"return {self.expr(body, context.bind(entries)).text}")
+
+    def _call(self, node: s.Call, context: Context) -> Code:
+        match node.target:
+            case s.Bound(uid=uid):
+                return self._apply(context.env[uid], node, context)
+            case int(uid) if uid in context.env:
+                return self._apply(context.env[uid], node, context)
+            case _:
+                meaning = self.services.program.meaning(node)
+                if isinstance(meaning, s.Definition):
+                    return self.apply_definition(meaning, node.args, context)
+                return self.services.pool(meaning)
+
+    def _apply(self, entry: Entry, node: s.Call, context: Context) -> Code:
+        match entry:
+            case Lazy():
+                return self._force(entry, context)
+            case Known(code=code):
+                return code
+            case operator:
+                return self.apply_operator(operator, node.args, node.location, context)
+
+    def apply_operator(
+        self, operator: Operator, args: Sequence[s.Argument], at: s.Location, context: Context
+    ) -> Code:
+        """An operator applied to arguments."""
+        match operator:
+            case Closure(definition=definition, context=outer):
+                inner = context.within(outer.env, primed=outer.primed)
+                return self.expand(definition, args, inner, context)
+            case Standard(name=name):
+                return builtins.builtin(self, s.Builtin(at, name, tuple(args)), context)
+            case Callable_(name=name):
+                codes = [self._passed(arg, context) for arg in args]
+                return Code(f"{name}({', '.join(codes)})", "lazy")
+
+    def _passed(self, arg: s.Argument, context: Context) -> str:
+        if isinstance(arg, s.OperatorArg):
+            return self.callable(arg, context)
+        return self.expr(arg, context).text
+
+    def operator(self, arg: s.Argument, context: Context) -> Operator:
+        """What an operator argument stands for."""
+        assert isinstance(arg, s.OperatorArg), arg
+        program = self.services.program
+        match arg.target:
+            case s.Bound(uid=uid):
+                entry = context.env[uid]
+                assert not isinstance(entry, Known | Lazy)
+                return entry
+            case int(uid) if uid in context.env:
+                entry = context.env[uid]
+                assert not isinstance(entry, Known | Lazy)
+                return entry
+            case str(name) if program.meaning(arg) is None:
+                return Standard(name)
+            case _:
+                meaning = program.meaning(arg)
+                assert isinstance(meaning, s.Definition), arg
+                return Closure(meaning, context)
+
+    def callable(self, arg: s.Argument, context: Context) -> str:
+        """The name of a Python function that does what the operator argument does."""
+        operator = self.operator(arg, context)
+        if isinstance(operator, Callable_):
+            return operator.name
+        name = self.emitter.fresh("g")
+        if isinstance(operator, Closure):
+            inner = context.within(operator.context.env)
+            params = operator.definition.params
+            self.define(name, params, operator.definition.body, inner)
+        else:
+            self._define_standard(name, operator.name, arg.location, context)
+        return name
+
+    def _define_standard(self, name: str, builtin: str, at: s.Location, context: Context) -> None:
+        arity = 1 if builtin in builtins.UNARY else 2
+        params = tuple(s.Bound(at, -1 - index, f"x{index}") for index in range(arity))
+        self.define(name, params, s.Builtin(at, builtin, params), context)
+
+    def apply_definition(
+        self, definition: s.Definition, args: Sequence[s.Argument], context: Context
+    ) -> Code:
+        """A module-level operator applied: expanded here, or a call of its routine."""
+        if self.expands(definition, args, context):
+            return self.expand(definition, args, context.within({}), context)
+        routine = self.services.routine(definition)
+        variables = context.variables()
+        passed: list[str] = []
+        for name in routine.variables:
+            if name not in variables:
+                return Code(f"not_assigned({name!r})")
+            passed.append(variables[name])
+        for param, arg, strict in zip(definition.params, args, routine.strict, strict=True):
+            if param.arity:
+                passed.append(self.callable(arg, context))
+            elif strict:
+                passed.append(self._passed_value(routine, arg, context).text)
+            else:
+                passed.append(self._thunk(routine, arg, context))
+        return Code(f"{routine.name}({', '.join(passed)})", routine.kind)
+
+    def _passed_value(self, routine: Routine, arg: s.Argument, context: Context) -> Code:
+        return self.argument(arg, context) if routine.lazy else self.value(arg, context)
+
+    def _thunk(self, routine: Routine, arg: s.Argument, context: Context) -> str:
+        """A function that computes an argument which the operator may not need."""
+        name = self.emitter.fresh("g")
+        with self.function(f"def {name}():"):
+            self.emitter.line(f"return {self._passed_value(routine, arg, context).text}")
+        return name
+
+    def expands(
+        self, definition: s.Definition, args: Sequence[s.Argument], context: Context
+    ) -> bool:
+        """Whether the definition is expanded where it is called."""
+        analysis = self.services.analysis
+        if analysis.recursive(definition.uid):
+            return False
+        facts = analysis.of_definition(definition.uid)
+        if facts.primes or any(param.arity for param in definition.params):
+            return True
+        if analysis.primed_names(definition.uid) & {param.uid for param in definition.params}:
+            return True
+        if any(self._symbolic(arg) for arg in args):
+            return True
+        return facts.size <= _INLINE_SIZE
+
+    def _symbolic(self, arg: s.Argument) -> bool:
+        """Whether an argument is likely a set that should stay a rule."""
+        match arg:
+            case s.OperatorArg():
+                return True
+            case s.RecordSet() | s.Builtin(operator="SUBSET" | "Seq" | "[->]" | r"\X"):
+                return True
+            case _ if self.services.analysis.of(arg).constant:
+                return self.services.constant(arg).kind == "lazy"
+            case _:
+                return False
+
+    def expand(
+        self,
+        definition: s.Definition,
+        args: Sequence[s.Argument],
+        scope: Context,
+        context: Context,
+    ) -> Code:
+        """The definition's body with its parameters bound to the arguments, lazily."""
+        return self.expr(definition.body, self.enter(definition, args, scope, context))
+
+    def enter(
+        self,
+        definition: s.Definition,
+        args: Sequence[s.Argument],
+        scope: Context,
+        context: Context,
+    ) -> Context:
+        """The context of the body of an operator that is applied to `args`."""
+        entries: dict[int, Entry] = {}
+        for param, arg in zip(definition.params, args, strict=True):
+            if isinstance(arg, s.OperatorArg):
+                entries[param.uid] = self.operator(arg, context)
+            elif isinstance(arg, s.Bound):
+                entries[param.uid] = context.env[arg.uid]
+            else:
+                entries[param.uid] = self.lazy(arg, context)
+        return scope.bind(entries)
+
+    def callee(self, node: s.Expr, context: Context) -> tuple[s.Expr, Context] | None:
+        """The body that a call stands for and its context, if it can be expanded here."""
+        match node:
+            case s.Call(target=s.Bound(uid=uid)):
+                entry: Entry | None = context.env[uid]
+            case s.Call(target=int(uid)):
+                entry = context.env.get(uid)
+            case s.Bound(uid=uid):
+                entry = context.env[uid]
+            case _:
+                entry = None
+        match entry:
+            case Lazy(node=body) if body is not None:
+                return body, context.within(entry.context.env, primed=entry.context.primed)
+            case Closure(definition=definition, context=outer) if isinstance(node, s.Call):
+                inner = context.within(outer.env, primed=outer.primed)
+                return definition.body, self.enter(definition, node.args, inner, context)
+            case None:
+                pass
+            case _:
+                return None
+        meaning = self.services.program.meaning(node)
+        if not isinstance(meaning, s.Definition):
+            return None
+        if self.services.analysis.recursive(meaning.uid):
+            return None
+        args = node.args if isinstance(node, s.Call) else ()
+        return meaning.body, self.enter(meaning, args, context.within({}), context)
+
+
+def _declare(slot: Slot) -> None:
+    declaration = f"{slot.name} = UNSET"
+    line = slot.declaration
+    if line.text is None:
+        line.text = declaration
+    elif declaration not in line.text.split("; "):
+        line.text += f"; {declaration}"
+
+
+def unsupported(node: s.Node, what: str) -> UnsupportedError:
+    """The error for what the Python evaluator lacks."""
+    return UnsupportedError(
+        f"{node.location}: {what} is not supported by the Python evaluator. Temporal formulas are "
+        "checked by TLC only."
+    )
+
+
+def bound_entries(names: Mapping[int, Code]) -> dict[int, Entry]:
+    """Entries of names that Python variables hold."""
+    return {uid: Known(code) for uid, code in names.items()}
+
+
+__all__ = ["Routine", "Services", "Writer", "bound_entries", "replace", "unsupported"]

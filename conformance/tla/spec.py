@@ -1,0 +1,350 @@
+"""A specification ready to run: initial states, successors, formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from conformance.errors import SpecError, UnsupportedError
+from conformance.tla import syntax as s
+from conformance.tla.config import ModelConfig
+from conformance.tla.evaluate.labels import ActionLister, Reached
+from conformance.tla.evaluate.machine import Instance, Machine, Successor
+from conformance.tla.evaluate.program import Program, link
+from conformance.tla.evaluate.scope import Kind, kind_of
+from conformance.tla.explain import Explainer, Explanation
+from conformance.tla.values import Action, State, Value
+
+
+def bind(module: s.Module, config: ModelConfig) -> Spec:
+    """The module with the configuration's constants and overrides.
+
+    SpecError names a CONSTANT without a value, or a name in the configuration that the module
+    lacks.
+    """
+    spec = Spec(link(module, config))
+    spec.check_names()
+    return spec
+
+
+@dataclass(frozen=True, slots=True)
+class StateFormula:
+    """A formula of one state: `formula(state)` is its truth, EvaluationError where undefined."""
+
+    name: str
+    definition: s.Definition
+    _call: Callable[[State], bool]
+    _explain: Callable[[State], Explanation]
+
+    @property
+    def location(self) -> s.Location:
+        """Where the formula stands."""
+        return self.definition.location
+
+    def __call__(self, state: State) -> bool:
+        return self._call(state)
+
+    def explain(self, state: State) -> Explanation:
+        """Why the formula has the value that it has."""
+        return self._explain(state)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFormula:
+    """A formula of a state and its successor: `formula(state, next_state)`."""
+
+    name: str
+    args: tuple[Value, ...]
+    definition: s.Definition
+    _call: Callable[..., bool]
+    _explain: Callable[[State, State], Explanation]
+
+    @property
+    def location(self) -> s.Location:
+        """Where the formula stands."""
+        return self.definition.location
+
+    def __call__(self, state: State, next_state: State) -> bool:
+        return self._call(state, next_state, *self.args)
+
+    def explain(self, state: State, next_state: State) -> Explanation:
+        """Why the formula has the value that it has."""
+        return self._explain(state, next_state)
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """Action instances that share one formula, and so one generated function."""
+
+    search: Callable[[State, list[Successor], Sequence[Instance]], None]
+    instances: tuple[Instance, ...]
+
+
+class Spec:
+    """A bound module. Formulas and the successor search are compiled when first asked for."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.module = program.module
+        self.config = program.config
+        self.variables = tuple(variable.name for variable in program.module.variables)
+        self.machine = Machine(program)
+        self._state_formulas: dict[str, StateFormula] = {}
+        self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
+
+    # --- what the module and configuration say --------------------------------------------
+
+    def check_names(self) -> None:
+        """SpecError if the configuration names a formula that the module does not define."""
+        config = self.config
+        for why, names in (
+            ("an invariant", config.invariants),
+            ("a property", config.properties),
+            ("a constraint", (*config.constraints, *config.action_constraints)),
+            ("the specification", [config.specification] if config.specification else []),
+            ("the initial predicate", [config.init] if config.init else []),
+            ("the next-state relation", [config.next] if config.next else []),
+            ("the symmetry set", [config.symmetry] if config.symmetry else []),
+            ("the view", [config.view] if config.view else []),
+        ):
+            for name in names:
+                self.program.operator(name, why)
+
+    @cached_property
+    def _init_and_next(self) -> tuple[s.Expr, s.Definition]:
+        config = self.config
+        if config.specification is not None:
+            return self._from_specification(config.specification)
+        init = self.program.operator(config.init or "Init", "the initial predicate")
+        return init.body, self.program.operator(config.next or "Next", "the next-state relation")
+
+    def _from_specification(self, name: str) -> tuple[s.Expr, s.Definition]:
+        definition = self.program.operator(name, "the specification")
+        init: list[s.Expr] = []
+        steps: list[s.Expr] = []
+        for part in self._conjuncts(definition.body):
+            match part:
+                case s.Builtin(operator="[]", args=(s.Builtin(operator="[A]_v", args=(step, _)),)):
+                    assert not isinstance(step, s.OperatorArg)
+                    steps.append(step)
+                case _ if not self._temporal(part):
+                    init.append(part)
+                case _:
+                    pass  # fairness says nothing about single steps
+        if len(steps) != 1 or not init:
+            raise UnsupportedError(
+                f"{definition.location}: the specification {name} is not of the form Init /\\ "
+                "[][Next]_vars, perhaps with fairness. Give INIT and NEXT in the configuration."
+            )
+        return self._joined(init), self._named(steps[0])
+
+    def _named(self, step: s.Expr) -> s.Definition:
+        meaning = self.program.meaning(step)
+        if isinstance(meaning, s.Definition) and not meaning.params:
+            return meaning
+        return s.Definition(step.location, 0, "Next", (), step)
+
+    def _joined(self, parts: list[s.Expr]) -> s.Expr:
+        return parts[0] if len(parts) == 1 else s.Builtin(parts[0].location, r"\land", tuple(parts))
+
+    def _conjuncts(self, node: s.Expr) -> list[s.Expr]:
+        if isinstance(node, s.Builtin) and node.operator == r"\land":
+            return [p for arg in node.args for p in self._conjuncts(self._expression(arg))]
+        meaning = self.program.meaning(node)
+        if isinstance(meaning, s.Definition) and not meaning.params and self._temporal(node):
+            return self._conjuncts(meaning.body)
+        return [node]
+
+    def _expression(self, node: s.Argument) -> s.Expr:
+        assert not isinstance(node, s.OperatorArg)
+        return node
+
+    def _temporal(self, node: s.Argument, seen: frozenset[int] = frozenset()) -> bool:
+        for part in s.walk(node):
+            if isinstance(part, s.Builtin) and part.operator in (
+                "[]",
+                "<>",
+                "~>",
+                "WF",
+                "SF",
+                "-+->",
+            ):
+                return True
+            meaning = self.program.meaning(part)
+            if (
+                isinstance(meaning, s.Definition)
+                and meaning.uid not in seen
+                and self._temporal(meaning.body, seen | {meaning.uid})
+            ):
+                return True
+        return False
+
+    # --- states ---------------------------------------------------------------------------
+
+    def initial_states(self) -> Iterable[State]:
+        """The initial states, in a fixed order, each as often as it is found."""
+        return self.machine.initial_states(self._init_and_next[0])
+
+    @cached_property
+    def _instances(self) -> tuple[Reached, ...]:
+        return tuple(ActionLister(self.machine).instances(self._init_and_next[1]))
+
+    @cached_property
+    def actions(self) -> tuple[Action, ...]:
+        """Every action instance of the next-state relation, in TLC's order, each once."""
+        return tuple(dict.fromkeys(reached.action for reached in self._instances))
+
+    @cached_property
+    def _templates(self) -> tuple[_Template, ...]:
+        groups: dict[tuple[int, str], list[Reached]] = {}
+        for reached in self._instances:
+            groups.setdefault((id(reached.node), reached.action.name), []).append(reached)
+        return tuple(map(self._template, groups.values()))
+
+    def _template(self, group: list[Reached]) -> _Template:
+        first = group[0]
+        free = self.machine.analysis.of(first.node).free
+        names = [bound for uid, bound in first.names.items() if uid in free]
+        rows = [tuple(reached.values[name.uid] for name in names) for reached in group]
+        kinds = [_common_kind([row[index] for row in rows]) for index in range(len(names))]
+        search = self.machine.successors(first.node, names, kinds, first.action.name)
+        instances = [(*row, reached.action) for row, reached in zip(rows, group, strict=True)]
+        return _Template(search, tuple(instances))
+
+    def successors(self, state: State) -> list[Successor]:
+        """Every (action, next state) that the next-state relation allows, as TLC finds them.
+
+        In a fixed order; a pair that is found twice stands there twice, as TLC counts it.
+        """
+        found: list[Successor] = []
+        self.machine.guarded(self._search, state, found)
+        return found
+
+    def _search(self, state: State, found: list[Successor]) -> None:
+        for template in self._templates:
+            template.search(state, found, template.instances)
+
+    def successors_by(self, action: Action, state: State) -> list[State]:
+        """The states to which one action instance leads."""
+        found: list[Successor] = []
+        for template, instances in self._by_action.get(action, ()):
+            self.machine.guarded(template.search, state, found, instances)
+        return [next_state for _, next_state in found]
+
+    @cached_property
+    def _by_action(self) -> Mapping[Action, list[tuple[_Template, tuple[Instance, ...]]]]:
+        table: dict[Action, list[tuple[_Template, tuple[Instance, ...]]]] = {}
+        for template in self._templates:
+            for instance in template.instances:
+                action = instance[-1]
+                assert isinstance(action, Action)
+                table.setdefault(action, []).append((template, (instance,)))
+        return table
+
+    # --- formulas -------------------------------------------------------------------------
+
+    def state_formula(self, name: str) -> StateFormula:
+        """The formula of that name; UnsupportedError for a temporal or action formula."""
+        if name not in self._state_formulas:
+            definition = self._formula(name)
+            node = definition.body
+            if self.machine.analysis.of(node).primes:
+                raise UnsupportedError(
+                    f"{definition.location}: {name} is a formula of two states (it has primes), "
+                    "not of one. Use it as an action formula."
+                )
+            self._state_formulas[name] = StateFormula(
+                name,
+                definition,
+                self.machine.state_formula(node),
+                lambda state: Explainer(self.machine).explain(node, state, state),
+            )
+        return self._state_formulas[name]
+
+    def _formula(self, name: str) -> s.Definition:
+        definition = self.program.operator(name, "a formula")
+        if definition.params:
+            raise SpecError(f"{definition.location}: {name} takes arguments; a formula takes none.")
+        if self._temporal(definition.body):
+            raise UnsupportedError(
+                f"{definition.location}: {name} is a temporal formula, which the Python evaluator "
+                "does not support. TLC checks it as a PROPERTY."
+            )
+        return definition
+
+    def action_formula(self, what: str | Action) -> ActionFormula:
+        """The formula of an action instance, an action, or a property `[][A]_v` by its name."""
+        name, args = (what, ()) if isinstance(what, str) else (what.name, what.args)
+        if name not in self._action_formulas:
+            definition = self.program.operator(name, "an action")
+            step = self._step(definition)
+            if any(param.arity for param in definition.params):
+                raise UnsupportedError(
+                    f"{definition.location}: {name} takes an operator as argument."
+                )
+            compiled = self.machine.action_formula(step.body, step.params)
+            self._action_formulas[name] = (step, compiled)
+        step, compiled = self._action_formulas[name]
+        if len(args) != len(step.params):
+            raise SpecError(
+                f"{step.location}: {name} takes {len(step.params)} arguments, not {len(args)}."
+            )
+        values = {param.uid: value for param, value in zip(step.params, args, strict=True)}
+        return ActionFormula(
+            name,
+            args,
+            step,
+            compiled,
+            lambda state, after: Explainer(self.machine).explain(
+                step.body, state, after, step.params, values
+            ),
+        )
+
+    def _step(self, definition: s.Definition) -> s.Definition:
+        """The action of a property [][A]_v, or the definition itself."""
+        parts: list[s.Expr] = []
+        for part in self._conjuncts(definition.body):
+            match part:
+                case s.Builtin(operator="[]", args=(inner,)) if not self._temporal(inner):
+                    parts.append(self._expression(inner))
+                case _ if not self._temporal(part):
+                    parts.append(part)
+                case _:
+                    raise UnsupportedError(
+                        f"{part.location}: {definition.name} is a temporal formula that is not "
+                        "of the form [][A]_v, which the Python evaluator does not support."
+                    )
+        if not self._temporal(definition.body):
+            return definition
+        return s.Definition(
+            definition.location, definition.uid, definition.name, definition.params,
+            self._joined(parts),
+        )  # fmt: skip
+
+    def value(self, name: str) -> Value:
+        """The value of a CONSTANT or of a constant operator without arguments."""
+        from conformance.tla.evaluate.runtime import value_of
+
+        if name in self.program.constants:
+            meaning = self.program.constants[name]
+            if not isinstance(meaning, s.Definition):
+                return meaning
+            definition = meaning
+        else:
+            definition = self.program.operator(name, "a constant")
+        found = self.machine.expression(definition.body)((), ())
+        return value_of(found)  # type: ignore[arg-type]
+
+    def false_assumptions(self) -> list[s.Assumption]:
+        """The module's ASSUMEs that are false for these constants."""
+        return [
+            assumption
+            for assumption in self.module.assumptions
+            if self.machine.expression(assumption.body)((), ()) is not True
+        ]
+
+
+def _common_kind(values: Sequence[Value]) -> Kind:
+    kinds = {kind_of(value) for value in values}
+    return kinds.pop() if len(kinds) == 1 else None
