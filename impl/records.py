@@ -1,4 +1,4 @@
-"""Records and record batches: Kafka's binary layout (magic 2, and 0/1 of before KIP-98), decoded.
+"""Record batches in memory and in files.
 
 A batch is encoded and its CRC computed once, when it is built; offset and leader epoch stand
 outside the CRC, so that the leader stamps them without touching the body (DefaultRecordBatch).
@@ -10,60 +10,29 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar, Protocol
 
 from impl.errors import CorruptRecordException
+from impl.record_format import MAGIC_VALUE_V0 as MAGIC_VALUE_V0
+from impl.record_format import MAGIC_VALUE_V1 as MAGIC_VALUE_V1
+from impl.record_format import MAGIC_VALUE_V2 as MAGIC_VALUE_V2
+from impl.record_format import Record as Record
+from impl.record_format import (
+    crc32c,
+    decode_body_legacy,
+    decode_body_v2,
+    encode_body_legacy,
+    encode_body_v2,
+)
 
-MAGIC_VALUE_V0 = 0
-MAGIC_VALUE_V1 = 1
-MAGIC_VALUE_V2 = 2
 LOG_OVERHEAD = 12
 """Bytes of offset and length in front of every batch."""
 
 _HEADER_V2 = struct.Struct(">qiibI")
-_BODY_V2 = struct.Struct(">hiqqqhii")
-_HEADER_LEGACY = struct.Struct(">qiIb")
+_HEADER_LEGACY = struct.Struct(">qiI")
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
-_INT = struct.Struct(">i")
 _MIN_LENGTH_V2 = 49
 _MIN_LENGTH_LEGACY = 14
-_COMPRESSION_MASK = 0x07
-
-
-def _crc32c_table() -> tuple[int, ...]:
-    table = []
-    for byte in range(256):
-        crc = byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ 0x82F63B78 if crc & 1 else crc >> 1
-        table.append(crc)
-    return tuple(table)
-
-
-_CRC32C = _crc32c_table()
-
-
-@lru_cache(maxsize=4096)
-def crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli); cached, as every replica checks the body that its leader checked."""
-    crc = 0xFFFFFFFF
-    table = _CRC32C
-    for byte in data:
-        crc = (crc >> 8) ^ table[(crc ^ byte) & 0xFF]
-    return crc ^ 0xFFFFFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A record; `offset_delta` is relative to its batch, `timestamp` in ms."""
-
-    value: bytes | None
-    key: bytes | None = None
-    timestamp: int = 0
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    offset_delta: int = 0
 
 
 class RecordBatch:
@@ -100,7 +69,7 @@ class RecordBatch:
         self.body = body
         self.records = records
         self.max_timestamp = max_timestamp
-        header = _HEADER_V2.size if magic >= MAGIC_VALUE_V2 else _HEADER_LEGACY.size - 1
+        header = _HEADER_V2.size if magic >= MAGIC_VALUE_V2 else _HEADER_LEGACY.size
         self.size_in_bytes = header + len(body)
 
     @classmethod
@@ -120,10 +89,10 @@ class RecordBatch:
             raise ValueError("a batch holds at least one record")
         max_timestamp = max(record.timestamp for record in numbered)
         if magic >= MAGIC_VALUE_V2:
-            body = _encode_body_v2(numbered, max_timestamp)
+            body = encode_body_v2(numbered, max_timestamp)
             crc = crc32c(body)
         else:
-            body = _encode_body_legacy(numbered, magic)
+            body = encode_body_legacy(numbered, magic)
             crc = zlib.crc32(body)
             partition_leader_epoch = -1
         delta = len(numbered) - 1
@@ -176,20 +145,15 @@ class RecordBatch:
 
     def to_bytes(self) -> bytes:
         """The batch in Kafka's binary layout."""
+        length = self.size_in_bytes - LOG_OVERHEAD
         if self.magic >= MAGIC_VALUE_V2:
-            length = self.size_in_bytes - LOG_OVERHEAD
             return (
                 _HEADER_V2.pack(
                     self.base_offset, length, self.partition_leader_epoch, self.magic, self.crc
                 )
                 + self.body
             )
-        length = 4 + len(self.body)
-        return (
-            _OFFSET_AND_LENGTH.pack(self.base_offset, length)
-            + struct.pack(">I", self.crc)
-            + self.body
-        )
+        return _HEADER_LEGACY.pack(self.base_offset, length, self.crc) + self.body
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RecordBatch):
@@ -347,129 +311,27 @@ def _decode_v2(base_offset: int, data: bytes) -> RecordBatch:
     if len(data) < LOG_OVERHEAD + _MIN_LENGTH_V2:
         raise CorruptRecordException(f"batch at offset {base_offset} is shorter than its header")
     _, _, epoch, magic, crc = _HEADER_V2.unpack_from(data)
-    body = data[_HEADER_V2.size :]
-    attributes, last_delta, base_timestamp, max_timestamp, _, _, _, count = _BODY_V2.unpack_from(
-        body
-    )
-    records: tuple[Record, ...] = ()
-    if not attributes & _COMPRESSION_MASK:
-        reader = _Reader(body, _BODY_V2.size)
-        records = tuple(reader.record(base_timestamp) for _ in range(count))
-    return RecordBatch(base_offset, epoch, magic, crc, body, records, last_delta, max_timestamp)
+    return _batch(base_offset, epoch, magic, crc, data[_HEADER_V2.size :])
 
 
 def _decode_legacy(base_offset: int, magic: int, data: bytes) -> RecordBatch:
-    (crc,) = struct.unpack_from(">I", data, LOG_OVERHEAD)
-    body = data[16:]
-    position = 2
-    timestamp = -1
-    if magic == MAGIC_VALUE_V1:
-        (timestamp,) = struct.unpack_from(">q", body, position)
-        position += 8
-    key, position = _legacy_bytes(body, position)
-    value, _ = _legacy_bytes(body, position)
-    record = Record(value, key, timestamp)
-    return RecordBatch(base_offset, -1, magic, crc, body, (record,), 0, timestamp)
+    _, _, crc = _HEADER_LEGACY.unpack_from(data)
+    return _batch(base_offset, -1, magic, crc, data[_HEADER_LEGACY.size :])
 
 
-def _legacy_bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
-    (length,) = _INT.unpack_from(body, position)
-    position += 4
-    return (
-        (None, position) if length < 0 else (body[position : position + length], position + length)
+def _batch(base_offset: int, epoch: int, magic: int, crc: int, data: bytes) -> RecordBatch:
+    body = decode_body_v2(data) if magic >= MAGIC_VALUE_V2 else decode_body_legacy(data)
+    return RecordBatch(
+        base_offset,
+        epoch,
+        magic,
+        crc,
+        data,
+        body.records,
+        body.last_offset_delta,
+        body.max_timestamp,
     )
 
 
 def _at_delta(record: Record, delta: int) -> Record:
     return Record(record.value, record.key, record.timestamp, record.headers, delta)
-
-
-def _encode_body_v2(records: Sequence[Record], max_timestamp: int) -> bytes:
-    base_timestamp = records[0].timestamp
-    out = bytearray(
-        _BODY_V2.pack(0, len(records) - 1, base_timestamp, max_timestamp, -1, -1, -1, len(records))
-    )
-    for record in records:
-        payload = bytearray(b"\0")
-        _put_varint(payload, record.timestamp - base_timestamp)
-        _put_varint(payload, record.offset_delta)
-        _put_bytes(payload, record.key)
-        _put_bytes(payload, record.value)
-        _put_varint(payload, len(record.headers))
-        for name, value in record.headers:
-            _put_bytes(payload, name.encode())
-            _put_bytes(payload, value)
-        _put_varint(out, len(payload))
-        out += payload
-    return bytes(out)
-
-
-def _encode_body_legacy(records: Sequence[Record], magic: int) -> bytes:
-    if len(records) != 1:
-        raise ValueError("an uncompressed legacy batch holds exactly one record")
-    record = records[0]
-    out = bytearray((magic, 0))
-    if magic == MAGIC_VALUE_V1:
-        out += struct.pack(">q", record.timestamp)
-    for data in (record.key, record.value):
-        out += _INT.pack(-1 if data is None else len(data))
-        out += data or b""
-    return bytes(out)
-
-
-def _put_varint(out: bytearray, value: int) -> None:
-    zigzag = value << 1 if value >= 0 else (-value << 1) - 1
-    while zigzag > 0x7F:
-        out.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    out.append(zigzag)
-
-
-def _put_bytes(out: bytearray, data: bytes | None) -> None:
-    if data is None:
-        out.append(1)  # zig-zag of -1
-        return
-    _put_varint(out, len(data))
-    out += data
-
-
-class _Reader:
-    """Reads varints and byte strings of a v2 body from a position on."""
-
-    __slots__ = ("_data", "_position")
-
-    def __init__(self, data: bytes, position: int) -> None:
-        self._data = data
-        self._position = position
-
-    def record(self, base_timestamp: int) -> Record:
-        self._varint()  # length
-        self._position += 1  # attributes, unused
-        timestamp = base_timestamp + self._varint()
-        delta = self._varint()
-        key = self._bytes()
-        value = self._bytes()
-        headers = tuple(
-            ((self._bytes() or b"").decode(), self._bytes()) for _ in range(self._varint())
-        )
-        return Record(value, key, timestamp, headers, delta)
-
-    def _varint(self) -> int:
-        shift = zigzag = 0
-        while True:
-            byte = self._data[self._position]
-            self._position += 1
-            zigzag |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (zigzag >> 1) ^ -(zigzag & 1)
-            shift += 7
-
-    def _bytes(self) -> bytes | None:
-        length = self._varint()
-        if length < 0:
-            return None
-        start = self._position
-        self._position += length
-        if self._position > len(self._data):
-            raise IndexError("record runs past the end of its batch")
-        return self._data[start : self._position]
