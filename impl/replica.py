@@ -130,7 +130,9 @@ class Replica:
     def reset_replica_state(self, now_ms: int, is_follower_in_sync: bool) -> None:
         """Forget the follower's progress: a new leader epoch begins.
 
-        ISR members get the full lag time to fetch from the new leader.
+        ISR members get the full lag time to fetch from the new leader. Stricter than Kafka 3.8,
+        whose Replica.resetReplicaState keeps the position if the same broker is elected again:
+        a leader that missed an epoch in between would trust what another leader truncated.
         """
         self.state = ReplicaState(last_caught_up_time_ms=now_ms if is_follower_in_sync else 0)
 
