@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from greenlet import getcurrent, greenlet
 
-from impl.concurrency import Condition, Event, Lock, Thread
+from impl.concurrency import Concurrency, Condition, Event, Lock, Thread
 
 FINISHED = "finished"
 
@@ -25,12 +24,6 @@ class SchedulerError(Exception):
 
 class DeadlockError(SchedulerError):
     """Unfinished tasks remain, and none of them can take a step."""
-
-
-class Elapse(Protocol):
-    """Called when a timed wait ends without notification, to move a mock clock."""
-
-    def __call__(self, timeout_ms: int, /) -> None: ...
 
 
 def _always() -> bool:
@@ -196,14 +189,37 @@ class _Event:
         return self._set
 
 
+class _Scope:
+    """The same scheduler, every name with a prefix."""
+
+    __slots__ = ("_prefix", "_scheduler")
+
+    def __init__(self, scheduler: DeterministicScheduler, prefix: str) -> None:
+        self._scheduler = scheduler
+        self._prefix = prefix
+
+    def lock(self, name: str, /) -> Lock:
+        return self._scheduler.lock(self._prefix + name)
+
+    def event(self, name: str, /) -> Event:
+        return self._scheduler.event(self._prefix + name)
+
+    def thread(self, name: str, target: Callable[[], None], /) -> Thread:
+        return self._scheduler.thread(self._prefix + name, target)
+
+    def checkpoint(self, label: str, /) -> None:
+        self._scheduler.checkpoint(label)
+
+
 class DeterministicScheduler:
     """Concurrency in which nothing runs until `step` names a task.
 
-    `elapse` is called with the time-out of a wait that ends without notification. `history` is the
+    `elapse` is called with the time-out (ms) of a wait that ends without notification, so that a
+    mock clock can follow. `history` is the
     schedule so far; `run_schedule(history)` on a fresh scheduler repeats the execution.
     """
 
-    def __init__(self, elapse: Elapse | None = None) -> None:
+    def __init__(self, elapse: Callable[[int], None] | None = None) -> None:
         self._tasks: dict[str, Task] = {}
         self._current: Task | None = None
         self._elapse = elapse
@@ -225,6 +241,10 @@ class DeterministicScheduler:
         """Let others run here, unless called outside every task."""
         if self._current is not None:
             self._current.park(label, _always)
+
+    def scoped(self, prefix: str) -> Concurrency:
+        """This scheduler for one of several brokers: threads of equal names are kept apart."""
+        return _Scope(self, prefix)
 
     def spawn(self, name: str, target: Callable[[], None]) -> None:
         """Start a task of the caller's own, for example a broker's request handler."""

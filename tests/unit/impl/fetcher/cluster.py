@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from impl.clock import MockClock
 from impl.concurrency import Concurrency, NoConcurrency
+from impl.deterministic_scheduler import DeterministicScheduler
 from impl.disk import MemoryDisk
 from impl.fetcher.followed_partitions import FetcherRuntime
 from impl.fetcher.replica_fetcher_manager import ReplicaAlterLogDirsManager, ReplicaFetcherManager
@@ -48,7 +49,7 @@ class Broker:
     """One broker with its fetcher managers."""
 
     def __init__(self, cluster: Cluster, broker_id: int) -> None:
-        clock, concurrency = cluster.clock, cluster.concurrency
+        clock, concurrency = cluster.clock, cluster.concurrency_of(broker_id)
         self.metrics = MetricsRegistry(clock)
         runtime = FetcherRuntime(clock, concurrency, self.metrics)
         config = FetchConfig(broker_id, protocol=cluster.protocol)
@@ -121,6 +122,11 @@ class Cluster:
         self.unreachable: set[int] = set()
         self.epoch = -1
         self.brokers = {i: Broker(self, i) for i in range(1, brokers + 1)}
+
+    def concurrency_of(self, broker_id: int) -> Concurrency:
+        if isinstance(self.concurrency, DeterministicScheduler):
+            return self.concurrency.scoped(f"broker-{broker_id}/")
+        return self.concurrency
 
     def reach(self, leader: BrokerEndPoint) -> RequestHandlers:
         if leader.id in self.unreachable:
