@@ -10,7 +10,7 @@ from bisect import bisect_left
 from operator import attrgetter
 
 from impl.disk import Disk, File
-from impl.records import FileRecords, MemoryRecords, RecordBatch, decode_batches
+from impl.records import MemoryRecords, RecordBatch, decode_batches
 from impl.types import LogOffsetMetadata
 
 _LAST_OFFSET = attrgetter("last_offset")
@@ -91,11 +91,6 @@ class LogSegment:
                 break
             end += 1
         return MemoryRecords(batches[first:end]) if end > first else MemoryRecords.EMPTY
-
-    def file_records(self, start_offset: int) -> FileRecords:
-        """The file's range from the batch that holds `start_offset` to the end."""
-        position = self.position_of(start_offset)
-        return FileRecords(self._file, position, self.size - position)
 
     def truncate_to(self, offset: int) -> int:
         """Remove the batch that holds `offset` and all after it; return the bytes removed."""

@@ -26,9 +26,7 @@ ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 """Topic id of a topic that has none (Uuid.ZERO_UUID in base64url)."""
 
 CONSUMER_REPLICA_ID = -1
-DEBUGGING_CONSUMER_ID = -2
 FUTURE_LOCAL_REPLICA_ID = -3
-NO_LEADER = -1
 
 
 class TopicPartition(NamedTuple):
@@ -103,7 +101,6 @@ class FetchPartitionData:
     log_start_offset: int
     records: Records = MemoryRecords.EMPTY
     diverging_epoch: EpochEndOffset | None = None
-    last_stable_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,6 @@ class LogAppendInfo:
     log_start_offset: int
     max_timestamp: int = NO_TIMESTAMP
     batch_count: int = 0
-    leader_hw_changed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
