@@ -440,15 +440,25 @@ def test_alter_partition_errors(error: Errors, pending: bool, sent_again: bool) 
     assert len(bed.controller.sent) == int(sent_again)
 
 
-def test_late_answer_to_an_isr_change_is_ignored() -> None:
+@pytest.mark.parametrize("error", [None, Errors.INELIGIBLE_REPLICA, Errors.NETWORK_EXCEPTION])
+@pytest.mark.parametrize(("leader_epoch", "partition_epoch"), [(1, 10), (0, 1)])
+def test_late_answer_to_an_isr_change_is_ignored(
+    error: Errors | None, leader_epoch: int, partition_epoch: int
+) -> None:
     bed = a_leader(isr=(LEADER,))
     bed.fetch(F1, 0)
 
-    bed.partition.make_leader(state(LEADER, 1, isr=(LEADER, F2)))
-    bed.controller.accept()
+    bed.partition.make_leader(
+        state(LEADER, leader_epoch, isr=(LEADER, F2), partition_epoch=partition_epoch)
+    )
+    if error is None:
+        bed.controller.accept()
+    else:
+        bed.controller.reject(error)
 
     assert bed.partition.in_sync_replica_ids == {LEADER, F2}
-    assert bed.partition.partition_epoch == 10
+    assert bed.partition.partition_epoch == partition_epoch
+    assert bed.controller.sent == []
 
 
 @pytest.mark.parametrize(
