@@ -43,7 +43,7 @@ class CompiledRoutine:
 
 
 Successor = tuple[Action, State]
-Instance = tuple[Value | Action, ...]
+Instance = tuple["Value | Action", ...]
 
 
 class Machine:
@@ -68,6 +68,8 @@ class Machine:
 
     def constant(self, node: s.Expr) -> Code:
         """The value of a constant expression, computed now; an error waits until it is needed."""
+        if isinstance(node, s.Number | s.String):
+            return self.pool(node.value)
         if id(node) not in self._constants:
             self._constants[id(node)] = (node, self._fold(node))
         return self._constants[id(node)][1]

@@ -7,7 +7,7 @@ compared) and comes here for the rest, so these functions put correctness before
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.evaluate.sets import (
@@ -66,7 +66,7 @@ class LazyFunction:
         )
 
 
-Lazy = Value | SymbolicSet | LazyFunction
+Lazy: TypeAlias = "Value | SymbolicSet | LazyFunction"
 
 
 def value_of(thing: Lazy) -> Value:
@@ -290,10 +290,10 @@ def at_most(a: Value, b: Value) -> bool:
 
 def apply(f: Lazy, x: Lazy) -> Value:
     """f[x]."""
-    if f.__class__ is Fn:
+    if isinstance(f, Fn):
         x = value_of(x)
-        if x in f.mapping:  # type: ignore[union-attr]
-            return f.mapping[x]  # type: ignore[union-attr]
+        if x in f.mapping:
+            return f.mapping[x]
         outside(f, x)
     if isinstance(f, tuple):
         if type(x) is int and 0 < x <= len(f):

@@ -81,11 +81,10 @@ class Writer:
     def expr(self, node: s.Expr, context: Context) -> Code:
         """A Python expression for `node`; statements that it needs are written."""
         with self.emitter.at(node.location):
+            literal = _literal(node)
+            if literal is not None:
+                return literal
             match node:
-                case s.Number(value=value):
-                    return Code(repr(value), "int", atom=True)
-                case s.String(value=text):
-                    return Code(repr(text), "str", atom=True)
                 case s.Bound():
                     return self._bound(node, context)
                 case s.Variable(name=name):
@@ -495,6 +494,16 @@ class Writer:
             return None
         args = node.args if isinstance(node, s.Call) else ()
         return meaning.body, self.enter(meaning, args, context.within({}), context)
+
+
+def _literal(node: s.Expr) -> Code | None:
+    match node:
+        case s.Number(value=value):
+            return Code(repr(value), "int", atom=True)
+        case s.String(value=text):
+            return Code(repr(text), "str", atom=True)
+        case _:
+            return None
 
 
 def _declare(slot: Slot) -> None:
