@@ -215,8 +215,8 @@ class DeterministicScheduler:
     """Concurrency in which nothing runs until `step` names a task.
 
     `elapse` is called with the time-out (ms) of a wait that ends without notification, so that a
-    mock clock can follow. `history` is the
-    schedule so far; `run_schedule(history)` on a fresh scheduler repeats the execution.
+    mock clock can follow. `history` is the schedule so far; `run_schedule(history)` on a fresh
+    scheduler repeats the execution.
     """
 
     def __init__(self, elapse: Callable[[int], None] | None = None) -> None:

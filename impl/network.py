@@ -54,6 +54,9 @@ class FetchMetadata(NamedTuple):
 
 
 INITIAL_METADATA = FetchMetadata(INVALID_SESSION_ID, INITIAL_EPOCH)
+"""A full fetch that asks for a session."""
+LEGACY_METADATA = FetchMetadata(INVALID_SESSION_ID, FINAL_EPOCH)
+"""A full fetch that wants no session, as before KIP-227."""
 
 
 class TopicIdPartition(NamedTuple):
@@ -206,7 +209,10 @@ class RequestVersions:
 
 @dataclass(frozen=True, slots=True)
 class FetchConfig:
-    """A follower's replica.fetch.* settings; sizes in bytes, times in ms."""
+    """A follower's replica.fetch.* settings; sizes in bytes, times in ms.
+
+    Without `fetch_sessions` every fetch is full: nothing is remembered between two requests.
+    """
 
     replica_id: int
     broker_epoch: int = UNKNOWN_BROKER_EPOCH
@@ -214,4 +220,5 @@ class FetchConfig:
     min_bytes: int = 1
     max_bytes: int = 10 * 1024 * 1024
     partition_max_bytes: int = 1024 * 1024
+    fetch_sessions: bool = True
     protocol: ProtocolConfig = field(default_factory=ProtocolConfig)

@@ -13,6 +13,7 @@ from impl.errors import Errors
 from impl.network import (
     INITIAL_METADATA,
     INVALID_SESSION_ID,
+    LEGACY_METADATA,
     FetchMetadata,
     FetchResponse,
     TopicIdPartition,
@@ -31,12 +32,16 @@ class FetchRequestData(NamedTuple):
 
 
 class FetchSessionHandler:
-    """One session with one leader. Not synchronized: the fetcher thread owns it."""
+    """One session with one leader, or none ever if not `incremental`.
 
-    __slots__ = ("_metadata", "_session_partitions")
+    Not synchronized: the fetcher thread owns it.
+    """
 
-    def __init__(self) -> None:
-        self._metadata = INITIAL_METADATA
+    __slots__ = ("_incremental", "_metadata", "_session_partitions")
+
+    def __init__(self, incremental: bool = True) -> None:
+        self._incremental = incremental
+        self._metadata = INITIAL_METADATA if incremental else LEGACY_METADATA
         self._session_partitions: dict[TopicPartition, FetchPartitionRequest] = {}
 
     @property
@@ -87,15 +92,18 @@ class FetchSessionHandler:
 
     def handle_error(self) -> None:
         """No answer came: the next fetch is a full one."""
-        self._metadata = self._metadata.next_close_existing_attempt_new()
-
-    def _session_failed(self, error: Errors) -> None:
-        if error is Errors.FETCH_SESSION_ID_NOT_FOUND:
-            self._metadata = INITIAL_METADATA
-        else:
+        if self._incremental:
             self._metadata = self._metadata.next_close_existing_attempt_new()
 
+    def _session_failed(self, error: Errors) -> None:
+        if error is Errors.FETCH_SESSION_ID_NOT_FOUND and self._incremental:
+            self._metadata = INITIAL_METADATA
+        else:
+            self.handle_error()
+
     def _handle_full(self, response: FetchResponse) -> bool:
+        if not self._incremental:
+            return True
         throttled = not response.partitions and response.throttle_time_ms > 0
         if throttled or response.partitions.keys() != self._session_partitions.keys():
             self._metadata = INITIAL_METADATA

@@ -54,7 +54,7 @@ class ReplicaFetcherManager(AbstractFetcherManager[ReplicaFetcherThread]):
         leader = RemoteLeaderEndPoint(
             source_broker,
             self._connect(source_broker, fetcher_id),
-            FetchSessionHandler(),
+            FetchSessionHandler(self._config.fetch_sessions),
             self._replicas,
             self._quota,
             self._runtime.clock,

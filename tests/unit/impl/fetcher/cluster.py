@@ -52,7 +52,9 @@ class Broker:
         clock, concurrency = cluster.clock, cluster.concurrency_of(broker_id)
         self.metrics = MetricsRegistry(clock)
         runtime = FetcherRuntime(clock, concurrency, self.metrics)
-        config = FetchConfig(broker_id, protocol=cluster.protocol)
+        config = FetchConfig(
+            broker_id, fetch_sessions=cluster.fetch_sessions, protocol=cluster.protocol
+        )
         disk = MemoryDisk()
         log_manager = LogManager(disk, ("a", "b"), ImmediateScheduler(), concurrency)
 
@@ -115,7 +117,9 @@ class Cluster:
         brokers: int = 2,
         protocol: ProtocolConfig | None = None,
         concurrency: Concurrency | None = None,
+        fetch_sessions: bool = True,
     ) -> None:
+        self.fetch_sessions = fetch_sessions
         self.clock = MockClock()
         self.concurrency = concurrency or NoConcurrency()
         self.protocol = protocol or ProtocolConfig()

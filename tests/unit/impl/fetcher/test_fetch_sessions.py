@@ -114,3 +114,25 @@ def test_topic_id_error_of_the_session_counts_as_no_answer() -> None:
     response = FetchResponse({}, Errors.FETCH_SESSION_TOPIC_ID_ERROR)
     with pytest.raises(Exception, match="FETCH_SESSION_TOPIC_ID_ERROR"):
         world.end_point.handle_fetch_response(response)
+
+
+def test_without_sessions_every_fetch_is_full() -> None:
+    """FetchMetadata.LEGACY: the leader remembers nothing that a restart could lose."""
+    session = FetchSessionHandler(incremental=False)
+    world = World(ProtocolConfig(truncation_on_fetch=True))
+    world.replicas.replicas = {T1P0: FakeReplica()}
+    built = world.end_point.build_fetch({T1P0: ready(0, "id1")}).replica_fetch
+    assert built is not None
+    wanted = dict(built.partition_data)
+    answers = {T1P0: FetchPartitionData(Errors.NONE, 0, 0)}
+    for outcome in ("answered", "failed", "answered", "rejected"):
+        data = session.build(wanted)
+        assert (tuple(data.metadata), data.to_send) == ((0, -1), wanted)
+        if outcome == "failed":
+            session.handle_error()
+        elif outcome == "rejected":
+            error = Errors.FETCH_SESSION_ID_NOT_FOUND
+            assert not session.handle_response(FetchResponse({}, error))
+        else:
+            assert session.handle_response(FetchResponse(answers))
+    assert tuple(session.build(wanted).metadata) == (0, -1)

@@ -113,6 +113,20 @@ def test_unreachable_leader_changes_nothing_but_the_session(protocol: ProtocolCo
     assert two.contents() == one.contents()
 
 
+@pytest.mark.parametrize("fetch_sessions", [True, False])
+def test_fetching_with_and_without_sessions(fetch_sessions: bool) -> None:
+    cluster = Cluster(2, fetch_sessions=fetch_sessions)
+    cluster.elect(1)
+    leader, follower = cluster.brokers[1], cluster.brokers[2]
+    for value in "abc":
+        leader.append(value)
+        work(follower, 2)
+    assert follower.contents() == leader.contents()
+    fetch = follower.thread.build_fetch()
+    assert fetch is not None
+    assert (fetch.request.metadata.session_id != 0) is fetch_sessions
+
+
 @both_protocols
 def test_one_partitions_life_in_three_steps(protocol: ProtocolConfig) -> None:
     """The pieces of a fetch, called by a driver: build, handle, process."""
