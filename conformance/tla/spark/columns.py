@@ -223,7 +223,9 @@ def convert(scope: Scope, column: Column, wanted: Type) -> Column:
             if a is not None and b is not None:
                 name = scope.fresh()
                 part = convert(scope, Column(a, name), b)
-                return Column(wanted, f"transform({column.text}, {name} -> {part.text})", column.guards)
+                return Column(
+                    wanted, f"transform({column.text}, {name} -> {part.text})", column.guards
+                )
     raise TypeClash(f"{types.describe(kind)} and {types.describe(wanted)}")
 
 
@@ -295,8 +297,9 @@ def _function(scope: Scope, term: FunctionOf, wanted: Type | None) -> Column:
 
     pairs = transform(scope, domain, pair, None)
     kind = element_type(pairs)
-    return guard_with(convert(scope, Column(kind, pairs.text, pairs.guards), wanted or kind),
-                      term.guards)
+    return guard_with(
+        convert(scope, Column(kind, pairs.text, pairs.guards), wanted or kind), term.guards
+    )
 
 
 def guard_with(column: Column, guards: Guards) -> Column:
@@ -366,8 +369,11 @@ def _set(scope: Scope, term: Term) -> Column:
             return distinct(flat)
         case Infinite(name=name):
             raise NotFinite(name)
-    raise NotFinite({"Product": "\\X", "Functions": "[S -> T]", "Sequences": "Seq"}.get(
-        type(term).__name__, type(term).__name__))
+    raise NotFinite(
+        {"Product": "\\X", "Functions": "[S -> T]", "Sequences": "Seq"}.get(
+            type(term).__name__, type(term).__name__
+        )
+    )
 
 
 def _enumerated(scope: Scope, term: Enumerated) -> Column:
@@ -465,7 +471,9 @@ def choose_branch(scope: Scope, condition: Formula, then: Term, otherwise: Term)
         test = scope.share(condition.holds())
         guards = merge(condition.guard(), _branch_guards(test, then.guards, otherwise.guards))
         defined = otherwise if isinstance(then, Nothing) else then
-        return Nothing(guards) if isinstance(defined, Nothing) else guard_term(bare(defined), guards)
+        return (
+            Nothing(guards) if isinstance(defined, Nothing) else guard_term(bare(defined), guards)
+        )
     if isinstance(then, Boolean) or isinstance(otherwise, Boolean):
         return Boolean(conditional(condition, as_formula(then), as_formula(otherwise)))
     test = scope.share(condition.holds())

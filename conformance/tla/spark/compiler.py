@@ -144,9 +144,7 @@ class Compiler:
                 return functions.apply(self.scope, applied, argument, cause)
             case s.Field():
                 cause = self.cause(node.location, f"the record has no field {node.name}")
-                return functions.field(
-                    self.scope, self.term(node.record, names), node.name, cause
-                )
+                return functions.field(self.scope, self.term(node.record, names), node.name, cause)
             case s.Record(fields=fields):
                 return function([(name, self.term(value, names)) for name, value in fields])
             case s.RecordSet(fields=fields):
@@ -202,9 +200,7 @@ class Compiler:
         args = node.args if isinstance(node, s.Call) else ()
         return self._meaning(node, meaning_of, self._operands(args, names), names)
 
-    def _operands(
-        self, args: Sequence[s.Argument], names: Names
-    ) -> list[Lazy | Operator]:
+    def _operands(self, args: Sequence[s.Argument], names: Names) -> list[Lazy | Operator]:
         return [
             self._operator(arg, names)
             if isinstance(arg, s.OperatorArg)
@@ -406,9 +402,7 @@ class Compiler:
                 binder = node.binders[0]
                 domain = self._domain(binder, names)
                 cause = self.cause(node.location, "no element satisfies the condition of CHOOSE")
-                return choose(
-                    self.scope, domain, self._predicate(binder, node.body, names), cause
-                )
+                return choose(self.scope, domain, self._predicate(binder, node.body, names), cause)
             case "filter":
                 binder = node.binders[0]
                 base = self._domain(binder, names)
@@ -422,9 +416,7 @@ class Compiler:
         assert binder.domain is not None
         return self.term(binder.domain, names)
 
-    def _predicate(
-        self, binder: s.Binder, body: s.Expr, names: Names
-    ) -> Callable[[Term], Formula]:
+    def _predicate(self, binder: s.Binder, body: s.Expr, names: Names) -> Callable[[Term], Formula]:
         return lambda item: self.formula(body, self._bind(binder, item, names))
 
     def _bind(self, binder: s.Binder, item: Term, names: Names) -> Names:

@@ -229,9 +229,7 @@ class Conditional(Formula):
         )
 
     def reason(self) -> str:
-        branches = sql.choice(
-            self.condition.holds(), self.then.reason(), self.otherwise.reason()
-        )
+        branches = sql.choice(self.condition.holds(), self.then.reason(), self.otherwise.reason())
         if self.condition.total:
             return branches
         return sql.choice(self.condition.defined(), branches, self.condition.reason())

@@ -197,9 +197,7 @@ def replaced(
     return guarded(made, guards)
 
 
-def _replaced(
-    scope: Scope, changed: Term, argument: Term, update: Callable[[Term], Term]
-) -> Term:
+def _replaced(scope: Scope, changed: Term, argument: Term, update: Callable[[Term], Term]) -> Term:
     mapped, listed = as_mapped(changed), as_listed(changed)
     if mapped is None and listed is not None:
         mapped = Mapped(tuple(enumerate(listed.items, 1)))
@@ -281,7 +279,11 @@ def as_array(scope: Scope, term: Term) -> Column:
     """A sequence as an SQL array."""
     if isinstance(term, Listed) or (isinstance(term, Known) and isinstance(term.value, tuple)):
         listed = as_listed(term)
-        kinds = types.common_type([materialise(scope, i).type for i in listed.items]) if listed else None
+        kinds = (
+            types.common_type([materialise(scope, i).type for i in listed.items])
+            if listed
+            else None
+        )
         return materialise(scope, term, SequenceOf(kinds))
     column = materialise(scope, term)
     if not isinstance(column.type, SequenceOf):
@@ -410,9 +412,7 @@ def shared(scope: Scope, term: Term) -> Term:
             ]
             return Enumerated(tuple(parts), guards)
         case Interval(low=low, high=high):
-            ends = [
-                end if isinstance(end, Known) else shared(scope, end) for end in (low, high)
-            ]
+            ends = [end if isinstance(end, Known) else shared(scope, end) for end in (low, high)]
             if all(isinstance(end, Known | Column) for end in ends):
                 return Interval(ends[0], ends[1], guards)  # type: ignore
     return _shared_set(scope, term)

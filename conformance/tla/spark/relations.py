@@ -295,7 +295,9 @@ def known_elements(scope: Scope, term: Term) -> list[Value] | None:
     static = static_candidates(scope, term)
     if static is None or static[1]:
         return None
-    values = [item.value for test, item in static[0] if isinstance(item, Known) and test == Truth(True)]
+    values = [
+        item.value for test, item in static[0] if isinstance(item, Known) and test == Truth(True)
+    ]
     if len(values) < len(static[0]):
         return None
     return canonical_sorted(frozenset(values))
@@ -349,9 +351,7 @@ def _written_out(
         for condition, item in candidates:
             made = body(item)
             if condition != Truth(True):
-                made = (
-                    disjoin([negate(condition), made]) if neutral else conjoin([condition, made])
-                )
+                made = disjoin([negate(condition), made]) if neutral else conjoin([condition, made])
             parts.append(made)
             if made == Truth(not neutral):
                 break
@@ -599,9 +599,7 @@ def subset(scope: Scope, left: Term, right: Term) -> Formula:
 # Choice and simplification
 
 
-def choose(
-    scope: Scope, domain: Term, predicate: Callable[[Term], Formula], cause: str
-) -> Term:
+def choose(scope: Scope, domain: Term, predicate: Callable[[Term], Formula], cause: str) -> Term:
     """CHOOSE x \\in domain : predicate(x): the first in canonical order."""
     if isinstance(domain, Nothing):
         return domain
@@ -694,7 +692,12 @@ def cardinality(scope: Scope, term: Term, cause: str) -> Term:
         return Nothing((Guard(sql.FALSE, cause),))
     if isinstance(term, Interval):
         low, high = interval_ends(term)
-        if isinstance(term.low, Known) and term.low.value == 1 and high.bounds and high.bounds[0] >= 0:
+        if (
+            isinstance(term.low, Known)
+            and term.low.value == 1
+            and high.bounds
+            and high.bounds[0] >= 0
+        ):
             return Column(INTEGER, high.text, merge(term.guards, high.guards), high.bounds)
         text = f"greatest({high.text} - {low.text} + 1L, 0L)"
         return integer(text, (0, 2**54), merge(term.guards, low.guards, high.guards))

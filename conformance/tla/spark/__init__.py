@@ -1,0 +1,1 @@
+"""Compiles TLA+ formulas to native Spark SQL, with three-valued verdicts."""

@@ -1,0 +1,254 @@
+"""From names of formulas and actions to Spark columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from conformance.errors import SpecError, UnsupportedError
+from conformance.tla import syntax as s
+from conformance.tla.evaluate.program import Program
+from conformance.tla.schema import Schema
+from conformance.tla.spark import sql
+from conformance.tla.spark.compiler import BACK_END, Compiler, Row
+from conformance.tla.spark.environment import Names, rigid
+from conformance.tla.spark.formulas import Formula, Guard, Truth, conjoin
+from conformance.tla.spark.ranges import within_bounds
+from conformance.tla.spark.terms import Known, guarded_formula
+from conformance.tla.values import Action
+
+
+def prefixed(prefix: str = "") -> Row:
+    """Each variable is a column of its own, named with this prefix."""
+    return lambda variable: sql.name(prefix + variable)
+
+
+def within(struct: str) -> Row:
+    """Each variable is a field of one struct column."""
+    return lambda variable: sql.field(sql.name(struct), variable)
+
+
+@dataclass(frozen=True)
+class SparkFormula:
+    """A formula as native Spark SQL.
+
+    A row's verdict is pass where `value` is true, fail where it is false, and inconclusive
+    where it is NULL; `reason` then says why. On other rows `reason` means nothing: evaluate it
+    on the rows that need it, it may cost more than the value. No row makes Spark throw.
+    """
+
+    name: str
+    location: s.Location
+    formula: Formula
+
+    @property
+    def total(self) -> bool:
+        """Whether no row can be inconclusive."""
+        return self.formula.total
+
+    @cached_property
+    def value(self) -> str:
+        """SQL of type boolean."""
+        return verdict(self.formula)
+
+    @cached_property
+    def reason(self) -> str:
+        """SQL of type string."""
+        return sql_reason(self.formula)
+
+    @property
+    def verdict(self) -> str:
+        """SQL of type struct<value: boolean, reason: string>, the reason NULL where defined."""
+        reason = f"if({self.value} IS NULL, {self.reason}, NULL)"
+        return f"named_struct('value', {self.value}, 'reason', {reason})"
+
+
+def verdict(formula: Formula) -> str:
+    """SQL that is true, false, or NULL where the formula is undefined."""
+    holds = formula.holds()
+    if formula.total:
+        return holds
+    return f"CASE WHEN {holds} THEN true WHEN {formula.fails()} THEN false END"
+
+
+def sql_reason(formula: Formula) -> str:
+    """SQL of the reason why a formula is undefined."""
+    return f"coalesce({formula.reason()}, 'undefined')"
+
+
+def compile_state_formulas(
+    program: Program, names: Iterable[str], schema: Schema, *, row: Row | None = None
+) -> list[SparkFormula]:
+    """State predicates over one row that holds a state.
+
+    `row` gives the SQL of a variable, by default a column of the variable's name.
+    UnsupportedError names operator, place and back end; SpecError a name that does not exist.
+    """
+    current = row or prefixed()
+    return [_compile(program, schema, name, _body(program, name), current, None) for name in names]
+
+
+def compile_action_formulas(
+    program: Program,
+    names: Iterable[str | Action],
+    schema: Schema,
+    *,
+    current: Row | None = None,
+    following: Row | None = None,
+) -> list[SparkFormula]:
+    """Action formulas over one row that holds a state and the next one.
+
+    A name is an action without parameters or a property `[][A]_v`; an `Action` gives the
+    arguments. By default the next state's columns are named with the prefix `next_`.
+    """
+    rows = current or prefixed(), following or prefixed("next_")
+    return [
+        _compile(program, schema, str(name), _action_body(program, name), *rows) for name in names
+    ]
+
+
+Body = Callable[[Compiler], Formula]
+
+
+def _compile(
+    program: Program,
+    schema: Schema,
+    name: str,
+    body: tuple[s.Location, Body],
+    current: Row,
+    following: Row | None,
+) -> SparkFormula:
+    location, compile_body = body
+    compiler = Compiler(program, dict(schema.variables), current, following)
+    formula = compile_body(compiler)
+    return SparkFormula(name, location, _bounded(compiler, location, formula))
+
+
+def _bounded(compiler: Compiler, location: s.Location, formula: Formula) -> Formula:
+    """Undefined where a stored integer is so large that the formula's arithmetic may overflow."""
+    if not compiler.scope.uses_bounds or isinstance(formula, Truth):
+        return formula
+    checks = sorted({within_bounds(kind, text) for text, kind in compiler.variables.items()})
+    condition = sql.conjunction(checks)
+    if condition == sql.TRUE:
+        return formula
+    cause = sql.text(f"{location}: an integer beyond 2^53")
+    return Bounded(condition, Guard(condition, cause), formula)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded(Formula):
+    """A formula that is undefined where a condition on the row is false."""
+
+    condition: str
+    guard_: Guard
+    body: Formula
+
+    @property
+    def total(self) -> bool:
+        return False
+
+    def holds(self) -> str:
+        return sql.conjunction((self.condition, self.body.holds()))
+
+    def fails(self) -> str:
+        return sql.conjunction((self.condition, self.body.fails()))
+
+    def reason(self) -> str:
+        return f"if({self.condition}, {self.body.reason()}, {self.guard_.reason})"
+
+
+def _body(program: Program, name: str) -> tuple[s.Location, Body]:
+    definition = program.operator(name, "a formula")
+    if definition.params:
+        raise SpecError(f"{definition.location}: {name} takes arguments; a formula takes none.")
+    return definition.location, lambda compiler: compiler.formula(definition.body, Names({}))
+
+
+def _action_body(program: Program, name: str | Action) -> tuple[s.Location, Body]:
+    action = Action(name) if isinstance(name, str) else name
+    definition = program.operator(action.name, "an action")
+    if len(definition.params) != len(action.args):
+        raise SpecError(
+            f"{definition.location}: {action.name} takes {len(definition.params)} arguments, "
+            f"{action} gives {len(action.args)}."
+        )
+    bound = {
+        parameter.uid: rigid(Known(value))
+        for parameter, value in zip(definition.params, action.args, strict=True)
+    }
+    steps = _always(program, definition.body)
+    if steps is None:
+        return definition.location, lambda c: c.formula(definition.body, Names(bound))
+    boxes = steps
+    return definition.location, lambda c: conjoin([c.formula(box, Names(bound)) for box in boxes])
+
+
+def _always(program: Program, node: s.Expr) -> list[s.Argument] | None:
+    """The actions of `[][A]_v`, or of a conjunction of such; None if it is no such property."""
+    if isinstance(node, s.Builtin) and node.operator == "[]":
+        return list(node.args)
+    if isinstance(node, s.Builtin) and node.operator == "\\land":
+        parts = [_always(program, arg) for arg in node.args if not isinstance(arg, s.OperatorArg)]
+        found = [part for part in parts if part is not None]
+        if len(found) == len(parts):
+            return [action for part in found for action in part]
+    if isinstance(node, s.Call) and not node.args:
+        meaning = program.meaning(node)
+        if isinstance(meaning, s.Definition):
+            return _always(program, meaning.body)
+    return None
+
+
+def compile_next_by_action(
+    program: Program,
+    actions: Sequence[Action],
+    schema: Schema,
+    *,
+    code: str = "action",
+    current: Row | None = None,
+    following: Row | None = None,
+) -> SparkFormula:
+    """Whether the step is one of the action that the row names.
+
+    `code` is the SQL of the action's index in `actions`; a row with another code, or NULL, is
+    inconclusive. Only the formula of the row's own action is evaluated.
+    """
+    formulas = compile_action_formulas(
+        program, actions, schema, current=current, following=following
+    )
+    arms = {index: formula.formula for index, formula in enumerate(formulas)}
+    location = formulas[0].location if formulas else None
+    if location is None:
+        raise UnsupportedError(f"No action is given to {BACK_END}.")
+    return SparkFormula("Next", location, Selected(code, arms))
+
+
+@dataclass(frozen=True, slots=True)
+class Selected(Formula):
+    """The formula that an integer column names."""
+
+    code: str
+    arms: Mapping[int, Formula]
+
+    @property
+    def total(self) -> bool:
+        return False
+
+    def holds(self) -> str:
+        return self._case(lambda formula: formula.holds(), sql.FALSE)
+
+    def fails(self) -> str:
+        return self._case(lambda formula: formula.fails(), sql.FALSE)
+
+    def reason(self) -> str:
+        return self._case(lambda formula: formula.reason(), "'an action that Next does not have'")
+
+    def value(self) -> str:
+        """The verdict, with one CASE in place of two."""
+        return self._case(verdict, "NULL")
+
+    def _case(self, render: Callable[[Formula], str], otherwise: str) -> str:
+        arms = " ".join(f"WHEN {i} THEN {render(formula)}" for i, formula in self.arms.items())
+        return f"CASE {self.code} {arms} ELSE {otherwise} END"
