@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -100,6 +101,8 @@ def _start(master: str | None, name: str, settings: Mapping[str, str]) -> SparkS
             "pyspark, and that Java is a full one (a JRE without java.management is not enough)."
         ) from error
     session.sparkContext.setLogLevel("OFF")
+    # PySpark logs every error that it raises; ours reach the user as exceptions.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return session
 
 
@@ -115,8 +118,8 @@ def _submitted() -> bool:
 
 
 def _own_jvm(master: str) -> dict[str, str]:
-    logging = Path(__file__).with_name("log4j2.properties")
-    own = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}"}
+    config = Path(__file__).with_name("log4j2.properties")
+    own = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={config.as_uri()}"}
     return own | dict(LOCAL_SETTINGS) if master.startswith("local") else own
 
 

@@ -1,0 +1,371 @@
+"""Runs an audit: scan, formulas on what is distinct, verdict on every trace."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from conformance.audit import judge, scan
+from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
+from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup
+from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
+from conformance.audit.rules import Rulebook, literal
+from conformance.errors import DataError
+from conformance.events import Emit, Finding, Progress, StageFinished, StageStarted, ignore
+from conformance.tla.values import collision_probability
+from conformance.traces.manifest import Manifest
+from conformance.traces.store import TraceStore
+from conformance.verdict import Verdict
+
+STAGE = "audit"
+
+
+def _reproduce_nothing(_trace: int) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How an audit is run."""
+
+    cross_check: int = 2000
+    """About so many transitions of the model's table are asked of the formula too."""
+    max_causes: int = 500
+    """At most so many distinct causes are brought to the driver, those of most traces first."""
+    optional_actions: Sequence[str] = ()
+    """Actions that may never fire without making a pass vacuous."""
+    listing: Path | None = None
+    """Where to write every trace that does not pass (Parquet), if anywhere."""
+    reproduce: Callable[[int], str] = _reproduce_nothing
+    """The command that shows a trace again."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Seconds by phase."""
+
+    started: float = field(default_factory=time.monotonic)
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + time.monotonic() - begun
+
+    def total(self) -> float:
+        return time.monotonic() - self.started
+
+
+def audit(
+    spark: SparkSession,
+    store: TraceStore,
+    rules: Rulebook,
+    *,
+    model: ModelTable | None = None,
+    spec: SpecView | None = None,
+    options: Options | None = None,
+    emit: Emit = ignore,
+) -> AuditResult:
+    """Judge every trace of a store whose files were verified.
+
+    `model` is the fast path and the cross-check, `spec` explains findings. Raises DataError
+    that names the file if Spark cannot read one after all.
+    """
+    emit(StageStarted(STAGE, str(store.path), store.manifest.counts.traces))
+    with _readable(store):
+        result = _Audit(spark, store, rules, model, spec, options or Options(), emit).run()
+    for finding in result.findings:
+        emit(finding)
+    summary = f"{result.accounting.traces} traces, {result.steps} steps"
+    emit(
+        StageFinished(
+            STAGE, str(store.path), result.verdict, result.seconds, summary, result.figures()
+        )
+    )
+    return result
+
+
+@contextmanager
+def _readable(store: TraceStore) -> Iterator[None]:
+    """Turn Spark's failure to read a file of the store into an error that names the file."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        text = str(error)
+        named = re.search(r"(?:states|traces)/part-\d+\.parquet", text)
+        if named is None:
+            raise
+        raise DataError(
+            f"{store.path / named.group()} cannot be read: it is damaged, or was changed while it "
+            "was audited. Restore the store from a copy, or record it again."
+        ) from error
+
+
+class _Audit:
+    """One run; the frames that its phases share."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: TraceStore,
+        rules: Rulebook,
+        model: ModelTable | None,
+        spec: SpecView | None,
+        options: Options,
+        emit: Emit,
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._rules = rules
+        self._model = model
+        self._spec = spec
+        self._options = options
+        self._emit = emit
+        self._clock = _Clock()
+        self._kept: list[DataFrame] = []
+        self._traces = scan.read_traces(spark, store.files("traces"))
+
+    def run(self) -> AuditResult:
+        try:
+            return self._run()
+        finally:
+            for frame in self._kept:
+                frame.unpersist()
+
+    def _run(self) -> AuditResult:
+        visited, by_action, flagged = self._scan()
+        steps = {code: steps for code, (steps, _) in by_action.items() if code != scan.INITIAL}
+        traces, _ = by_action.get(scan.INITIAL, (0, 0))
+        _check_counts(self._store.manifest, traces, sum(steps.values()))
+        distinct = sum(kinds for code, (_, kinds) in by_action.items() if code != scan.INITIAL)
+        suspects, figures, covered = self._judge(visited, distinct, steps)
+        outcome = self._decide(suspects, bool(flagged or figures["suspects"]))
+        accounting = Accounting(traces, traces - sum(outcome.values()), *outcome.values())
+        causes, unjudged = self._causes(suspects, any(outcome.values()))
+        findings = self._findings(causes, figures["disputed"])
+        reasons = vacuous(traces, covered, self._options.optional_actions)
+        counts = self._store.manifest.counts
+        return AuditResult(
+            verdict=_verdict(accounting, figures["disputed"], reasons),
+            accounting=accounting,
+            steps=sum(steps.values()),
+            distinct_states=counts.states,
+            distinct_transitions=distinct,
+            table_transitions=figures["listed"],
+            cross_checked=figures["cross_checked"],
+            coverage=covered,
+            findings=findings,
+            unjudged=unjudged,
+            vacuous=reasons,
+            collision_probability=collision_probability(counts.states),
+            seconds=self._clock.total(),
+            scan_seconds=self._clock.phases.get("scan", 0.0),
+            formula_seconds=self._clock.phases.get("formulas", 0.0),
+        )
+
+    def _keep(self, frame: DataFrame) -> DataFrame:
+        kept = frame.persist()
+        self._kept.append(kept)
+        return kept
+
+    def _progress(self, message: str) -> None:
+        self._emit(Progress(STAGE, 0, None, message))
+
+    def _scan(self) -> tuple[DataFrame, Mapping[int | None, tuple[int, int]], int]:
+        """The distinct visits; steps and distinct visits by action code; traces with a flag."""
+        self._progress("scanning the traces")
+        with self._clock.phase("scan"):
+            visited = self._keep(scan.distinct_visits(self._traces))
+            totals = visited.groupBy("action").agg(F.sum("visits"), F.count("*")).collect()
+            endings = scan.endings(self._traces).collect()
+        flagged = sum(row["count"] for row in endings if row["diverged"] or row["problematic"])
+        return visited, {row[0]: (row[1], row[2]) for row in totals}, flagged
+
+    def _judge(
+        self, visited: DataFrame, distinct: int, steps: Mapping[int | None, int]
+    ) -> tuple[DataFrame, dict[str, int], Coverage]:
+        self._progress("judging distinct states and transitions")
+        with self._clock.phase("formulas"):
+            states = judge.read_states(
+                self._spark, self._store.files("states"), self._rules.variables
+            )
+            of_states = self._keep(judge.judge_states(states, self._rules))
+            state_counts = _valued(of_states, [rule.name for rule in self._rules.invariants])
+            table = self._spark.createDataFrame(self._model.rows()) if self._model else None
+            sample = max(1, distinct // self._options.cross_check)
+            of_visits = self._keep(judge.judge_visits(visited, states, self._rules, table, sample))
+            figures, property_counts = self._figures(of_visits)
+            suspects = self._keep(judge.suspects(of_visits, of_states))
+            figures["suspects"] = suspects.count()
+        coverage = self._coverage(steps, {**state_counts, **property_counts}, figures)
+        return suspects, figures, coverage
+
+    def _figures(self, judged: DataFrame) -> tuple[dict[str, int], dict[str, int]]:
+        step = f"action <> {scan.INITIAL}"
+        row = judged.agg(
+            F.expr(f"count_if(listed AND {step})").alias("listed"),
+            F.expr("count_if(listed AND asked)").alias("cross_checked"),
+            F.expr("count_if(disputed)").alias("disputed"),
+        ).first()
+        figures = {} if row is None else row.asDict()
+        valued = _valued(
+            judged.where(f"ready AND {step}"), [rule.name for rule in self._rules.properties]
+        )
+        return figures, valued
+
+    def _coverage(
+        self, steps: Mapping[int | None, int], judged: dict[str, int], figures: dict[str, int]
+    ) -> Coverage:
+        known = {code: count for code, count in steps.items() if code is not None}
+        model = self._model
+        return Coverage(
+            fired=fired(self._store.actions, known),
+            judged=judged,
+            model_states=None if model is None else len(model.states),
+            covered_states=None if model is None else covered_states(self._store, model),
+            model_transitions=None if model is None else len(model.source),
+            covered_transitions=None if model is None else figures["listed"],
+        )
+
+    def _decide(self, suspects: DataFrame, needed: bool) -> dict[bool, int]:
+        """How many traces fail (True) and are inconclusive (False); a second scan if needed."""
+        counts = {True: 0, False: 0}
+        if needed:
+            self._progress("finding the first bad step of every trace that does not pass")
+            with self._clock.phase("verdicts"):
+                self._outcome = self._keep(scan.outcomes(self._traces, suspects))
+                for row in self._outcome.groupBy("failed").count().collect():
+                    counts[row["failed"]] = row["count"]
+            if self._options.listing is not None:
+                self._outcome.join(suspects.drop("failed"), "suspect", "left").write.parquet(
+                    self._options.listing.resolve().as_uri(), mode="errorifexists"
+                )
+        return counts
+
+    def _causes(
+        self, suspects: DataFrame, any_outcome: bool
+    ) -> tuple[list[Cause], tuple[Unjudged, ...]]:
+        if not any_outcome:
+            return [], ()
+        with self._clock.phase("findings"):
+            detailed = scan.causes(self._outcome).join(suspects.drop("failed"), "suspect", "left")
+            order = (F.desc("traces"), F.asc("suspect"), F.asc("cause"))
+            limit = self._options.max_causes
+            failed = detailed.where("failed").orderBy(*order).limit(limit).collect()
+            doubtful = detailed.where("NOT failed").orderBy(*order).limit(limit).collect()
+        return self._explain(failed), _unjudged(doubtful)
+
+    def _explain(self, rows: Sequence[Row]) -> list[Cause]:
+        prints = [row[name] for row in rows if row["suspect"] for name in ("source", "target")]
+        states = lookup(self._store, [value for value in prints if value is not None])
+        causes = []
+        for row in rows:
+            step, trace_id = row["example"]
+            if not row["suspect"]:
+                causes.append(self._divergence(row, step, trace_id))
+                continue
+            code = row["action"]
+            initial = code == scan.INITIAL
+            causes.append(
+                Cause(
+                    traces=row["traces"],
+                    trace_id=trace_id,
+                    step=step,
+                    violations=tuple(row["violations"]),
+                    action=None if initial else self._store.actions[code],
+                    source=None if initial else states[row["source"]],
+                    target=states[row["target"]],
+                )
+            )
+        return causes
+
+    def _divergence(self, row: Row, step: int, trace_id: int) -> Cause:
+        trace = self._store.trace(trace_id)
+        path = trace.states
+        return Cause(
+            traces=row["traces"],
+            trace_id=trace_id,
+            step=step,
+            violations=(DIVERGED,),
+            action=trace.steps[-1].action if trace.steps else None,
+            source=path[-2] if trace.steps else None,
+            target=path[-1],
+            detail=trace.problem or "",
+        )
+
+    def _findings(self, causes: Sequence[Cause], disputed: int) -> tuple[Finding, ...]:
+        reporter = Reporter(self._store, self._rules, self._spec, self._options.reproduce)
+        findings = reporter.findings(causes)
+        return findings if not disputed else (_dispute(disputed), *findings)
+
+
+def _valued(judged: DataFrame, names: Sequence[str]) -> dict[str, int]:
+    """On how many rows each formula had a value."""
+    if not names:
+        return {}
+    undefined = [
+        F.expr(f"count_if(exists(doubts, d -> startswith(d, {literal(name + ': ')})))")
+        for name in names
+    ]
+    row = judged.agg(F.count("*"), *undefined).first()
+    values = list(row) if row is not None else [0] * (len(names) + 1)
+    return {name: values[0] - value for name, value in zip(names, values[1:], strict=True)}
+
+
+def _unjudged(rows: Sequence[Row]) -> tuple[Unjudged, ...]:
+    merged: dict[str, Unjudged] = {}
+    for row in rows:
+        step, trace_id = row["example"]
+        reason = row["doubts"][0] if row["suspect"] else row["cause"]
+        known = merged.get(reason)
+        traces = row["traces"] + (known.traces if known else 0)
+        if known is None or known.step is None or step < known.step:
+            merged[reason] = Unjudged(reason, traces, str(trace_id), step)
+        else:
+            merged[reason] = Unjudged(reason, traces, known.trace, known.step)
+    return tuple(sorted(merged.values(), key=lambda one: (-one.traces, one.reason)))
+
+
+def _check_counts(manifest: Manifest, traces: int, steps: int) -> None:
+    counts = manifest.counts
+    if (traces, steps) != (counts.traces, counts.steps):
+        raise DataError(
+            f"The manifest counts {counts.traces} traces and {counts.steps} steps, the files hold "
+            f"{traces} and {steps}. The store was changed after it was written: record it again."
+        )
+
+
+def _dispute(count: int) -> Finding:
+    return Finding(
+        key=f"{STAGE}-table-and-formula",
+        title="The model's transition table and the action's formula disagree",
+        stage=STAGE,
+        message=(
+            f"{count} transitions that TLC lists are not allowed by the compiled formula. One of "
+            "the two is wrong, so this audit proves nothing: check that the state graph is of "
+            "this text of the spec, and report it as a bug of kconform if it is."
+        ),
+        count=count,
+    )
+
+
+def _verdict(accounting: Accounting, disputed: int, reasons: Sequence[str]) -> Verdict:
+    if accounting.failed:
+        return Verdict.FAIL
+    if disputed:
+        return Verdict.ERROR
+    if accounting.inconclusive or reasons:
+        return Verdict.INCONCLUSIVE
+    return Verdict.PASS

@@ -1,0 +1,147 @@
+"""Turns causes into findings: one per kind of violation, with its shortest example."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from conformance.audit.rules import Rulebook
+from conformance.events import Difference, Finding
+from conformance.tla.values import Action, State, Value, format_value
+from conformance.traces.model import PartialState, complete, is_complete
+from conformance.traces.store import TraceStore
+
+STAGE = "audit"
+DIVERGED = "step equality"
+
+
+class SpecView(Protocol):
+    """The spec as a function, for the few steps that a report shows."""
+
+    def initial_states(self) -> Sequence[State]:
+        """The states that Init allows."""
+
+    def successors(self, state: State, action: Action) -> Sequence[State]:
+        """The states that the action leads to; empty where it is not enabled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What decided a number of traces: one distinct visit, or a divergence.
+
+    `step` and `trace_id` are those of the shortest example. `source` is None at step 0.
+    """
+
+    traces: int
+    trace_id: int
+    step: int
+    violations: tuple[str, ...]
+    action: Action | None
+    source: PartialState | None
+    target: PartialState
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Makes findings of causes."""
+
+    store: TraceStore
+    rules: Rulebook
+    spec: SpecView | None
+    reproduce: Callable[[int], str]
+
+    def findings(self, causes: Sequence[Cause]) -> tuple[Finding, ...]:
+        """The causes merged by formulas, action and differing variables; most traces first."""
+        merged: dict[str, Finding] = {}
+        for cause in sorted(causes, key=lambda one: (one.step, one.trace_id)):
+            finding = self._finding(cause)
+            known = merged.get(finding.key)
+            if known is not None:
+                finding = replace(known, count=known.count + finding.count)
+            merged[finding.key] = finding
+        return tuple(sorted(merged.values(), key=lambda one: (-one.count, one.key)))
+
+    def _finding(self, cause: Cause) -> Finding:
+        differences, allowed = self._differences(cause)
+        what = ", ".join(cause.violations)
+        name = cause.action.name if cause.action else "Init"
+        variables = ", ".join(one.variable for one in differences)
+        signature = "|".join((what, name, variables))
+        formula = cause.violations[0] if cause.violations else ""
+        return Finding(
+            key=f"{STAGE}-{hashlib.sha256(signature.encode()).hexdigest()[:12]}",
+            title=self._title(cause, name),
+            stage=STAGE,
+            message=self._message(cause, allowed, variables),
+            trace=str(cause.trace_id),
+            step=cause.step,
+            action=str(cause.action) if cause.action else "",
+            formula=what,
+            location=self.rules.location(formula),
+            differences=differences,
+            reproduce=self.reproduce(cause.trace_id),
+            count=cause.traces,
+        )
+
+    def _title(self, cause: Cause, name: str) -> str:
+        legality = {DIVERGED, self.rules.init.name, str(cause.action)}
+        broken = [formula for formula in cause.violations if formula not in legality]
+        if broken:
+            return f"{broken[0]} is violated after {name}"
+        return f"{name} led to a state that the spec does not allow"
+
+    def _message(self, cause: Cause, allowed: int | None, variables: str) -> str:
+        parts = [cause.detail] if cause.detail else []
+        if allowed == 0:
+            parts.append("The spec does not enable the action in the state before.")
+        elif allowed and variables:
+            parts.append(
+                f"None of the {allowed} states that the spec allows has these {variables}."
+            )
+        where = f"step {cause.step}" if cause.step else "the initial state"
+        parts.append(f"Trace {cause.trace_id} shows it first, at {where}.")
+        return " ".join(parts)
+
+    def _differences(self, cause: Cause) -> tuple[tuple[Difference, ...], int | None]:
+        """Against the allowed state that is nearest; how many are allowed (None: not known)."""
+        allowed = self._allowed(cause)
+        if allowed is None:
+            return (), None
+        if not allowed:
+            return self._compare(cause.source, cause.target), 0
+        compared = [self._compare(state, cause.target) for state in allowed]
+        return min(compared, key=len), len(allowed)
+
+    def _allowed(self, cause: Cause) -> Sequence[State] | None:
+        if self.spec is None:
+            return None
+        if cause.action is None:
+            return self.spec.initial_states()
+        if cause.source is None or not is_complete(cause.source):
+            return None
+        return self.spec.successors(complete(cause.source), cause.action)
+
+    def _compare(
+        self, expected: PartialState | None, actual: PartialState
+    ) -> tuple[Difference, ...]:
+        rows: list[Difference] = []
+        for name, want, have in zip(
+            self.rules.variables, expected or (None,) * len(actual), actual, strict=True
+        ):
+            if have is not None and want != have:
+                rows.append(Difference(name, _show(want), _show(have)))
+        return tuple(rows)
+
+
+def _show(value: Value | None) -> str:
+    return "(unknown)" if value is None else format_value(value)
+
+
+def lookup(store: TraceStore, fingerprints: Sequence[int]) -> Mapping[int, PartialState]:
+    """The states of a few fingerprints; an unknown one has no observed variable."""
+    unknown: PartialState = (None,) * len(store.columns.schema.variables)
+    found = store.states(set(fingerprints))
+    return {value: found.get(value, unknown) for value in fingerprints}

@@ -1,0 +1,123 @@
+"""What an audit says: accounting, coverage and findings, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conformance.events import Finding, JsonValue
+from conformance.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """Every trace that came in is in exactly one of the three."""
+
+    traces: int
+    passed: int
+    failed: int
+    inconclusive: int
+
+    def __post_init__(self) -> None:
+        """The sum must be right; that it is not would be a bug of the audit."""
+        parts = (self.passed, self.failed, self.inconclusive)
+        if min(parts) < 0 or sum(parts) != self.traces:
+            raise AssertionError(f"{self.traces} traces came in, but {parts} came out")
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What the traces exercised. Model figures are None where no state graph was given.
+
+    `fired` counts the steps of each action of the dictionary; `judged` the distinct states
+    (for an action property: transitions) on which a formula had a value.
+    """
+
+    fired: Mapping[str, int]
+    judged: Mapping[str, int]
+    model_states: int | None = None
+    covered_states: int | None = None
+    model_transitions: int | None = None
+    covered_transitions: int | None = None
+
+    @property
+    def never_fired(self) -> tuple[str, ...]:
+        """The names of the spec's actions of which no instance occurs."""
+        names: dict[str, int] = {}
+        for action, count in self.fired.items():
+            name = action.partition("(")[0]
+            names[name] = names.get(name, 0) + count
+        return tuple(name for name, count in names.items() if not count)
+
+    @property
+    def never_judged(self) -> tuple[str, ...]:
+        """The formulas that had a value nowhere."""
+        return tuple(name for name, count in self.judged.items() if not count)
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A reason for which traces are inconclusive, with one of them."""
+
+    reason: str
+    traces: int
+    trace: str
+    step: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """The audit of one store."""
+
+    verdict: Verdict
+    accounting: Accounting
+    steps: int
+    distinct_states: int
+    distinct_transitions: int
+    table_transitions: int
+    """Distinct transitions that the model's table knew; the formulas decided the others."""
+    cross_checked: int
+    """Transitions on which table and formula were compared."""
+    coverage: Coverage
+    findings: tuple[Finding, ...]
+    unjudged: tuple[Unjudged, ...]
+    vacuous: tuple[str, ...]
+    """Why a pass would mean nothing; a pass has none."""
+    collision_probability: float
+    """That two distinct states of the store share a fingerprint, so that one was never seen."""
+    seconds: float
+    scan_seconds: float
+    formula_seconds: float
+
+    def figures(self) -> dict[str, JsonValue]:
+        """The audit's part of the JSON report."""
+        accounting, coverage = self.accounting, self.coverage
+        return {
+            "traces": {
+                "in": accounting.traces,
+                "pass": accounting.passed,
+                "fail": accounting.failed,
+                "inconclusive": accounting.inconclusive,
+            },
+            "steps": self.steps,
+            "distinct_states": self.distinct_states,
+            "distinct_transitions": self.distinct_transitions,
+            "table_transitions": self.table_transitions,
+            "cross_checked": self.cross_checked,
+            "covered_states": coverage.covered_states,
+            "model_states": coverage.model_states,
+            "covered_transitions": coverage.covered_transitions,
+            "model_transitions": coverage.model_transitions,
+            "actions_fired": dict(coverage.fired),
+            "formulas_judged": dict(coverage.judged),
+            "collision_probability": self.collision_probability,
+            "vacuous": list(self.vacuous),
+            "unjudged": [
+                {"reason": one.reason, "traces": one.traces, "trace": one.trace, "step": one.step}
+                for one in self.unjudged
+            ],
+            "seconds": round(self.seconds, 3),
+            "scan_seconds": round(self.scan_seconds, 3),
+            "formula_seconds": round(self.formula_seconds, 3),
+            "findings": len(self.findings),
+        }
