@@ -435,14 +435,18 @@ class Log:
                     self._disk, self.directory, self._scheduler, self._concurrency
                 )
 
-    def flush(self, up_to_offset: int | None = None) -> None:
-        """Make everything before the offset (default: the log end) durable."""
+    def flush(self, up_to_offset: int | None = None, *, force: bool = False) -> None:
+        """Make everything before the offset (default: the log end) durable.
+
+        What lies before the recovery point is durable already, but for a truncation that was the
+        last change: `force` makes that durable too, as a clean shutdown must.
+        """
         with self._lock:
             end = self._log_end_offset if up_to_offset is None else up_to_offset
-            if end <= self._recovery_point:
+            if end <= self._recovery_point and not force:
                 return
             for segment in self._segments[self._segment_index(self._recovery_point) :]:
-                if segment.base_offset < end:
+                if segment.base_offset < end or force:
                     segment.flush()
             self._disk.sync_directory(self.directory)
             self._recovery_point = min(end, self._log_end_offset)

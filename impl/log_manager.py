@@ -217,7 +217,7 @@ class LogManager:
     def flush_all(self) -> None:
         """Make all logs durable."""
         for log in (*self._current.values(), *self._future.values()):
-            log.flush()
+            log.flush(force=True)
 
     def shutdown(self) -> None:
         """Flush, checkpoint, and leave the mark that lets the next start skip recovery."""

@@ -162,6 +162,25 @@ def test_clean_shutdown_keeps_everything_and_restarts_without_recovery() -> None
     assert f"logs/{CLEAN_SHUTDOWN_FILE}" not in disk.contents()
 
 
+@pytest.mark.parametrize("target", [0, 2])
+def test_clean_shutdown_makes_a_truncation_durable(target: int) -> None:
+    disk = MemoryDisk()
+    logs = manager(disk)
+    log = logs.get_or_create_log(TP, "logs")
+    for epoch in range(4):
+        log.append_as_leader(records(), epoch)
+    log.flush()
+    logs.truncate_to(log, target)
+
+    logs.shutdown()
+    disk.crash(nothing)
+
+    reopened = manager(disk).get_log(TP)
+    assert reopened is not None
+    assert (reopened.log_end_offset, reopened.recovery_point) == (target, target)
+    assert epochs_of(reopened) == [(epoch, epoch) for epoch in range(target)]
+
+
 def test_truncation_lowers_the_checkpointed_recovery_point() -> None:
     disk = MemoryDisk()
     logs = manager(disk)

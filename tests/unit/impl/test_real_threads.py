@@ -31,7 +31,7 @@ def test_logs_agree_after_appends_during_elections() -> None:
     refused: list[int] = []
 
     def append_to(broker: int) -> None:
-        for _ in range(60):
+        for _ in range(30):
             try:
                 cluster.append(broker)
             except ApiException:
