@@ -236,6 +236,9 @@ class AbstractFetcherThread(OffsetResettingFetcher):
         next_offset = info.last_offset + 1 if valid_bytes > 0 else state.fetch_offset
         lag = max(0, data.high_watermark - next_offset)
         self.fetcher_lag_stats.set_lag(partition, lag)
+        last_fetched_epoch = info.last_leader_epoch
+        if last_fetched_epoch is None:  # an empty append says nothing of the epoch (KAFKA-15510)
+            last_fetched_epoch = state.last_fetched_epoch
         # An idle partition needs its first lag too, or it counts as out of sync (KAFKA-15080).
         if valid_bytes > 0 or state.lag is None:
             new_state = PartitionFetchState(
@@ -245,10 +248,7 @@ class AbstractFetcherThread(OffsetResettingFetcher):
                 state.current_leader_epoch,
                 None,
                 ReplicaState.FETCHING,
-                # An empty append says nothing of the epoch (KAFKA-15510).
-                state.last_fetched_epoch
-                if info.last_leader_epoch is None
-                else info.last_leader_epoch,
+                last_fetched_epoch,
             )
             self._partition_states.update_and_move_to_end(partition, new_state)
         if valid_bytes > 0:

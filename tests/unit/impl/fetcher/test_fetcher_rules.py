@@ -9,10 +9,12 @@ import pytest
 from impl.errors import (
     CorruptRecordException,
     Errors,
+    FencedLeaderEpochException,
     IllegalStateException,
+    KafkaException,
     KafkaStorageException,
 )
-from impl.fetcher.state import ReplicaState
+from impl.fetcher.state import PartitionFetchState, ReplicaState
 from impl.fetcher.truncation import TruncatingPartitions
 from impl.network import FetchRequest
 from impl.records import FileRecords, MemoryRecords
@@ -321,3 +323,41 @@ def test_records_of_a_file_are_read_into_memory() -> None:
     world = FetcherFixture()
     assert world.fetcher.to_memory_records(in_memory) is in_memory
     assert world.fetcher.to_memory_records(from_file) == in_memory
+
+
+class TierMachine:
+    """Answers with a prepared state or failure."""
+
+    def __init__(self, outcome: int | Exception) -> None:
+        self.outcome = outcome
+
+    def start(
+        self, _tp: TopicPartition, state: PartitionFetchState, _data: FetchPartitionData, /
+    ) -> PartitionFetchState:
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return state._replace(fetch_offset=self.outcome)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "offset", "delayed"),
+    [
+        (None, 0, True),
+        (40, 40, False),
+        (KafkaException("remote storage is away"), 0, True),
+        (FencedLeaderEpochException(), None, False),
+    ],
+    ids=["no tiered storage", "rebuilt", "failed", "fenced"],
+)
+def test_offset_moved_to_tiered_storage(
+    outcome: int | Exception | None, offset: int | None, delayed: bool
+) -> None:
+    """KIP-405."""
+    world = FetcherFixture(fetch_back_off_ms=10)
+    world.given(TP, ReplicaLog(), ReplicaLog())
+    world.fetcher.tier_state_machine = None if outcome is None else TierMachine(outcome)
+    asked = {TP: FetchPartitionRequest("", 0, 0, 1, 0)}
+    world.fetcher.process_fetch_response(asked, {TP: answer(Errors.OFFSET_MOVED_TO_TIERED_STORAGE)})
+    assert world.failed.contains(TP) is (offset is None)
+    if offset is not None:
+        assert (world.state(TP).fetch_offset, world.is_delayed(TP)) == (offset, delayed)
