@@ -34,6 +34,10 @@ class CheckpointFile(Generic[T]):
         self._format = format_entry
         self._parse = parse_fields
 
+    def directory_exists(self) -> bool:
+        """Whether the file's directory is (still) there."""
+        return self._disk.exists(parent(self.path))
+
     def write(self, entries: Iterable[T]) -> None:
         """Replace the file. After a crash at any point either the old or the new one is read."""
         lines = [self._format(entry) for entry in entries]

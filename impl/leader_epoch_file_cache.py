@@ -162,12 +162,23 @@ class LeaderEpochFileCache:
         with self._lock:
             self._write_to_file()
 
+    def move_to(self, checkpoint: LeaderEpochCheckpointFile) -> None:
+        """Go on with another file: the log's directory was renamed."""
+        with self._lock:
+            self._checkpoint = checkpoint
+
     def _entry_at(self, index: int) -> EpochEntry | None:
         return EpochEntry(self._epochs[index], self._starts[index]) if index >= 0 else None
 
     def _flush_truncation(self) -> None:
         # In the background: entries that a crash leaves in the file are cut when the log is loaded.
-        self._scheduler.schedule_once("leader-epoch-cache-flush", self.flush)
+        self._scheduler.schedule_once("leader-epoch-cache-flush", self._flush_if_log_exists)
+
+    def _flush_if_log_exists(self) -> None:
+        # The log may have been deleted since the truncation; writing would bring it back.
+        with self._lock:
+            if self._checkpoint.directory_exists():
+                self._write_to_file()
 
     def _write_to_file(self) -> None:
         self._checkpoint.write(self.epoch_entries())

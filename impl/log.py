@@ -21,7 +21,7 @@ from impl.log_types import (
     OffsetsOutOfOrderException,
     UnexpectedAppendOffsetException,
 )
-from impl.records import MAGIC_VALUE_V2, MemoryRecords, Record, RecordBatch
+from impl.records import MAGIC_VALUE_V2, MemoryRecords, RecordBatch, in_format
 from impl.scheduler import Scheduler
 from impl.types import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -67,6 +67,7 @@ class Log:
         self._concurrency = concurrency
         self._lock = concurrency.lock(f"log-{directory}")
         self._segments = segments
+        self._closed = False
         self._log_start_offset = log_start_offset
         self._recovery_point = recovery_point
         self._log_end_offset = segments[-1].next_offset
@@ -127,7 +128,7 @@ class Log:
             offset = self._log_end_offset
             for batch in records.batches():
                 batch.ensure_valid()
-                for converted in _in_format(batch, self.config.message_format):
+                for converted in in_format(batch, self.config.message_format):
                     stamped.append(converted.with_offset_and_epoch(offset, leader_epoch))
                     offset = stamped[-1].next_offset
             return self._append(tuple(stamped))
@@ -443,7 +444,7 @@ class Log:
         """
         with self._lock:
             end = self._log_end_offset if up_to_offset is None else up_to_offset
-            if end <= self._recovery_point and not force:
+            if self._closed or (end <= self._recovery_point and not force):
                 return
             for segment in self._segments[self._segment_index(self._recovery_point) :]:
                 if segment.base_offset < end or force:
@@ -460,13 +461,12 @@ class Log:
             for segment in self._segments:
                 segment.move_to(directory)
             if self.leader_epoch_cache is not None:
-                self.leader_epoch_cache = open_epoch_cache(
-                    self._disk, self.directory, self._scheduler, self._concurrency
-                )
+                self.leader_epoch_cache.move_to(LeaderEpochCheckpointFile(self._disk, directory))
 
     def close(self) -> None:
         """Give the files back."""
         with self._lock:
+            self._closed = True
             for segment in self._segments:
                 segment.close()
 
@@ -487,13 +487,3 @@ def open_epoch_cache(
 
 def _base_offset(segment: LogSegment) -> int:
     return segment.base_offset
-
-
-def _in_format(batch: RecordBatch, magic: int) -> tuple[RecordBatch, ...]:
-    """The batch in another message format; before magic 2 each record is a batch of its own."""
-    if batch.magic == magic:
-        return (batch,)
-    if magic >= MAGIC_VALUE_V2:
-        return (RecordBatch.create(batch.records),)
-    plain = (Record(record.value, record.key, record.timestamp) for record in batch.records)
-    return tuple(RecordBatch.create((record,), magic=magic) for record in plain)

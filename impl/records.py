@@ -333,5 +333,15 @@ def _batch(base_offset: int, epoch: int, magic: int, crc: int, data: bytes) -> R
     )
 
 
+def in_format(batch: RecordBatch, magic: int) -> tuple[RecordBatch, ...]:
+    """The batch in another message format; before magic 2 each record is a batch of its own."""
+    if batch.magic == magic:
+        return (batch,)
+    if magic >= MAGIC_VALUE_V2:
+        return (RecordBatch.create(batch.records),)
+    plain = (Record(record.value, record.key, record.timestamp) for record in batch.records)
+    return tuple(RecordBatch.create((record,), magic=magic) for record in plain)
+
+
 def _at_delta(record: Record, delta: int) -> Record:
     return Record(record.value, record.key, record.timestamp, record.headers, delta)

@@ -226,6 +226,43 @@ def test_moved_log_replaces_the_old_one_and_survives_a_restart() -> None:
     assert epochs_of(restarted) == [(3, 0), (4, 2)]
 
 
+def test_background_work_of_a_deleted_log_does_not_bring_it_back() -> None:
+    disk, scheduler = MemoryDisk(), DeferredScheduler()
+    logs = LogManager(
+        disk,
+        ("logs",),
+        scheduler,
+        NoConcurrency(),
+        default_config=LogConfig(segment_bytes=2 * ONE_BATCH),
+    )
+    log = logs.get_or_create_log(TP)
+    for offset in range(5):
+        log.append_as_follower(batch(offset, offset))
+    logs.truncate_to(log, 4)
+    assert len(scheduler.pending()) == 3
+
+    logs.delete_log(log)
+    scheduler.run_pending()
+
+    assert disk.names("logs") == ["recovery-point-offset-checkpoint"]
+
+
+def test_background_work_of_a_moved_log_goes_to_its_new_directory() -> None:
+    disk, scheduler = MemoryDisk(), DeferredScheduler()
+    log = make_log(disk, scheduler=scheduler)
+    for offset in range(3):
+        log.append_as_follower(batch(offset, offset))
+    log.truncate_to(2)
+
+    log.rename_directory("other/topic-0")
+    assert epochs_of(log) == [(0, 0), (1, 1)]
+    scheduler.run_pending()
+
+    checkpoint = disk.contents()["other/topic-0/leader-epoch-checkpoint"]
+    assert checkpoint == b"0\n2\n0 0\n1 1\n"
+    assert disk.names("logs") == []
+
+
 def test_unfinished_move_is_found_again_and_deletions_are_finished() -> None:
     disk = MemoryDisk()
     logs = manager(disk)
