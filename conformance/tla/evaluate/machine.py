@@ -91,7 +91,7 @@ class Machine:
         if kind in ("int", "str", "bool"):
             return Code(repr(value), kind, atom=True)
         if id(value) not in self._pooled:
-            name = f"k_{len(self._pooled)}"
+            name = f"K_{len(self._pooled)}"
             self._pooled[id(value)] = (value, name)
             self._namespace[name] = value
         return Code(self._pooled[id(value)][1], kind, atom=True)
@@ -135,7 +135,7 @@ class Machine:
             facts = self.analysis.of_definition(uid)
             needed = self.analysis.strict_params(uid)
             routine = self._routines[uid] = CompiledRoutine(
-                name=f"r_{uid}",
+                name=f"R_{uid}",
                 variables=tuple(name for name in self.variables if name in facts.variables),
                 strict=tuple(param.uid in needed for param in definition.params),
                 lazy=self.analysis.recursive(uid),
@@ -293,7 +293,7 @@ class Machine:
         exec(code, self._namespace, scope)
         function = scope[name]
         assert callable(function)
-        if name.startswith("r_"):
+        if name.startswith("R_"):
             self._namespace[name] = function
         return function
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from conformance.tla import syntax as s
 from conformance.tla.evaluate import builtins, logic
 from conformance.tla.evaluate.logic import Jump
-from conformance.tla.evaluate.scope import Code, Context
+from conformance.tla.evaluate.scope import Code, Context, Known
 from conformance.tla.evaluate.writer import Writer, unsupported
 
 Then = Callable[[Context], None]
@@ -205,7 +205,7 @@ class Solver:
 
     def _any(self, parts: Sequence[tuple[s.Argument, Context]], then: Then) -> None:
         """Branches one after the other; a failing branch goes on with the next."""
-        choice = self.writer.emitter.fresh("k")
+        choice = self.writer.emitter.fresh("j")
         numbers = ", ".join(map(str, range(len(parts))))
         with self.writer.emitter.block(f"for {choice} in ({numbers},):", loop=True):
             for index, (part, context) in enumerate(parts):
@@ -260,31 +260,53 @@ class Solver:
             self.solve(node.body, inner, lambda c: then(_in(c, context)))
 
     def _forall(self, node: s.Binding, context: Context, then: Then) -> None:
-        """A conjunction over a constant set, written out: each instance may assign variables."""
+        """\\A as the conjunction of its instances, of which some assign variables."""
         binder = node.binders[0]
-        constant = None if binder.domain is None else self.writer.services.elements(binder.domain)
-        if constant is None or len(node.binders) > 1 or binder.pattern:
-            raise unsupported(node, r"\A over a set that is not constant, with assignments inside,")
-        names = binder.names
-        count = self.writer.services.count(constant[0])
-        instances = [
-            {name.uid: Code(f"{constant[0].text}[{index}]", constant[1], atom=True)}
-            for name in names[:1]
-            for index in range(count)
-        ]
-        if len(names) > 1:
-            raise unsupported(node, r"\A x, y with assignments inside")
+        if len(node.binders) > 1 or len(binder.names) > 1 or binder.domain is None:
+            raise unsupported(node, r"\A over several names with assignments inside")
+        table = self.writer.services.elements(binder.domain)
+        if table is None:
+            self._forall_of_state(node, binder.names[0], binder.domain, context, then)
+            return
+        code, kind = table
+        count = self.writer.services.count(code)
 
         def instance(index: int, current: Context) -> None:
-            if index == len(instances):
+            if index == count:
                 then(_in(current, context))
                 return
-            from conformance.tla.evaluate.writer import bound_entries
-
-            inner = _in(current, context).bind(bound_entries(instances[index]))
+            item = Code(f"{code.text}[{index}]", kind, atom=True)
+            inner = _in(current, context).bind({binder.names[0].uid: Known(item)})
             self.solve(node.body, inner, lambda c: instance(index + 1, c))
 
         instance(0, context)
+
+    def _forall_of_state(
+        self, node: s.Binding, name: s.Bound, domain: s.Expr, context: Context, then: Then
+    ) -> None:
+        """Over a set that depends on the state: its first element's instance makes the
+        assignments, the others are conditions on them."""
+        writer = self.writer
+        elements = writer.atom(
+            Code(f"list({logic.elements(writer, domain, context, ordered=True)[0]})")
+        )
+
+        def rest(reached: Context) -> None:
+            item = writer.emitter.fresh("i")
+            flag = writer.emitter.fresh("q")
+            writer.emitter.line(f"{flag} = True")
+            with writer.emitter.block(f"for {item} in {elements.text}[1:]:", loop=True):
+                inner = _in(reached, context).bind({name.uid: Known(Code(item, atom=True))})
+                jump = logic.jump_to(writer, f"{flag} = False", "break")
+                logic.jump_if_false(writer, node.body, inner, jump)
+            writer.emitter.line(f"if not {flag}: {self._failure().statements[0]}")
+            then(_in(reached, context))
+
+        with writer.emitter.block(f"if not {elements.text}:"):
+            then(context)
+        with writer.emitter.block("else:"):
+            first = Known(Code(f"{elements.text}[0]", atom=True))
+            self.solve(node.body, context.bind({name.uid: first}), rest)
 
     def _assigns(self, node: s.Expr, context: Context) -> bool:
         """Whether a formula mentions variables that are yet to be assigned."""
