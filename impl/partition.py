@@ -224,6 +224,7 @@ class Partition(PartitionIsr):
             )
             replica = self._follower_replica_or_throw(params.replica_id, data)
             read = self._read_records(log, params, data, max_bytes, min_one_message)
+            read_in_epoch = self.leader_epoch
         if update_fetch_state and read.diverging_epoch is None:
             self.update_follower_fetch_state(
                 replica,
@@ -232,6 +233,7 @@ class Partition(PartitionIsr):
                 fetch_time_ms,
                 read.log_end_offset,
                 params.replica_epoch,
+                read_in_epoch,
             )
         return read
 

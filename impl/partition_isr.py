@@ -33,9 +33,16 @@ class PartitionIsr(PartitionCore):
         fetch_time_ms: int,
         leader_end_offset: int,
         broker_epoch: int = UNKNOWN_BROKER_EPOCH,
+        read_in_epoch: int | None = None,
     ) -> None:
-        """Note where a follower is; it may join the ISR, and the high watermark may rise."""
+        """Note where a follower is; it may join the ISR, and the high watermark may rise.
+
+        A read of an earlier leader epoch says nothing of this one (stricter than Kafka, where
+        a new epoch may begin between the read and this call).
+        """
         with self._lock:
+            if read_in_epoch not in (None, self.leader_epoch):
+                return
             previous_end_offset = replica.state.log_end_offset
             replica.update_fetch_state_or_throw(
                 fetch_offset_metadata,

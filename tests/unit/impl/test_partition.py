@@ -567,6 +567,28 @@ def test_delete_records() -> None:
     assert bed.log.log_start_offset == 3
 
 
+@pytest.mark.parametrize(("read_in_epoch", "expected"), [(0, -1), (1, 2), (None, 2)])
+def test_a_read_of_an_earlier_epoch_does_not_count_in_this_one(
+    read_in_epoch: int | None, expected: int
+) -> None:
+    bed = a_leader(0)
+    bed.append(2)
+    bed.partition.make_leader(state(LEADER, 1))
+    replica = bed.partition.get_replica(F1)
+    assert replica is not None
+
+    bed.partition.update_follower_fetch_state(
+        replica,
+        bed.log.convert_to_offset_metadata(2),
+        follower_start_offset=0,
+        fetch_time_ms=bed.clock.milliseconds(),
+        leader_end_offset=2,
+        read_in_epoch=read_in_epoch,
+    )
+
+    assert replica.state.log_end_offset == expected
+
+
 @pytest.mark.parametrize(
     ("log_start", "base_offset", "count", "expected_start", "expected_end"),
     [
