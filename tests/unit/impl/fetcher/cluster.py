@@ -53,7 +53,10 @@ class Broker:
         self.metrics = MetricsRegistry(clock)
         runtime = FetcherRuntime(clock, concurrency, self.metrics)
         config = FetchConfig(
-            broker_id, fetch_sessions=cluster.fetch_sessions, protocol=cluster.protocol
+            broker_id,
+            partition_max_bytes=cluster.partition_max_bytes,
+            fetch_sessions=cluster.fetch_sessions,
+            protocol=cluster.protocol,
         )
         disk = MemoryDisk()
         log_manager = LogManager(disk, ("a", "b"), ImmediateScheduler(), concurrency)
@@ -118,7 +121,9 @@ class Cluster:
         protocol: ProtocolConfig | None = None,
         concurrency: Concurrency | None = None,
         fetch_sessions: bool = True,
+        partition_max_bytes: int = 1 << 20,
     ) -> None:
+        self.partition_max_bytes = partition_max_bytes
         self.fetch_sessions = fetch_sessions
         self.clock = MockClock()
         self.concurrency = concurrency or NoConcurrency()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from impl.errors import UnknownLeaderEpochException
 from impl.fetcher.state import ReplicaState
 from impl.types import InitialFetchState, ProtocolConfig
 from tests.unit.impl.fetcher.cluster import TP, Broker, Cluster
@@ -180,3 +181,77 @@ def test_move_that_has_completed_meanwhile_is_not_followed() -> None:
     end_point = mover.leader.broker_end_point()
     mover.add_partitions({TP: InitialFetchState(None, end_point, 0, 0)})
     assert mover.partitions() == ()
+
+
+@both_protocols
+def test_follower_starts_over_where_the_leaders_log_starts(protocol: ProtocolConfig) -> None:
+    cluster = Cluster(2, protocol)
+    cluster.elect(1, isr=(1,))
+    leader, follower = cluster.brokers[1], cluster.brokers[2]
+    for value in "abc":
+        leader.append(value)
+    leader.replicas.delete_records({TP: 2})
+    work(follower, 3)
+    assert (follower.log.log_start_offset, follower.log.log_end_offset) == (2, 3)
+    assert follower.contents() == [(2, 0)]
+
+
+def test_follower_beyond_the_leaders_end_truncates_to_it() -> None:
+    _cluster, leader, follower = pair(ProtocolConfig(truncation_on_fetch=False))
+    for value in "abc":
+        leader.append(value)
+    work(follower, 3)
+    leader.replicas.get_partition_or_exception(TP).truncate_to(1, False)
+    assert follower.log.log_end_offset == 3
+    work(follower, 1)
+    assert follower.contents() == [(0, 0)]
+    state = follower.thread.fetch_state(TP)
+    assert state is not None
+    assert (state.fetch_offset, state.lag) == (1, 0)
+
+
+@both_protocols
+def test_unreadable_offsets_of_the_leader_are_asked_for_again(protocol: ProtocolConfig) -> None:
+    _cluster, leader, follower = pair(protocol)
+    leader.append("a")
+    thread = follower.thread
+    with pytest.raises(UnknownLeaderEpochException):
+        thread.fetch_offset_and_truncate(TP, None, 7)
+    assert thread.remote_leader.fetch_earliest_local_offset(TP, 0).offset == 0
+    assert thread.remote_leader.fetch_latest_offset(TP, 0).offset == 1
+
+
+@both_protocols
+def test_move_between_directories_is_truncated_with_its_log(protocol: ProtocolConfig) -> None:
+    """A future log must not keep what its current log has lost."""
+    cluster = Cluster(2, protocol, partition_max_bytes=1)  # one batch in a fetch
+    cluster.elect(1, isr=(1,))
+    one, two = cluster.brokers[1], cluster.brokers[2]
+    for value in "abcd":
+        one.append(value)
+    work(two, 6)
+    two.replicas.alter_replica_log_dir(TP, "b" if two.log.directory.startswith("a") else "a")
+    mover = two.log_dir_fetchers.get_fetcher(TP)
+    assert mover is not None
+    for _ in range(3):
+        mover.do_work()
+    future = two.replicas.future_local_log_or_exception(TP)
+    assert future.log_end_offset == 3
+
+    one.replicas.get_partition_or_exception(TP).truncate_to(1, False)  # an unclean election
+    cluster.elect(1)
+    one.append("x")
+    work(two, 4)
+    for _ in range(5):
+        mover.do_work()
+    assert not two.replicas.future_log_exists(TP)
+    assert two.contents() == one.contents() == [(0, 0), (1, 1)]
+
+
+def test_managers_shut_their_threads_down() -> None:
+    _, _, follower = pair(ProtocolConfig())
+    thread = follower.thread
+    follower.fetchers.shutdown()
+    follower.log_dir_fetchers.shutdown()
+    assert not thread.is_running
+    assert follower.fetchers.fetcher_threads() == {}
