@@ -15,7 +15,7 @@ from conformance.modelcheck.generate import Generated, LabelledNext, generate
 from conformance.modelcheck.labels import is_safety_property, specification_parts
 from conformance.modelcheck.manifest import Model
 from conformance.tla.config import parse_config
-from conformance.tla.evaluate.spec import Spec, bind
+from conformance.tla.spec import Spec, bind
 from conformance.tla.reader import load_module
 from conformance.tla.sany import COMMUNITY_MODULES
 from conformance.tla.syntax import Module

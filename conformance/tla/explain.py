@@ -9,7 +9,7 @@ from types import MappingProxyType
 from conformance.tla import syntax as s
 from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.evaluate.machine import Machine
-from conformance.tla.evaluate.runtime import unpack, value_of
+from conformance.tla.evaluate.runtime import Lazy, unpack, value_of
 from conformance.tla.evaluate.sets import SymbolicSet, shown
 from conformance.tla.values import State, Value, canonical_sorted, format_value
 
@@ -61,7 +61,7 @@ class _Scope:
         return replace(self, names=(*kept, *names), values={**self.values, **pairs})
 
 
-_Outcome = tuple[object, str]
+_Outcome = tuple["Lazy | None", str]
 """A value and no error, or None and the reason of an error."""
 
 
@@ -191,9 +191,9 @@ class Explainer:
             if isinstance(arg, s.OperatorArg) or param.uid in primed:
                 return
             value, error = self._outcome(arg, scope)
-            if error or isinstance(value, SymbolicSet):
+            if value is None or isinstance(value, SymbolicSet):
                 return
-            values.append(value_of(value))  # type: ignore[arg-type]
+            values.append(value_of(value))
         bound = tuple(
             (param.name, shown(value))
             for param, value in zip(definition.params, values, strict=True)

@@ -10,8 +10,9 @@ from conformance.errors import SpecError, UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.config import ModelConfig
 from conformance.tla.evaluate.labels import ActionLister, Reached
-from conformance.tla.evaluate.machine import Instance, Machine, Successor
+from conformance.tla.evaluate.machine import Instance, Machine, Search, Successor
 from conformance.tla.evaluate.program import Program, link
+from conformance.tla.evaluate.runtime import value_of
 from conformance.tla.evaluate.scope import Kind, kind_of
 from conformance.tla.explain import Explainer, Explanation
 from conformance.tla.values import Action, State, Value
@@ -77,7 +78,7 @@ class ActionFormula:
 class _Template:
     """Action instances that share one formula, and so one generated function."""
 
-    search: Callable[[State, list[Successor], Sequence[Instance]], None]
+    search: Search
     instances: tuple[Instance, ...]
 
 
@@ -324,8 +325,6 @@ class Spec:
 
     def value(self, name: str) -> Value:
         """The value of a CONSTANT or of a constant operator without arguments."""
-        from conformance.tla.evaluate.runtime import value_of
-
         if name in self.program.constants:
             meaning = self.program.constants[name]
             if not isinstance(meaning, s.Definition):
@@ -334,7 +333,7 @@ class Spec:
         else:
             definition = self.program.operator(name, "a constant")
         found = self.machine.expression(definition.body)((), ())
-        return value_of(found)  # type: ignore[arg-type]
+        return value_of(found)
 
     def false_assumptions(self) -> list[s.Assumption]:
         """The module's ASSUMEs that are false for these constants."""

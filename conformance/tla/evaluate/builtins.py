@@ -13,11 +13,12 @@ from conformance.tla.evaluate.scope import FALSE, TRUE, Closure, Code, Context, 
 if TYPE_CHECKING:
     from conformance.tla.evaluate.writer import Writer
 
-UNARY = frozenset(
-    [r"\lnot", "SUBSET", "UNION", "DOMAIN", "-.", "Seq", "Len", "Head", "Tail", "IsFiniteSet"]
-    + ["Cardinality", "IsABag", "BagToSet", "SetToBag", "BagUnion", "SubBag", "BagCardinality"]
-    + ["PrintT", "ToString", "TLCEval", "Permutations"]
+_UNARY_NAMES = (
+    r"\lnot SUBSET UNION DOMAIN -. Seq Len Head Tail IsFiniteSet Cardinality IsABag BagToSet "
+    "SetToBag BagUnion SubBag BagCardinality PrintT ToString TLCEval Permutations"
 )
+UNARY = frozenset(_UNARY_NAMES.split())
+"""Operators of one operand, among those that can be passed as an argument."""
 
 _Args = tuple[s.Argument, ...]
 _Handler = Callable[["Writer", _Args, Context], Code]
@@ -79,21 +80,11 @@ _CALLS: Mapping[str, tuple[str, Kind]] = MappingProxyType(
 )
 
 
-def _true(writer: Writer, args: _Args, context: Context) -> Code:
-    return TRUE
+def _fixed(code: Code) -> _Handler:
+    """An operator without operands, whose code is always the same."""
 
-
-def _false(writer: Writer, args: _Args, context: Context) -> Code:
-    return FALSE
-
-
-def _boolean(writer: Writer, args: _Args, context: Context) -> Code:
-    return Code("BOOLEAN", "set", atom=True)
-
-
-def _infinite(name: str) -> _Handler:
-    def handler(writer: Writer, args: _Args, context: Context) -> Code:
-        return Code(name, "lazy", atom=True)
+    def handler(_writer: Writer, _args: _Args, _context: Context) -> Code:
+        return code
 
     return handler
 
@@ -324,10 +315,6 @@ def _bag_of_all(writer: Writer, args: _Args, context: Context) -> Code:
     return Code(f"bag_of_all({function}, {writer.argument(args[1], context).text})")
 
 
-def _empty_bag(writer: Writer, args: _Args, context: Context) -> Code:
-    return Code("()", "tuple", atom=True)
-
-
 def _print(writer: Writer, args: _Args, context: Context) -> Code:
     # The engine never prints: Print(out, value) is value, PrintT(out) is TRUE.
     return writer.argument(args[-1], context)
@@ -371,13 +358,13 @@ def _angle(writer: Writer, args: _Args, context: Context) -> Code:
 
 _HANDLERS: Mapping[str, _Handler] = MappingProxyType(
     {
-        "TRUE": _true,
-        "FALSE": _false,
-        "BOOLEAN": _boolean,
-        "STRING": _infinite("STRING"),
-        "Nat": _infinite("NAT"),
-        "Int": _infinite("INT"),
-        "Any": _infinite("ANY"),
+        "TRUE": _fixed(TRUE),
+        "FALSE": _fixed(FALSE),
+        "BOOLEAN": _fixed(Code("BOOLEAN", "set", atom=True)),
+        "STRING": _fixed(Code("STRING", "lazy", atom=True)),
+        "Nat": _fixed(Code("NAT", "lazy", atom=True)),
+        "Int": _fixed(Code("INT", "lazy", atom=True)),
+        "Any": _fixed(Code("ANY", "lazy", atom=True)),
         r"\land": _and,
         r"\lor": _or,
         r"\lnot": _not,
@@ -410,9 +397,9 @@ _HANDLERS: Mapping[str, _Handler] = MappingProxyType(
         "SelectSeq": _select_seq,
         "SortSeq": _sort_seq,
         "BagOfAll": _bag_of_all,
-        "EmptyBag": _empty_bag,
+        "EmptyBag": _fixed(Code("()", "tuple", atom=True)),
         "Print": _print,
-        "PrintT": lambda writer, args, context: TRUE,
+        "PrintT": _fixed(TRUE),
         "'": _prime,
         "UNCHANGED": _unchanged,
         "[A]_v": _square,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from conformance.tla import syntax as s
 from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.evaluate.machine import Machine
-from conformance.tla.evaluate.runtime import UNSET, unpack, value_of
+from conformance.tla.evaluate.runtime import unpack, value_of
 from conformance.tla.values import Action, Value, canonical_sorted
 
 
@@ -132,12 +132,10 @@ class ActionLister:
             return None
         names = [place.names[uid] for uid in sorted(facts.free)]
         try:
-            evaluated = self._machine.expression(node, names)(
-                (), (), *(place.values[name.uid] for name in names)
-            )
-            return value_of(evaluated)  # type: ignore[arg-type]
+            evaluate = self._machine.expression(node, names)
+            return value_of(evaluate((), (), *(place.values[name.uid] for name in names)))
         except EvaluationError:
             return None
 
 
-__all__ = ["UNSET", "ActionLister", "Reached"]
+__all__ = ["ActionLister", "Reached"]

@@ -140,7 +140,7 @@ def search(
     initially: bool,
     inside: Callable[[Context, Jump], None],
 ) -> None:
-    """Loops over all bindings until `inside` jumps; the jump executes `found` and ends all loops."""
+    """Loops over all bindings until `inside` jumps: that executes `found` and ends all loops."""
     domains = [domain(writer, binder, context) for binder in binders for _ in _rounds(binder)]
     steps = [(binder, names) for binder in binders for names in _rounds(binder)]
 
@@ -345,7 +345,7 @@ def _expanded(writer: Writer, node: s.Argument, context: Context) -> tuple[s.Exp
         # A LET's formula may be needed again: keep its value.
         return writer.callee(node, context) if node.args else None
     meaning = writer.services.program.meaning(node)
-    if isinstance(meaning, s.Definition) and writer.expands(meaning, node.args, context):
+    if isinstance(meaning, s.Definition) and writer.expands(meaning, node.args):
         return writer.callee(node, context)
     return None
 

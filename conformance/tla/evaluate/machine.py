@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, TracebackType
+from typing import cast
 
 from conformance.tla import syntax as s
 from conformance.tla.evaluate import logic, runtime, sets, standard
 from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.evaluate.program import Program
 from conformance.tla.evaluate.scope import (
-    Callable_,
     Code,
     Context,
     Entry,
     Kind,
     Known,
     Lazy,
+    Named,
     kind_of,
 )
 from conformance.tla.evaluate.solver import Solver, missing_variables
@@ -44,6 +45,8 @@ class CompiledRoutine:
 
 Successor = tuple[Action, State]
 Instance = tuple["Value | Action", ...]
+Search = Callable[[State, list[Successor], Sequence[Instance]], object]
+"""Appends the successors of a state under some action instances."""
 
 
 class Machine:
@@ -154,7 +157,7 @@ class Machine:
             name = f"a_{len(names)}"
             names.append(name)
             if param.arity:
-                entries[param.uid] = Callable_(name)
+                entries[param.uid] = Named(name)
             elif strict:
                 entries[param.uid] = Known(Code(name, kind, atom=True))
             else:
@@ -195,7 +198,7 @@ class Machine:
         writer = Writer(self)
         self._return_truth(writer, node, Context(now=self._indexed("s")))
         function = self._make(writer, "formula", ("s",))
-        return lambda state: self.guarded(function, state)  # type: ignore[no-any-return]
+        return lambda state: self.guarded(function, state) is True
 
     def action_formula(self, node: s.Expr, params: Sequence[s.Bound] = ()) -> Callable[..., bool]:
         """f(state, next_state, *arguments) of a formula of two states."""
@@ -208,9 +211,11 @@ class Machine:
         context = Context(env=entries, now=self._indexed("s"), next=self._indexed("t"))
         self._return_truth(writer, node, context)
         function = self._make(writer, "action", ("s", "t", *names))
-        return lambda *args: self.guarded(function, *args)  # type: ignore[no-any-return]
+        return lambda *args: self.guarded(function, *args) is True
 
-    def expression(self, node: s.Expr, names: Sequence[s.Bound] = ()) -> Callable[..., object]:
+    def expression(
+        self, node: s.Expr, names: Sequence[s.Bound] = ()
+    ) -> Callable[..., runtime.Lazy]:
         """f(state, next_state, *values of the names) of any expression, for explanations."""
         key = (id(node), tuple(name.uid for name in names))
         if key not in self._expressions:
@@ -226,11 +231,11 @@ class Machine:
             function = self._make(writer, "expression", ("s", "t", *python))
             self._expressions[key] = (node, function)
         compiled = self._expressions[key][1]
-        return lambda *args: self.guarded(compiled, *args)
+        return lambda *args: cast("runtime.Lazy", self.guarded(compiled, *args))
 
     def successors(
         self, node: s.Expr, names: Sequence[s.Bound], kinds: Sequence[Kind], label: str
-    ) -> Callable[[State, list[Successor], Sequence[Instance]], None]:
+    ) -> Search:
         """f(state, found, instances): appends (action, next state) for each instance.
 
         An instance is the values of `names`, then its Action.
@@ -245,7 +250,7 @@ class Machine:
         context = Context(env=entries, now=self._indexed("s"))
 
         def found(reached: Context) -> None:
-            self._emit_state(writer, reached.next, f"found.append((action, {{}}))", label)
+            self._emit_state(writer, reached.next, "found.append((action, {}))", label)
 
         header = f"for {', '.join([*python, 'action'])}, in instances:"
         with writer.emitter.block(header, loop=True):

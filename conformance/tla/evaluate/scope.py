@@ -80,13 +80,13 @@ class Standard:
 
 
 @dataclass(frozen=True, slots=True)
-class Callable_:
+class Named:
     """An operator that is a Python function of this name: recursive, or a parameter of one."""
 
     name: str
 
 
-Operator = Closure | Standard | Callable_
+Operator = Closure | Standard | Named
 Entry = Known | Lazy | Operator
 
 

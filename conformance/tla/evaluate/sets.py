@@ -7,24 +7,33 @@ value_of` turns one into a `frozenset` where it is compared or stored.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations, product
 from math import prod
 
 from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted, make_function
+from conformance.tla.values import (
+    Fn,
+    ModelValue,
+    Value,
+    canonical_sorted,
+    format_value,
+    make_function,
+)
 
 LARGEST_ENUMERATION = 10_000_000
 """Elements above which an enumeration is refused (TLC stops at one million by default)."""
 
 
-class SymbolicSet:
+class SymbolicSet(ABC):
     """A set given by its rule. `size` is None if it is infinite."""
 
     __slots__ = ()
 
+    @abstractmethod
     def __contains__(self, value: object) -> bool:
-        raise NotImplementedError  # pragma: abstract
+        """Whether the value is an element; EvaluationError where TLC cannot tell."""
 
     def size(self) -> int | None:
         """The number of elements, None if infinite."""
@@ -32,7 +41,7 @@ class SymbolicSet:
 
     def elements(self) -> Iterator[Value]:
         """The elements; only called if `size` is finite and not too large."""
-        raise NotImplementedError  # pragma: abstract
+        raise AssertionError(f"{self} is infinite")
 
     def __iter__(self) -> Iterator[Value]:
         size = self.size()
@@ -306,8 +315,6 @@ def _product_size(factors: Sequence[AnySet]) -> int | None:
 
 def shown(value: object) -> str:
     """A value or set, shortened, for a message."""
-    from conformance.tla.values import format_value
-
     if isinstance(value, SymbolicSet):
         text = str(value)
     elif isinstance(value, bool | int | str | ModelValue | frozenset | tuple | Fn):

@@ -108,8 +108,7 @@ class Solver:
             case s.Builtin(operator="'", args=(s.Variable(name=name),)) if not self.initial:
                 return name
             case s.Builtin(operator="'", args=(s.Bound() | s.Call() as inner,)) if not self.initial:
-                found = self._variable(inner, context)
-                return found
+                return self._variable(inner, context)
             case s.Variable(name=name) if self.initial or context.primed:
                 return name
             case s.Bound() | s.Call() if self.initial or context.primed:
@@ -213,7 +212,7 @@ class Solver:
                 header = f"{word} {choice} == {index}:" if index + 1 < len(parts) else "else:"
                 header = f"if {choice} == 0:" if len(parts) == 1 else header
                 with self.writer.emitter.block(header):
-                    self.solve(part, context, lambda c, outer=context: then(_in(c, outer)))
+                    self._side([(part, context)], context, then)
 
     def _branch(
         self,

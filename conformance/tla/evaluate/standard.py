@@ -87,10 +87,9 @@ def _bag(counts: dict[Value, int]) -> Value:
 def is_a_bag(value: Lazy) -> bool:
     """IsABag(value)."""
     value = value_of(value)
-    results = value.values() if isinstance(value, Fn) else value
     if not isinstance(value, Fn | tuple):
         return False
-    return all(type(count) is int and count > 0 for count in results)  # type: ignore[union-attr]
+    return all(type(count) is int and count > 0 for count in pairs(value).values())
 
 
 def bag_to_set(bag: Lazy) -> frozenset[Value]:

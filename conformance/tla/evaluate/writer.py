@@ -19,7 +19,6 @@ from conformance.tla.evaluate.analysis import Analysis
 from conformance.tla.evaluate.emitter import Emitter, Line
 from conformance.tla.evaluate.program import Program
 from conformance.tla.evaluate.scope import (
-    Callable_,
     Closure,
     Code,
     Context,
@@ -27,6 +26,7 @@ from conformance.tla.evaluate.scope import (
     Kind,
     Known,
     Lazy,
+    Named,
     Operator,
     Slot,
     Standard,
@@ -274,7 +274,7 @@ class Writer:
         """The context of a LET's body."""
         definitions = [self.services.program.definition(uid) for uid in node.definitions]
         recursive = [d for d in definitions if self.services.analysis.recursive(d.uid)]
-        names: dict[int, Entry] = {d.uid: Callable_(self.emitter.fresh("f")) for d in recursive}
+        names: dict[int, Entry] = {d.uid: Named(self.emitter.fresh("f")) for d in recursive}
         context = context.bind(names)
         for definition in definitions:
             if definition in recursive:
@@ -285,7 +285,7 @@ class Writer:
                 context = context.bind({definition.uid: self.lazy(definition.body, context)})
         for definition in recursive:
             entry = names[definition.uid]
-            assert isinstance(entry, Callable_)
+            assert isinstance(entry, Named)
             self.define(entry.name, definition.params, definition.body, context)
         return context
 
@@ -295,7 +295,7 @@ class Writer:
         entries: dict[int, Entry] = {}
         for param, python in zip(params, names, strict=True):
             code = Code(python, "lazy", atom=True)
-            entries[param.uid] = Callable_(python) if param.arity else Known(code)
+            entries[param.uid] = Named(python) if param.arity else Known(code)
         with self.function(f"def {name}({', '.join(names)}):"):
             self.emitter.line(f"return {self.expr(body, context.bind(entries)).text}")
 
@@ -330,7 +330,7 @@ class Writer:
                 return self.expand(definition, args, inner, context)
             case Standard(name=name):
                 return builtins.builtin(self, s.Builtin(at, name, tuple(args)), context)
-            case Callable_(name=name):
+            case Named(name=name):
                 codes = [self._passed(arg, context) for arg in args]
                 return Code(f"{name}({', '.join(codes)})", "lazy")
 
@@ -362,7 +362,7 @@ class Writer:
     def callable(self, arg: s.Argument, context: Context) -> str:
         """The name of a Python function that does what the operator argument does."""
         operator = self.operator(arg, context)
-        if isinstance(operator, Callable_):
+        if isinstance(operator, Named):
             return operator.name
         name = self.emitter.fresh("g")
         if isinstance(operator, Closure):
@@ -382,7 +382,7 @@ class Writer:
         self, definition: s.Definition, args: Sequence[s.Argument], context: Context
     ) -> Code:
         """A module-level operator applied: expanded here, or a call of its routine."""
-        if self.expands(definition, args, context):
+        if self.expands(definition, args):
             return self.expand(definition, args, context.within({}), context)
         routine = self.services.routine(definition)
         variables = context.variables()
@@ -410,9 +410,7 @@ class Writer:
             self.emitter.line(f"return {self._passed_value(routine, arg, context).text}")
         return name
 
-    def expands(
-        self, definition: s.Definition, args: Sequence[s.Argument], context: Context
-    ) -> bool:
+    def expands(self, definition: s.Definition, args: Sequence[s.Argument]) -> bool:
         """Whether the definition is expanded where it is called."""
         analysis = self.services.analysis
         if analysis.recursive(definition.uid):

@@ -7,12 +7,17 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.modelcheck.dump import read_dump
-from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc
+from conformance.modelcheck.graph import StateGraph
+from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, TlcResult, run_tlc
 from conformance.modelcheck.tlc_output import ViolationKind
+from conformance.tla.config import parse_config
+from conformance.tla.spec import Spec, bind
+from conformance.tla.reader import load_module
+from conformance.tla.search import Limits, problem_of, search
 from conformance.tla.text import ValueReader
 from conformance.tla.tools import find_tools
 from conformance.tla.values import State
@@ -37,53 +42,102 @@ class Space:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A folder with a module and its configuration."""
+
+    folder: Path
+    name: str
+
+    @property
+    def module(self) -> Path:
+        return self.folder / f"{self.name}.tla"
+
+    @property
+    def config(self) -> Path:
+        return self.folder / f"{self.name}.cfg"
+
+    @property
+    def dump(self) -> Path:
+        return self.folder / "space.dot"
+
+    def spec(self) -> Spec:
+        """The module as we read it."""
+        config = parse_config(self.config.read_text(), source=self.config.name)
+        return bind(load_module(self.module), config)
+
+    def run_tlc(self, *, deadlock: bool = False) -> TlcResult:
+        """TLC's answer; the state graph is dumped."""
+        job = TlcJob(self.module, self.config, (), deadlock, self.dump)
+        with Processes() as processes:
+            return run_tlc(job, find_tools(), TlcOptions(), processes, lambda _g, _d: None)
+
+    def graph(self, variables: tuple[str, ...]) -> StateGraph:
+        """The state graph that TLC dumped."""
+        return read_dump(self.dump, ValueReader(), {}, variables=variables)
+
+
+def write_workspace(folder: Path, name: str, module: str, config: str) -> Workspace:
+    """A workspace with a generated module."""
+    workspace = Workspace(folder, name)
+    workspace.module.write_text(module)
+    workspace.config.write_text(config)
+    return workspace
+
+
+def load_case(case: str) -> Spec:
+    """The bound spec of one of our modules."""
+    return Workspace(MODULES, case).spec()
+
+
 def checks_deadlock(case: str) -> bool:
     """Whether the case's configuration asks for it, in a comment: TLC 2.15 has no such word."""
-    return r"\* deadlock" in (MODULES / f"{case}.cfg").read_text()
+    return r"\* deadlock" in Workspace(MODULES, case).config.read_text()
 
 
 def tlc_space(case: str, variables: tuple[str, ...]) -> Space:
     """What TLC finds; it stops at a violation, so each violated formula is taken out in turn."""
     started = time.monotonic()
-    violations: dict[str, int] = {}
-    deadlock = checks_deadlock(case)
-    with tempfile.TemporaryDirectory() as scratch, Processes() as processes:
-        folder = Path(scratch)
+    with tempfile.TemporaryDirectory() as scratch:
         for module in MODULES.glob("*.tla"):
-            shutil.copy(module, folder)
-        config = folder / f"{case}.cfg"
-        config.write_text((MODULES / config.name).read_text())
-        dump = folder / "space.dot"
-        while True:
-            job = TlcJob(folder / f"{case}.tla", config, (), deadlock, dump)
-            result = run_tlc(job, find_tools(), TlcOptions(), processes, lambda _g, _d: None)
-            transcript = result.transcript
-            violation = transcript.violation
-            if violation is None:
-                break
-            if violation.kind is ViolationKind.DEADLOCK:
-                violations[DEADLOCK] = len(transcript.trace)
-                deadlock = False
-            else:
-                violations[violation.name] = len(transcript.trace)
-                config.write_text(_without(config.read_text(), violation.name))
-        assert result.exit_code == 0, "\n".join(transcript.errors + transcript.outside)
-        assert transcript.generated_states is not None
-        graph = read_dump(dump, ValueReader(), {}, variables=variables)
+            shutil.copy(module, scratch)
+        config = Workspace(MODULES, case).config.read_text()
+        workspace = Workspace(Path(scratch), case)
+        workspace.config.write_text(config)
+        result, violations = _run_past_violations(workspace, checks_deadlock(case))
+        assert result.exit_code == 0, "\n".join(result.transcript.errors)
+        assert result.transcript.generated_states is not None
+        graph = workspace.graph(variables)
         states = list(graph.states)
+        edges = zip(graph.source, graph.action, graph.target, strict=True)
         return Space(
-            generated=transcript.generated_states,
+            generated=result.transcript.generated_states,
             states=frozenset(states),
             initial=frozenset(states[number] for number in graph.initial),
             transitions=frozenset(
                 (states[source], graph.actions[action].name, states[target])
-                for source, action, target in zip(
-                    graph.source, graph.action, graph.target, strict=True
-                )
+                for source, action, target in edges
             ),
             violations=violations,
             seconds=time.monotonic() - started,
         )
+
+
+def _run_past_violations(
+    workspace: Workspace, deadlock: bool
+) -> tuple[TlcResult, Mapping[str, int]]:
+    violations: dict[str, int] = {}
+    while True:
+        result = workspace.run_tlc(deadlock=deadlock)
+        violation, length = result.transcript.violation, len(result.transcript.trace)
+        if violation is None:
+            return result, violations
+        if violation.kind is ViolationKind.DEADLOCK:
+            violations[DEADLOCK], deadlock = length, False
+        else:
+            violations[violation.name] = length
+            config = workspace.config.read_text()
+            workspace.config.write_text(_without(config, violation.name))
 
 
 def _without(config: str, formula: str) -> str:
@@ -97,8 +151,7 @@ def our_space(case: str, spec: Spec) -> Space:
     """What our own search finds, going on after violations."""
     started = time.monotonic()
     problem = replace(problem_of(spec), check_deadlock=checks_deadlock(case))
-    limits = Limits(stop_at_violation=False)
-    result = search(problem, limits, keep_transitions=True)
+    result = search(problem, Limits(stop_at_violation=False), keep_transitions=True)
     states, transitions = result.states, result.transitions
     assert transitions is not None
     return Space(
