@@ -258,6 +258,16 @@ def test_truncation_lowers_high_watermark_and_recovery_point() -> None:
     assert (log.high_watermark, log.recovery_point, log.log_end_offset) == (1, 1, 1)
 
 
+def test_truncation_below_the_log_start_lowers_it() -> None:
+    log = filled((0, 0), (1, 0), (2, 0))
+    log.update_high_watermark(3)
+    log.maybe_increment_log_start_offset(2)
+
+    assert log.truncate_to(1)
+
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (1, 1, 1)
+
+
 def test_negative_truncation_is_refused() -> None:
     with pytest.raises(IllegalArgumentException):
         make_log().truncate_to(-1)
