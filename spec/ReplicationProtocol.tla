@@ -333,15 +333,17 @@ BecomeLeader(b, e) ==
 
 \* Whether a new follower has to find out first where its log ends to agree.
 TruncatesFirst(r) ==
-  CASE Protocol = "Kip320FirstTry"  -> FALSE
+  CASE Protocol \in {"HighWatermark", "Kip320FirstTry"} -> FALSE
     [] Protocol = "TruncateOnFetch" -> LatestEpoch(r.cache) = NoEpoch
     [] OTHER                        -> TRUE
 
 \* ReplicaManager.initialFetchOffset and AbstractFetcherThread.partitionFetchState.
+\* Before KIP-101 ReplicaManager.makeFollowers itself truncated.
 Tracked(r) ==
-  IF TruncatesFirst(r)
-  THEN [r EXCEPT !.state = "Truncating", !.offset = r.hw]
-  ELSE [r EXCEPT !.state = "Fetching", !.offset = LogEnd(r)]
+  LET cut == IF Protocol = "HighWatermark" THEN TruncateTo(r, r.hw) ELSE r
+  IN  IF TruncatesFirst(r)
+      THEN [r EXCEPT !.state = "Truncating", !.offset = r.hw]
+      ELSE [cut EXCEPT !.state = "Fetching", !.offset = LogEnd(cut)]
 
 \* Partition.makeFollower, then ReplicaFetcherManager.addFetcherForPartitions.
 \* Without a leader the partition is not fetched.
@@ -409,8 +411,7 @@ MayShrink(l, f) ==
   /\ followerState[l][f].logEndOffset # LogEndOffset(l)
 
 \* ReplicationControlManager.validateAlterPartitionData, in its order.
-IsrShrinkFence(requestEpoch, registeredEpoch) == requestEpoch = registeredEpoch
-IsrExpandFence(requestEpoch, registeredEpoch) == requestEpoch = registeredEpoch
+AlterPartitionFence(requestEpoch, registeredEpoch) == requestEpoch = registeredEpoch
 PartitionEpochFence(requestEpoch, registeredEpoch) == requestEpoch = registeredEpoch
 BrokerEpochFence(requestEpoch, registeredEpoch) ==  \* KIP-903
   requestEpoch = NoEpoch \/ requestEpoch = registeredEpoch
@@ -422,22 +423,20 @@ AlterPartitionRequest(l, newIsr) ==
      !.brokerEpochs = [b \in Brokers |-> IF b = l THEN brokerEpoch[l]
                                          ELSE followerState[l][b].brokerEpoch]]
 
-AlterPartitionError(m, l) ==
-  LET fence == IF m.isr \subseteq registration.isr
-               THEN IsrShrinkFence(m.leaderEpoch, registration.leaderEpoch)
-               ELSE IsrExpandFence(m.leaderEpoch, registration.leaderEpoch)
-  IN  IF ~fence THEN "FENCED_LEADER_EPOCH"
-      ELSE IF ~PartitionEpochFence(m.partitionEpoch, registration.partitionEpoch)
-      THEN "INVALID_UPDATE_VERSION"
-      ELSE IF \E b \in m.isr : ~(online[b] /\ BrokerEpochFence(m.brokerEpochs[b], brokerEpoch[b]))
-      THEN "INELIGIBLE_REPLICA"
-      ELSE "NONE"
+AlterPartitionError(m) ==
+  IF ~AlterPartitionFence(m.leaderEpoch, registration.leaderEpoch)
+  THEN "FENCED_LEADER_EPOCH"
+  ELSE IF ~PartitionEpochFence(m.partitionEpoch, registration.partitionEpoch)
+  THEN "INVALID_UPDATE_VERSION"
+  ELSE IF \E b \in m.isr : ~(online[b] /\ BrokerEpochFence(m.brokerEpochs[b], brokerEpoch[b]))
+  THEN "INELIGIBLE_REPLICA"
+  ELSE "NONE"
 
 \* One step: the change is proposed, accepted and adopted at once.
 AlterIsr(l, newIsr) ==
   LET r == WithHighWatermark(l, Replica(l), newIsr, followerState[l])
   IN  /\ ~TwoStepIsr
-      /\ AlterPartitionError(AlterPartitionRequest(l, newIsr), l) = "NONE"
+      /\ AlterPartitionError(AlterPartitionRequest(l, newIsr)) = "NONE"
       /\ Register(registration.leader, registration.leaderEpoch, newIsr)
       /\ isr' = [isr EXCEPT ![l] = newIsr]
       /\ SetReplica(l, r)
@@ -470,7 +469,7 @@ SubmitShrinkIsr(l, f) == MayShrink(l, f) /\ Submit(l, isr[l] \ {f})
 \* ReplicationControlManager.alterPartition
 HandleAlterPartition(l) ==
   LET m     == alterPartition[l]
-      error == AlterPartitionError(m, l)
+      error == AlterPartitionError(m)
   IN  /\ m.type = "Request"
       /\ IF error = "NONE"
          THEN Register(registration.leader, registration.leaderEpoch, m.isr)
@@ -551,6 +550,9 @@ EpochAnswer(l, f, m) ==
       ELSE [a EXCEPT !.epoch = IF Protocol = "Kip101" THEN NoEpoch ELSE end.epoch,
                      !.endOffset = end.offset]
 
+\* A position below the log start is out of range before it is diverging (KAFKA-12996).
+OutOfRangeBeforeDivergence(offset, logStart) == offset < logStart
+
 \* Does the leader's log lack the follower's last record?
 Diverges(end, m) ==
   /\ m.lastEpoch # NoEpoch
@@ -562,17 +564,16 @@ FetchAnswer(l, f, m) ==
   LET error == LeaderError(l, m, FetchEpochFence(m.currentLeaderEpoch, leaderEpoch[l]))
       end   == EndOffsetFor(epochCache[l], m.lastEpoch, LogEndOffset(l))
       o     == m.fetchOffset
-      below == o < logStartOffset[l]
-      undefined == m.lastEpoch # NoEpoch /\ end.offset = NoOffset
-      outOfRange == below \/ o > LogEndOffset(l)
+      unknown == m.lastEpoch # NoEpoch /\ end.offset = NoOffset
+      below == m.lastEpoch # NoEpoch /\ OutOfRangeBeforeDivergence(o, logStartOffset[l])
       a(e)  == AnswerTo(m, "FetchResponse", e)
   IN  IF error # "NONE" THEN a(error)
-      ELSE IF Protocol = "TruncateOnFetch" /\ (undefined \/ (m.lastEpoch # NoEpoch /\ below))
+      ELSE IF Protocol = "TruncateOnFetch" /\ (unknown \/ below)
       THEN a("OFFSET_OUT_OF_RANGE")
       ELSE IF Protocol = "TruncateOnFetch" /\ Diverges(end, m)
       THEN [a("NONE") EXCEPT !.epoch = end.epoch, !.endOffset = end.offset]
       ELSE IF Protocol = "Kip320FirstTry" /\ Diverges(end, m) THEN a("LOG_TRUNCATION")
-      ELSE IF outOfRange THEN a("OFFSET_OUT_OF_RANGE")
+      ELSE IF o < logStartOffset[l] \/ o > LogEndOffset(l) THEN a("OFFSET_OUT_OF_RANGE")
       ELSE [a("NONE") EXCEPT
               !.records = IF o < LogEndOffset(l) THEN <<log[l][o - logStartOffset[l] + 1]>>
                                                  ELSE <<>>,
@@ -621,7 +622,7 @@ Request(f, type) ==
 MaySendEpochRequest(f) ==
   /\ online[f] /\ channel[f].type = "None"
   /\ fetchState[f] = "Truncating"
-  /\ Protocol # "HighWatermark" /\ LatestEpoch(epochCache[f]) # NoEpoch
+  /\ LatestEpoch(epochCache[f]) # NoEpoch
 
 EpochRequest(f) == [Request(f, "EpochRequest") EXCEPT !.lastEpoch = LatestEpoch(epochCache[f])]
 
@@ -737,7 +738,7 @@ FollowerStep ==
 TruncateToHighWatermark(f) ==
   /\ online[f] /\ channel[f].type = "None"
   /\ fetchState[f] = "Truncating"
-  /\ Protocol = "HighWatermark" \/ LatestEpoch(epochCache[f]) = NoEpoch
+  /\ LatestEpoch(epochCache[f]) = NoEpoch
   /\ SetReplica(f, [TruncateTo(Replica(f), fetchOffset[f]) EXCEPT !.state = "Fetching"])
   /\ UNCHANGED channel /\ FollowerStep
 
