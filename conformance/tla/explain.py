@@ -190,7 +190,7 @@ class Explainer:
         for param, arg in zip(definition.params, args, strict=True):
             if isinstance(arg, s.OperatorArg) or param.uid in primed:
                 return
-            value, error = self._outcome(arg, scope)
+            value = self._outcome(arg, scope)[0]
             if value is None or isinstance(value, SymbolicSet):
                 return
             values.append(value_of(value))

@@ -33,7 +33,7 @@ from conformance.tla.evaluate.scope import (
     common,
 )
 
-_INLINE_SIZE = 60
+_INLINE_SIZE = 12
 """Definitions up to this many nodes are expanded where they are called."""
 
 
