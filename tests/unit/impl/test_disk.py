@@ -92,6 +92,18 @@ def move_directory(disk: Disk) -> None:
         pytest.param(
             append("d/a", b"XY", b"Z"), first(1), {"d/a": b"oldXY"}, id="first-append-kept"
         ),
+        pytest.param(
+            append("d/a", b"XY", b"Z"),
+            each(lambda operation: 1),
+            {"d/a": b"oldX"},
+            id="a-later-append-does-not-outlive-a-torn-one",
+        ),
+        pytest.param(
+            cut_and_append,
+            each(lambda operation: operation.size if operation.kind == "append" else 0),
+            {"d/a": b"old"},
+            id="an-append-does-not-outlive-a-lost-truncation",
+        ),
         pytest.param(cut_and_append, nothing, {"d/a": b"old"}, id="truncation-lost"),
         pytest.param(cut_and_append, first(1), {"d/a": b"ol"}, id="truncation-kept-append-lost"),
         pytest.param(cut_and_append, everything, {"d/a": b"olXY"}, id="truncation-and-append-kept"),
