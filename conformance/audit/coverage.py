@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 
 from conformance.audit.result import Coverage
 from conformance.audit.scan import INITIAL
+from conformance.errors import DataError
+from conformance.modelcheck.graph import StateGraph
 from conformance.tla.values import Action
 from conformance.traces.states import FINGERPRINT
 from conformance.traces.store import TraceStore
@@ -25,19 +27,41 @@ class ModelTable:
     """
 
     states: npt.NDArray[np.int64]
-    initial: npt.NDArray[np.int64]
     source: npt.NDArray[np.int64]
     action: npt.NDArray[np.int32]
     target: npt.NDArray[np.int64]
 
-    def rows(self) -> pa.Table:
-        """The distinct visits that the model allows, those of initial states included."""
-        starts = len(self.initial)
+    @staticmethod
+    def empty() -> ModelTable:
+        """Of no model: the formulas decide everything."""
+        none = np.zeros(0, np.int64)
+        return ModelTable(none, none, none.astype(np.int32), none)
+
+    @staticmethod
+    def of_graph(graph: StateGraph, actions: Sequence[Action]) -> ModelTable:
+        """A model's state graph, its actions recoded as the store's dictionary has them.
+
+        DataError if the graph has an action that the dictionary lacks.
+        """
+        codes = {action: code for code, action in enumerate(actions)}
+        lacking = [action for action in graph.actions if action not in codes]
+        if lacking:
+            raise DataError(
+                f"The store's dictionary lacks the model's action {lacking[0]}: the store was "
+                "recorded with another model. Audit it with the model that its manifest names."
+            )
+        recoded = np.array([codes[action] for action in graph.actions], np.int32)
+        prints = graph.fingerprints
+        return ModelTable(prints, prints[graph.source], recoded[graph.action], prints[graph.target])
+
+    def rows(self, initial: Collection[int]) -> pa.Table:
+        """The visits that are known to be legal: these, and those of initial states."""
+        starts = np.array(sorted(initial), np.int64)
         return pa.table(
             {
-                "source": np.concatenate([np.zeros(starts, np.int64), self.source]),
-                "action": np.concatenate([np.full(starts, INITIAL, np.int32), self.action]),
-                "target": np.concatenate([self.initial, self.target]),
+                "source": np.concatenate([np.zeros(len(starts), np.int64), self.source]),
+                "action": np.concatenate([np.full(len(starts), INITIAL, np.int32), self.action]),
+                "target": np.concatenate([starts, self.target]),
             }
         )
 

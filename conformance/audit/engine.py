@@ -203,7 +203,8 @@ class _Audit:
             )
             of_states = self._keep(judge.judge_states(states, self._rules))
             state_counts = _valued(of_states, [rule.name for rule in self._rules.invariants])
-            table = self._spark.createDataFrame(self._model.rows()) if self._model else None
+            model = self._model or ModelTable.empty()
+            table = self._spark.createDataFrame(model.rows(self._rules.initial))
             sample = max(1, distinct // self._options.cross_check)
             of_visits = self._keep(judge.judge_visits(visited, states, self._rules, table, sample))
             figures, property_counts = self._figures(of_visits)
@@ -216,7 +217,7 @@ class _Audit:
         step = f"action <> {scan.INITIAL}"
         row = judged.agg(
             F.expr(f"count_if(listed AND {step})").alias("listed"),
-            F.expr("count_if(listed AND asked)").alias("cross_checked"),
+            F.expr(f"count_if(listed AND asked AND {step})").alias("cross_checked"),
             F.expr("count_if(disputed)").alias("disputed"),
         ).first()
         figures = {} if row is None else row.asDict()

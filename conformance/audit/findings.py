@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from conformance.audit.rules import Rulebook
+from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.events import Difference, Finding
 from conformance.tla.values import Action, State, Value, format_value
 from conformance.traces.model import PartialState, complete, is_complete
@@ -25,6 +25,9 @@ class SpecView(Protocol):
 
     def successors(self, state: State, action: Action) -> Sequence[State]:
         """The states that the action leads to; empty where it is not enabled."""
+
+    def explain(self, formula: str, state: State, next_state: State) -> Sequence[str]:
+        """Why the formula is false, line by line: an invariant in `next_state`, else the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,11 @@ class Reporter:
 
     def _finding(self, cause: Cause) -> Finding:
         differences, allowed = self._differences(cause)
-        what = ", ".join(cause.violations)
-        name = cause.action.name if cause.action else "Init"
+        name = cause.action.name if cause.action else INIT
         variables = ", ".join(one.variable for one in differences)
-        signature = "|".join((what, name, variables))
-        formula = cause.violations[0] if cause.violations else ""
+        signature = "|".join((*cause.violations, name, variables))
+        formulas = [str(cause.action) if one == NEXT else one for one in cause.violations]
+        what = ", ".join(formulas)
         return Finding(
             key=f"{STAGE}-{hashlib.sha256(signature.encode()).hexdigest()[:12]}",
             title=self._title(cause, name),
@@ -80,18 +83,35 @@ class Reporter:
             step=cause.step,
             action=str(cause.action) if cause.action else "",
             formula=what,
-            location=self.rules.location(formula),
+            location=self._location(cause, formulas),
+            story=self._story(cause),
             differences=differences,
             reproduce=self.reproduce(cause.trace_id),
             count=cause.traces,
         )
 
     def _title(self, cause: Cause, name: str) -> str:
-        legality = {DIVERGED, self.rules.init.name, str(cause.action)}
-        broken = [formula for formula in cause.violations if formula not in legality]
+        broken = [one for one in cause.violations if one not in (DIVERGED, INIT, NEXT)]
         if broken:
             return f"{broken[0]} is violated after {name}"
         return f"{name} led to a state that the spec does not allow"
+
+    def _location(self, cause: Cause, formulas: Sequence[str]) -> str:
+        place = self.rules.location(formulas[0])
+        return place or self.rules.location(cause.action.name if cause.action else INIT)
+
+    def _story(self, cause: Cause) -> tuple[str, ...]:
+        """The spec's own account of the first formula that is violated."""
+        if self.spec is None or not is_complete(cause.target) or DIVERGED in cause.violations:
+            return ()
+        target = complete(cause.target)
+        source = cause.source
+        before = target if source is None or not is_complete(source) else complete(source)
+        formula = cause.violations[0]
+        if formula == INIT:
+            return ()
+        told = str(cause.action) if formula == NEXT else formula
+        return tuple(self.spec.explain(told, before, target))
 
     def _message(self, cause: Cause, allowed: int | None, variables: str) -> str:
         parts = [cause.detail] if cause.detail else []

@@ -1,24 +1,38 @@
-"""The spec's formulas as the audit asks them: total SQL conditions with a reason."""
+"""The spec's formulas as the audit asks them: three-valued SQL with a reason."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
 
+from conformance.tla.schema import Schema
+from conformance.tla.spark.api import (
+    SparkFormula,
+    compile_action_formulas,
+    compile_next_by_action,
+    compile_state_formulas,
+    prefixed,
+)
+from conformance.tla.spark.sql import name as quoted
+from conformance.tla.spark.sql import text as literal
+from conformance.tla.spec import Spec
+from conformance.tla.values import Action, fingerprint
+
+NEXT = "Next"
+INIT = "Init"
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A formula. `holds` and `fails` are SQL conditions that are never NULL.
-
-    Where neither is true the formula is undefined, and `reason`, an SQL string, says why.
-    """
+    """A formula. `value` is SQL: true, false, or NULL where the formula is undefined; `reason`,
+    an SQL string, then says why."""
 
     name: str
-    holds: str
-    fails: str
+    value: str
     reason: str = "NULL"
     location: str = ""
 
@@ -28,47 +42,78 @@ class Rulebook:
     """All that an audit asks of states and transitions.
 
     State rules read a column per variable, named as the variable; transition rules read in
-    addition the value after the step, in the column named as the variable with a prime (`x'`).
-    `actions` holds, by code of the store's dictionary, that the action allows a transition.
+    addition the value after the step (`following`). `next` decides whether the action in the
+    column `action`, a code below `actions`, allows the transition. `initial` are the
+    fingerprints of the states that Init allows.
     """
 
     variables: tuple[str, ...]
-    init: Rule
-    actions: Mapping[int, Rule]
+    actions: int
+    initial: frozenset[int]
+    next: Rule
     invariants: Sequence[Rule] = ()
     properties: Sequence[Rule] = ()
+    places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Where the spec defines Init and each action, by name."""
 
-    def location(self, name: str) -> str:
-        """Where the spec states the formula of this name; empty if it is none of ours."""
-        rules = (self.init, *self.actions.values(), *self.invariants, *self.properties)
-        return next((rule.location for rule in rules if rule.name == name), "")
-
-
-def primed(variable: str) -> str:
-    """The column of a variable's value after the step."""
-    return f"{variable}'"
+    def location(self, formula: str) -> str:
+        """Where the spec states an invariant, a property or an action."""
+        rules = (*self.invariants, *self.properties)
+        found = next((rule.location for rule in rules if rule.name == formula), None)
+        return found or self.places.get(formula.partition("(")[0], "")
 
 
-def quoted(column: str) -> str:
-    """A column's name in SQL."""
-    return "`" + column.replace("`", "``") + "`"
+def compile_rules(
+    spec: Spec,
+    schema: Schema,
+    actions: Sequence[Action],
+    invariants: Sequence[str],
+    properties: Sequence[str],
+) -> Rulebook:
+    """The rules of a spec over states of this schema; `actions` by code of the store.
+
+    SpecError names a formula or an action that the spec lacks, UnsupportedError an operator
+    that cannot be compiled, with its place.
+    """
+    program = spec.program
+    after = prefixed(following(""))
+    step = compile_next_by_action(program, actions, schema, following=after)
+    of_states = compile_state_formulas(program, invariants, schema)
+    of_steps = compile_action_formulas(program, properties, schema, following=after)
+    return Rulebook(
+        variables=spec.variables,
+        actions=len(actions),
+        initial=frozenset(map(fingerprint, spec.initial_states())),
+        next=_rule(step),
+        invariants=tuple(map(_rule, of_states)),
+        properties=tuple(map(_rule, of_steps)),
+        places={action.name: str(spec.action_formula(action).location) for action in actions},
+    )
 
 
-def literal(text: str) -> str:
-    """A string in SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _rule(formula: SparkFormula) -> Rule:
+    return Rule(formula.name, formula.value, formula.reason, str(formula.location))
+
+
+def following(variable: str) -> str:
+    """The column of a variable's value after the step.
+
+    No identifier of TLA+ holds a colon, so no variable is hidden.
+    """
+    return f"next:{variable}"
 
 
 def violations(rules: Sequence[Rule]) -> Column:
     """The names of the rules that fail: array<string>."""
-    return strings([f"CASE WHEN {rule.fails} THEN {literal(rule.name)} END" for rule in rules])
+    parts = [f"CASE WHEN NOT {rule.value} THEN {literal(rule.name)} END" for rule in rules]
+    return strings(parts)
 
 
 def doubts(rules: Sequence[Rule]) -> Column:
     """Name and reason of the rules that have no value: array<string>."""
     return strings(
         [
-            f"CASE WHEN NOT ({rule.holds} OR {rule.fails}) THEN concat("
+            f"CASE WHEN {rule.value} IS NULL THEN concat("
             f"{literal(rule.name)}, ': ', coalesce({rule.reason}, 'undefined')) END"
             for rule in rules
         ]
@@ -80,3 +125,7 @@ def strings(parts: Sequence[str]) -> Column:
     if not parts:
         return F.expr("CAST(array() AS array<string>)")
     return F.expr(f"array_compact(array({', '.join(parts)}))")
+
+
+__all__ = ["INIT", "NEXT", "Rule", "Rulebook", "compile_rules", "doubts", "following", "literal",
+           "quoted", "strings", "violations"]  # fmt: skip

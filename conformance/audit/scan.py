@@ -21,7 +21,8 @@ _TRACES = (
     "trace_id BIGINT, seed BIGINT, states ARRAY<BIGINT>, actions ARRAY<INT>, end STRING, "
     "problem STRING, source STRING"
 )
-_KEY = ("source", "action", "target")
+KEY = ("source", "action", "target")
+"""What makes a visit distinct."""
 
 
 def read_traces(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
@@ -48,7 +49,7 @@ def visits(traces: DataFrame) -> DataFrame:
 
 def distinct_visits(traces: DataFrame) -> DataFrame:
     """Each distinct (source, action, target) with `visits`, how often it occurs."""
-    return visits(traces).groupBy(*_KEY).agg(F.count("*").alias("visits"))
+    return visits(traces).groupBy(*KEY).agg(F.count("*").alias("visits"))
 
 
 def endings(traces: DataFrame) -> DataFrame:
@@ -67,8 +68,8 @@ def outcomes(traces: DataFrame, suspects: DataFrame) -> DataFrame:
     inconclusive if it has only doubtful visits or a problem. Columns: trace_id, failed, step,
     suspect (0: it diverged or has a problem) and `cause`, the first line of that problem.
     """
-    keys = suspects.select(*(F.col(name).alias(f"of_{name}") for name in _KEY), "suspect", "failed")
-    same = [F.col(name).eqNullSafe(F.col(f"of_{name}")) for name in _KEY]
+    keys = suspects.select(*(F.col(name).alias(f"of_{name}") for name in KEY), "suspect", "failed")
+    same = [F.col(name).eqNullSafe(F.col(f"of_{name}")) for name in KEY]
     found = visits(traces).join(F.broadcast(keys), same)
     rows = found.select("trace_id", _pack(F.col("failed"), F.col("step"), F.col("suspect")))
     flagged = traces.where((F.col("end") == End.DIVERGED.value) | F.col("problem").isNotNull())

@@ -1,33 +1,39 @@
-"""A lock that counts its takers: a protocol of a few lines that is not Kafka's."""
+"""A lock that counts its takers: traces, states and rules of a protocol that is not Kafka's."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from conformance.audit.coverage import ModelTable
-from conformance.audit.rules import Rule, Rulebook
+from conformance.audit.rules import Rulebook, compile_rules
+from conformance.tla.config import parse_config
+from conformance.tla.reader import load_module
+from conformance.tla.spec import Spec, bind
 from conformance.tla.values import Action, State, fingerprint
-from conformance.traces.manifest import Identity, Manifest
+from conformance.traces.manifest import Identity
 from conformance.traces.model import End, PartialState, Trace, TraceStep
 from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import write_store
 
 VARIABLES = ("holder", "count", "log")
-LIMIT = 3
 ACTIONS = (Action("Take", ("a",)), Action("Take", ("b",)), Action("Drop"))
 INITIAL: State = ("nobody", 0, ())
 HASH = "ab" * 32
+CONFIG = 'CONSTANTS Clients = {"a", "b"} Limit = 3 INIT Init NEXT Next'
+INVARIANTS = ("CountIsLength", "HolderIsLast")
+PROPERTIES = ("CountNeverFalls",)
 
 IDENTITY = Identity(
     spec="Lock",
     spec_hash=HASH,
     model="lock",
-    constants={"Limit": str(LIMIT)},
+    constants={"Clients": '{"a", "b"}', "Limit": "3"},
     variables=list(VARIABLES),
     actions=[str(action) for action in ACTIONS],
     system="toy",
@@ -35,63 +41,22 @@ IDENTITY = Identity(
 )
 
 
-class Lock:
-    """The spec as a function."""
-
-    variables = VARIABLES
-
-    def initial_states(self) -> Sequence[State]:
-        return [INITIAL]
-
-    def successors(self, state: State, action: Action) -> Sequence[State]:
-        holder, count, log = state
-        assert isinstance(count, int)
-        assert isinstance(log, tuple)
-        if action.name == "Drop":
-            return [("nobody", count, log)] if holder != "nobody" else []
-        if holder != "nobody" or count == LIMIT:
-            return []
-        return [(action.args[0], count + 1, (*log, action.args[0]))]
-
-    def steps(self, state: State) -> Iterator[tuple[Action, State]]:
-        for action in ACTIONS:
-            for target in self.successors(state, action):
-                yield action, target
+@cache
+def spec() -> Spec:
+    return bind(load_module(Path(__file__).with_name("Lock.tla")), parse_config(CONFIG))
 
 
-def rule(name: str, text: str) -> Rule:
-    return Rule(name, f"({text})", f"(NOT ({text}))", location=f"Lock.tla:{len(name)}")
+@cache
+def rules() -> Rulebook:
+    columns = infer_columns(VARIABLES, reachable()[0])
+    return compile_rules(spec(), columns.schema, ACTIONS, INVARIANTS, PROPERTIES)
 
 
-def take(client: str) -> Rule:
-    return rule(
-        f'Take("{client}")',
-        f"holder = 'nobody' AND count < {LIMIT} AND `holder'` = '{client}' AND "
-        f"`count'` = count + 1 AND `log'` = concat(log, array('{client}'))",
-    )
-
-
-RULES = Rulebook(
-    variables=VARIABLES,
-    init=rule("Init", "holder = 'nobody' AND count = 0 AND size(log) = 0"),
-    actions={
-        0: take("a"),
-        1: take("b"),
-        2: rule("Drop", "holder <> 'nobody' AND `holder'` = 'nobody' AND `count'` = count AND "
-                "`log'` = log"),
-    },
-    invariants=[
-        rule("CountIsLength", "count = size(log)"),
-        rule("HolderIsLast", "holder = 'nobody' OR holder <=> get(log, size(log) - 1)"),
-    ],
-    properties=[rule("CountNeverFalls", "`count'` >= count")],
-)  # fmt: skip
-
-
+@cache
 def reachable() -> tuple[list[State], list[tuple[State, int, State]]]:
-    lock, states, edges = Lock(), [INITIAL], []
+    states, edges = [INITIAL], []
     for state in states:
-        for action, target in lock.steps(state):
+        for action, target in spec().successors(state):
             edges.append((state, ACTIONS.index(action), target))
             if target not in states:
                 states.append(target)
@@ -103,7 +68,6 @@ def model_table(without: Sequence[int] = ()) -> ModelTable:
     kept = [edge for number, edge in enumerate(edges) if number not in without]
     return ModelTable(
         states=np.array([fingerprint(state) for state in states]),
-        initial=np.array([fingerprint(INITIAL)]),
         source=np.array([fingerprint(edge[0]) for edge in kept]),
         action=np.array([edge[1] for edge in kept], np.int32),
         target=np.array([fingerprint(edge[2]) for edge in kept]),
@@ -111,11 +75,11 @@ def model_table(without: Sequence[int] = ()) -> ModelTable:
 
 
 def walk(trace_id: int, length: int = 6) -> Trace:
-    rng, lock, state = random.Random(trace_id), Lock(), INITIAL
+    rng, state = random.Random(trace_id), INITIAL
     steps: list[TraceStep] = []
     end = End.LENGTH
     for _ in range(length):
-        choices = list(lock.steps(state))
+        choices = spec().successors(state)
         if not choices:
             end = End.DEADLOCK
             break

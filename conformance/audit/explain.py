@@ -1,0 +1,38 @@
+"""The bound spec as what the audit asks of it for the few steps that a report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.errors import SpecError
+from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.spec import Spec
+from conformance.tla.text import parse_action
+from conformance.tla.values import Action, State
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedSpec:
+    """A `SpecView` by the Python evaluator."""
+
+    spec: Spec
+
+    def initial_states(self) -> Sequence[State]:
+        """The states that Init allows."""
+        return list(self.spec.initial_states())
+
+    def successors(self, state: State, action: Action) -> Sequence[State]:
+        """The states that the action leads to; none where it is not enabled or undefined."""
+        try:
+            return self.spec.successors_by(action, state)
+        except EvaluationError:
+            return []
+
+    def explain(self, formula: str, state: State, next_state: State) -> Sequence[str]:
+        """The evaluator's account of why the formula is false."""
+        try:
+            return self.spec.state_formula(formula).explain(next_state).render().splitlines()
+        except SpecError:
+            step = self.spec.action_formula(parse_action(formula))
+            return step.explain(state, next_state).render().splitlines()
