@@ -191,9 +191,10 @@ StrongIsr ==
     online[b] => AgreesBelowHighWatermark(b, l)
 
 \* A record once exposed below the high watermark of a leader is, at its offset, in
-\* the log of every later true leader. The guarantee ends with an unclean election
-\* (for what leaders of older epochs exposed, before or after it), and where no ISR
-\* member was up and the last one lost an unflushed tail (for what it lost).
+\* the log of every later true leader. The guarantee ends with the record's deletion;
+\* with an unclean election (for what leaders of older epochs exposed, before or after
+\* it); and where no ISR member was up and the last one lost an unflushed tail (for
+\* what it lost, and what leaders of older epochs still expose).
 CommittedNeverLost ==
   \A l \in Brokers : TrueLeader(l) => \A record \in exposed : HasRecord(l, record)
 
@@ -300,4 +301,113 @@ FailedPartitionUnchanged ==
        fetchState[b] = "Failed" /\ online'[b] /\ leaderEpoch'[b] = leaderEpoch[b]
          => fetchState'[b] = "Failed" /\ log'[b] = log[b]]_vars
 
+(***************************************************************************)
+(* Liveness: with no more failures (no elections, no lost messages), every *)
+(* in-sync follower catches up and the high watermark reaches the leader's *)
+(* log end. Elections end by themselves where Epochs is finite; a model    *)
+(* takes LoseMessage away.                                                 *)
+(***************************************************************************)
+Fairness ==
+  /\ \A b \in Brokers, e \in Epochs :
+       WF_vars(BecomeLeader(b, e)) /\ WF_vars(BecomeFollower(b, e)) /\ WF_vars(UpdateIsr(b, e))
+  /\ \A f \in Brokers :
+       /\ WF_vars(TruncateToHighWatermark(f))
+       /\ WF_vars(SendEpochRequest(f)) /\ WF_vars(ProcessEpochResponse(f))
+       /\ WF_vars(SendFetch(f)) /\ WF_vars(ProcessFetchResponse(f))
+       /\ WF_vars(ProcessListOffsetsResponse(f))
+  /\ \A l \in Brokers, f \in Brokers :
+       /\ WF_vars(HandleEpochRequest(l, f)) /\ WF_vars(HandleFetch(l, f))
+       /\ WF_vars(HandleListOffsets(l, f))
+       /\ WF_vars(EpochRoundTrip(l, f)) /\ WF_vars(FetchRoundTrip(l, f))
+       /\ WF_vars(ListOffsetsRoundTrip(l, f))
+
+FairSpec == Spec /\ Fairness
+
+InSyncReplicasAreCaughtUp ==
+  \A l \in Brokers : registration.leader = l =>
+    /\ TrueLeader(l)
+    /\ \A b \in registration.isr : /\ log[b] = log[l]
+                                   /\ highWatermark[b] = LogEndOffset(l)
+
+EventuallyCaughtUp == <>[]InSyncReplicasAreCaughtUp
+
+(***************************************************************************)
+(* Situations: states worth reaching, for suites that find shortest paths. *)
+(***************************************************************************)
+
+LogEndAfterAnswer(f) ==
+  LET a == channel[f]
+  IN  CASE a.type = "EpochResponse" -> LogEnd(AfterEpochResponse(f, a))
+        [] a.type = "FetchResponse" -> LogEnd(AfterFetchResponse(f, a))
+        [] a.type \in {"LatestResponse", "EarliestResponse"} -> LogEnd(AfterListOffsetsResponse(f, a))
+        [] OTHER -> LogEndOffset(f)
+
+\* An answer is there that makes a follower cut its log.
+SomeoneTruncates == \E f \in Brokers : LogEndAfterAnswer(f) < LogEndOffset(f)
+
+\* A first answer named no common epoch: the follower asks again.
+SomeoneAsksAgain ==
+  \E f \in Brokers : fetchState[f] = "Truncating" /\ fetchOffset[f] # highWatermark[f]
+
+\* A former leader that wrote nothing still has its epoch in the cache.
+EpochWithoutRecords ==
+  \E b \in Brokers :
+    /\ ~ActingLeader(b) /\ epochCache[b] # <<>>
+    /\ epochCache[b][Len(epochCache[b])].start = LogEndOffset(b)
+
+FollowerIsFenced == \E f \in Brokers : channel[f].error = "FENCED_LEADER_EPOCH"
+
+PartitionHasFailed == \E b \in Brokers : fetchState[b] = "Failed"
+
+\* The follower knows a newer epoch than the leader that it asks.
+LeaderIsBehind == \E f \in Brokers : channel[f].error = "UNKNOWN_LEADER_EPOCH"
+
+DivergenceIsAnswered ==
+  \E f \in Brokers : channel[f].type = "FetchResponse" /\ channel[f].endOffset # NoOffset
+
+OutOfRangeIsAnswered == \E f \in Brokers : channel[f].error = "OFFSET_OUT_OF_RANGE"
+
+LogStartIsAboveFollower ==
+  \E f \in Brokers : channel[f].type = "EarliestResponse" /\ channel[f].endOffset > LogEndOffset(f)
+
+\* An answer to a question of an epoch that the follower has left.
+AnswerIsStale ==
+  \E f \in Brokers :
+    /\ channel[f].type \in {"EpochResponse", "FetchResponse"}
+    /\ channel[f].currentLeaderEpoch < leaderEpoch[f]
+
+\* ... while it follows the same leader again, at the same offset.
+AnswerOutlivesTwoElections ==
+  \E f \in Brokers :
+    /\ channel[f].type = "FetchResponse" /\ channel[f].leader = leader[f]
+    /\ channel[f].currentLeaderEpoch < leaderEpoch[f] - 1
+    /\ fetchState[f] = "Fetching" /\ channel[f].fetchOffset = fetchOffset[f]
+
+TwoLeadersAct == \E a, b \in Brokers : a # b /\ ActingLeader(a) /\ ActingLeader(b)
+
+\* A leader that does not know that it is none any longer has appended.
+ZombieHasAppended ==
+  \E a, b \in Brokers :
+    /\ a # b /\ ActingLeader(a) /\ ActingLeader(b) /\ leaderEpoch[a] < leaderEpoch[b]
+    /\ LogEndOffset(a) > LogEndOffset(b)
+
+FollowerMayRejoinIsr == \E l, f \in Brokers : TrueLeader(l) /\ MayExpand(l, f)
+
+\* Everybody agrees, on records of two epochs, all exposed.
+AllCaughtUpOverTwoEpochs ==
+  /\ InSyncReplicasAreCaughtUp /\ registration.isr = Brokers
+  /\ Cardinality({record.epoch : record \in exposed}) >= 2
+
+\* A broker that crashed is in the ISR again.
+CrashedBrokerIsBackInIsr ==
+  \E b \in registration.isr : brokerEpoch[b] > 0 /\ registration.leader \notin {b, NoLeader}
+
+PartitionIsOffline == registration.leader = NoLeader
+
+UncleanLeaderLacksRecords ==
+  \E a, b \in Brokers :
+    /\ TrueLeader(b) /\ leaderEpoch[b] = guaranteedFrom /\ guaranteedFrom > InitialEpoch
+    /\ LogEndOffset(b) < highWatermark[a]
+
+IsrChangeIsRefused == \E l \in Brokers : alterPartition[l].error # "NONE"
 =============================================================================

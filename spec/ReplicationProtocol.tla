@@ -376,13 +376,16 @@ AppendAsLeader(l, o) ==
       /\ UNCHANGED <<isr, partitionEpoch, pendingIsr, followerState, guaranteedFrom>>
 
 \* Partition.deleteRecordsOnLeader, or retention: never above the high watermark.
+\* What is deleted is owed no longer: a follower may still have another record there,
+\* since the leader's cache no longer tells the epochs below its log start.
 AdvanceLogStartOffset(l, o) ==
   /\ LogStartMoves
   /\ ActingLeader(l)
   /\ o > logStartOffset[l] /\ o <= highWatermark[l]
   /\ SetReplica(l, AdvanceLogStart(Replica(l), o))
+  /\ exposed' = {record \in exposed : record.offset >= o}
   /\ LeaderStep
-  /\ UNCHANGED <<isr, partitionEpoch, pendingIsr, followerState, ghostVars>>
+  /\ UNCHANGED <<isr, partitionEpoch, pendingIsr, followerState, appends, guaranteedFrom>>
 
 (***************************************************************************)
 (* ISR changes: the leader proposes, the controller decides.               *)
