@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from conformance.modelcheck.graph import StateGraph
 
 
+_SIGHT = 1000
+"""States that a walk looks at in search of a new transition, before it rather resets."""
+
+
 def greedy_cover(graph: StateGraph) -> Suite:
     """Cover every transition by always walking to the nearest one not yet taken.
 
     From a state without a new transition the walk follows a shortest path to a state that has
-    one; where that is farther than a reset and the path from there, it resets.
+    one; where that is farther than a reset and the path from there, or out of sight, it resets.
     """
     walker = _Walker(graph)
     tests: list[Test] = []
@@ -97,7 +101,7 @@ class _Walker:
             here, distance = queue.popleft()
             if self._next[here] < self._low[here + 1] and self.untaken(here) is not None:
                 return self._back(entered_by, here)
-            if distance >= limit:
+            if distance >= limit or len(entered_by) > _SIGHT:
                 complete = False
                 continue
             for edge in range(self._low[here], self._low[here + 1]):
