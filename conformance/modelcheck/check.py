@@ -177,7 +177,7 @@ class _Engine:
                 self._tell(Progress(STAGE, distinct, expected, message))
 
             run = run_tlc(job, self.tools, self.options.tlc, processes, on_progress)
-            outcome = read_outcome(run, model, prepared.generated, prepared.module)
+            outcome = read_outcome(run, model, prepared.generated, prepared.spec)
             graph = None
             if dot is not None and outcome.result == "holds":
                 graph = self._read_graph(dot, prepared, outcome)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from conformance.tla.syntax import Argument, Builtin, Call, Definition, Let, Module, walk
+from conformance.tla.syntax import Argument, Binding, Builtin, Call, Definition, Let, Module, walk
 
 _LIVENESS = frozenset({"<>", "~>", "-+->", "WF", "SF"})
 _TEMPORAL = _LIVENESS | {"[]"}
@@ -42,6 +42,24 @@ def is_safety_property(module: Module, name: str) -> bool:
     """Whether the property is made of `[][A]_v` and `[]P` alone: no liveness in it."""
     definition = module.operator(name)
     return definition is not None and not _mentions(module, definition.body, _LIVENESS)
+
+
+def encloses(module: Module, definition: Definition, names: Set[str]) -> bool:
+    """Whether the definition is a choice (`\\/`, `\\E`) that leads to an operator in `names`."""
+    seen = {definition.uid}
+    pending: list[Argument] = [definition.body]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Builtin) and node.operator == r"\lor":
+            pending.extend(node.args)
+        elif isinstance(node, Binding) and node.kind == r"\E":
+            pending.append(node.body)
+        elif (called := _definition(module, node)) is not None and called.uid not in seen:
+            if called.name in names:
+                return True
+            seen.add(called.uid)
+            pending.append(called.body)
+    return False
 
 
 def _conjuncts(module: Module, expression: Argument) -> Iterator[Argument]:

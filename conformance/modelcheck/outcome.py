@@ -15,6 +15,7 @@ from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.story import CounterexampleStep
 from conformance.modelcheck.tlc import TlcResult
 from conformance.modelcheck.tlc_output import Transcript, Violation, ViolationKind
+from conformance.tla.spec import Spec
 from conformance.tla.syntax import Module
 from conformance.tla.text import StateReader, ValueReader
 from conformance.tla.values import Action, format_value
@@ -71,9 +72,9 @@ class Outcome(msgspec.Struct, frozen=True):
         )
 
 
-def read_outcome(run: TlcResult, model: Model, generated: Generated, module: Module) -> Outcome:
+def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec) -> Outcome:
     """Make sense of a run; SpecError where TLC could not read module or configuration."""
-    transcript = run.transcript
+    transcript, module = run.transcript, spec.module
     if run.exit_code in _EXIT_PARSE_ERRORS:
         raise SpecError(f"TLC cannot read the model {model.name} ({model.origin}): {_said(run)}")
     result = _result(run)
@@ -89,7 +90,7 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, module: Mod
         depth=transcript.depth,
         collision_probability=transcript.collision_probability,
         variables=tuple(v.name for v in module.variables) if violation else (),
-        steps=_kept_steps(transcript, generated) if violation else (),
+        steps=_kept_steps(transcript, generated, spec) if violation else (),
         ending=_ending(transcript),
         never_fired=_never_fired(transcript, generated),
         error=_said(run) if result == "error" else "",
@@ -142,12 +143,29 @@ def _violated_name(violation: Violation, model: Model, module: Module) -> str:
     return violation.name
 
 
-def _kept_steps(transcript: Transcript, generated: Generated) -> tuple[KeptStep, ...]:
-    steps = []
+def _kept_steps(transcript: Transcript, generated: Generated, spec: Spec) -> tuple[KeptStep, ...]:
+    steps: list[KeptStep] = []
     for state in transcript.trace:
-        action = generated.labels.get(state.label, Action(state.label))
-        steps.append(KeptStep(action.name, tuple(map(format_value, action.args)), state.text))
+        action = generated.labels.get(state.label)
+        if action is None and state.label and steps:
+            action = _with_arguments(spec, state.label, steps[-1].state, state.text)
+        name, args = action or Action(state.label)
+        steps.append(KeptStep(name, tuple(map(format_value, args)), state.text))
     return tuple(steps)
+
+
+def _with_arguments(spec: Spec, label: str, before: str, after: str) -> Action | None:
+    """The action of that name that leads from one state to the other, as the evaluator finds it.
+
+    None where the evaluator lacks an operator of the spec: the label must do then.
+    """
+    read = StateReader(spec.variables).read
+    state, next_state = read(before), read(after)
+    try:
+        steps = spec.successors(state)
+    except SpecError:
+        return None
+    return next((a for a, reached in steps if a.name == label and reached == next_state), None)
 
 
 def _ending(transcript: Transcript) -> str:

@@ -12,12 +12,12 @@ from pathlib import Path
 from conformance.errors import UserError
 from conformance.modelcheck.cache import cache_key, module_files
 from conformance.modelcheck.generate import Generated, LabelledNext, generate
-from conformance.modelcheck.labels import is_safety_property, specification_parts
+from conformance.modelcheck.labels import encloses, is_safety_property, specification_parts
 from conformance.modelcheck.manifest import Model
 from conformance.tla.config import parse_config
-from conformance.tla.spec import Spec, bind
 from conformance.tla.reader import load_module
 from conformance.tla.sany import COMMUNITY_MODULES
+from conformance.tla.spec import Spec, bind
 from conformance.tla.syntax import Module
 from conformance.tla.tools import Tools
 
@@ -67,7 +67,9 @@ def model_key(model: Model, tools: Tools) -> str:
 def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:
     """The labelled next-state relation; None where the model must keep its own formula.
 
-    Fairness and liveness speak of the original actions, so such models are left as they are.
+    Fairness and liveness speak of the original actions, so such models are left as they are. So
+    are those in which an action is an unnamed part of an operator that holds other actions too:
+    no name stands for it alone.
     """
     check = model.check
     if not all(is_safety_property(module, name) for name in check.properties):
@@ -79,12 +81,14 @@ def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:
             return None
         init = parts.init
     actions = spec.actions
-    callable_by_name = all(
-        (definition := module.operator(action.name)) is not None
-        and len(definition.params) == len(action.args)
-        for action in actions
-    )
-    return LabelledNext(init, tuple(actions)) if actions and callable_by_name else None
+    names = {action.name for action in actions}
+    for action in actions:
+        definition = module.operator(action.name)
+        if definition is None or len(definition.params) != len(action.args):
+            return None
+        if encloses(module, definition, names - {action.name}):
+            return None
+    return LabelledNext(init, actions) if actions else None
 
 
 def _require_names(model: Model, module: Module) -> None:

@@ -1,0 +1,5 @@
+---- MODULE Unparsable ----
+VARIABLE x
+Init == x = 0
+Next == x' = y
+====
