@@ -1,4 +1,4 @@
-"""Tells a divergence or a path as a numbered story, and as differences side by side."""
+"""Shows where an observation differs from what the spec allows, side by side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.events import Difference
 from conformance.replay.engine import Divergence
-from conformance.tla.values import Action, Fn, State, Value, format_value
+from conformance.tla.values import Fn, State, Value, format_value
 
 
 def differences(
@@ -60,31 +60,6 @@ def _index(name: str, key: Value) -> str:
     if isinstance(key, str) and key.isidentifier() and "[" in name:
         return f"{name}.{key}"
     return f"{name}[{format_value(key)}]"
-
-
-def changes(variables: Sequence[str], before: State, after: State) -> tuple[str, ...]:
-    """`variable: old -> new` for each part of the state that a step changed."""
-    lines: list[str] = []
-    for name, old, new in zip(variables, before, after, strict=True):
-        if old != new:
-            lines.extend(
-                f"{part.variable}: {part.expected} -> {part.actual}"
-                for part in _parts(name, [old], new)
-            )
-    return tuple(lines)
-
-
-def story(
-    variables: Sequence[str], steps: Sequence[tuple[Action, State]], initial: State
-) -> tuple[str, ...]:
-    """A path as numbered lines: the action with its arguments, and what changed."""
-    lines: list[str] = []
-    state = initial
-    for number, (action, following) in enumerate(steps, 1):
-        lines.append(f"{number:3}. {action}")
-        lines.extend(f"       {line}" for line in changes(variables, state, following))
-        state = following
-    return tuple(lines)
 
 
 def observed_lines(observed: Mapping[str, Value]) -> tuple[str, ...]:

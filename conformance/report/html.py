@@ -37,7 +37,7 @@ def dumps(report: Report, *, now: float | None = None) -> str:
         report=report,
         when=time.strftime("%Y-%m-%d %H:%M UTC", moment),
         cards=list(_cards(report)),
-        models=[model for model in _models(report)],
+        models=list(_models(report)),
         actions=_actions(report),
     )
 
@@ -68,15 +68,13 @@ def _total(report: Report, stage: str, key: str) -> int:
 
 def _models(report: Report) -> Iterator[dict[str, JsonValue]]:
     blank: dict[str, JsonValue] = {
-        "model": "", "variant": "", "brokers": None, "expected": "", "result": "", "violated": "",
-        "distinct_states": 0, "counterexample_length": 0, "seconds": 0.0, "verdict": "", "story": [],
+        "model": "", "variant": "", "brokers": None, "expected": "", "result": "",
+        "violated": "", "distinct_states": 0, "counterexample_length": 0, "seconds": 0.0,
+        "verdict": "", "story": [],
     }  # fmt: skip
     for stage in report.stages:
-        models = stage.figures.get("models")
-        if isinstance(models, list):
-            for model in models:
-                if isinstance(model, dict):
-                    yield blank | model
+        if stage.stage == "check":
+            yield blank | dict(stage.figures)
 
 
 def _actions(report: Report) -> list[_ActionRow]:
@@ -94,7 +92,7 @@ def _actions(report: Report) -> list[_ActionRow]:
 
 def _fired(stage: StageFinished) -> Iterator[tuple[str, int]]:
     fired = stage.figures.get("actions")
-    if isinstance(fired, dict):
+    if stage.stage in ("replay", "explore") and isinstance(fired, dict):
         for name, count in fired.items():
             if isinstance(count, int):
                 yield name, count

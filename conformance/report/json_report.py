@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from conformance.events import Finding, JsonValue
+from conformance.events import Finding, JsonValue, StageFinished
 from conformance.report.collect import SCHEMA_VERSION, Report
+from conformance.verdict import merge
 
 
 def to_json(report: Report) -> dict[str, JsonValue]:
@@ -26,6 +26,8 @@ def to_json(report: Report) -> dict[str, JsonValue]:
     }
     if report.command == "gate":
         body["stages"] = _by_stage(report)
+    elif report.command == "check":
+        body["models"] = [dict(stage.figures) for stage in report.stages]
     else:
         for stage in report.stages:
             body.update(stage.figures)
@@ -42,21 +44,26 @@ def finding_json(finding: Finding) -> dict[str, JsonValue]:
 
 
 def _by_stage(report: Report) -> dict[str, JsonValue]:
-    stages: dict[str, list[JsonValue]] = {}
+    stages: dict[str, list[StageFinished]] = {}
     for stage in report.stages:
-        entry: dict[str, JsonValue] = {
-            "subject": stage.subject,
-            "verdict": str(stage.verdict),
-            "seconds": round(stage.seconds, 3),
-            "summary": stage.summary,
-            **_plain(stage.figures),
-        }
-        stages.setdefault(stage.stage, []).append(entry)
-    return {name: entries[0] if len(entries) == 1 else entries for name, entries in stages.items()}
+        stages.setdefault(stage.stage, []).append(stage)
+    return {name: _stage_json(name, entries) for name, entries in stages.items()}
 
 
-def _plain(figures: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    return dict(figures)
+def _stage_json(name: str, entries: list[StageFinished]) -> JsonValue:
+    """One object per stage; where it ran for several models, their objects under `models`."""
+    body: dict[str, JsonValue] = {
+        "verdict": str(merge(entry.verdict for entry in entries)),
+        "seconds": round(sum(entry.seconds for entry in entries), 3),
+    }
+    if name == "check" or len(entries) > 1:
+        body["models"] = [
+            {"subject": e.subject, "verdict": str(e.verdict), **e.figures} for e in entries
+        ]
+    else:
+        body.update({"subject": entries[0].subject, "summary": entries[0].summary})
+        body.update(entries[0].figures)
+    return body
 
 
 def dumps(report: Report) -> str:

@@ -335,6 +335,12 @@ class Spec:
         found = self.machine.expression(definition.body)((), ())
         return value_of(found)
 
+    def state_function(self, name: str) -> Callable[[State], Value]:
+        """The value of a state function, such as a VIEW, in a state."""
+        definition = self.program.operator(name, "a state function")
+        compiled = self.machine.expression(definition.body)
+        return lambda state: value_of(compiled(state, ()))
+
     def false_assumptions(self) -> list[s.Assumption]:
         """The module's ASSUMEs that are false for these constants."""
         return [

@@ -122,6 +122,8 @@ class Broker:
             max_bytes=_ONE_BATCH,
             partition_max_bytes=_ONE_BATCH,
             protocol=self._settings.protocol,
+            # In a session an answer leaves out what has not changed; the spec's answers are whole.
+            fetch_sessions=False,
         )
         self._fetchers = ReplicaFetcherManager(
             config,

@@ -11,12 +11,8 @@ from conformance.systems.protocol import ActionRefused
 from conformance.systems.replication.broker import TOPIC_PARTITION, Broker
 from impl.errors import Errors
 from impl.fetcher.leader_endpoint import ReplicaFetch
-from impl.fetcher.remote_leader_endpoint import RemoteLeaderEndPoint
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
 from impl.network import (
-    FINAL_EPOCH,
-    INVALID_SESSION_ID,
-    FetchMetadata,
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
@@ -24,9 +20,7 @@ from impl.network import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
-from impl.types import CONSUMER_REPLICA_ID, EpochData, TopicPartition
-
-_SESSIONLESS = FetchMetadata(INVALID_SESSION_ID, FINAL_EPOCH)
+from impl.types import EpochData, TopicPartition
 
 
 class ConnectionLost(ConnectionError):
@@ -183,7 +177,7 @@ class Channel:
             case EpochRoundTrip():
                 trip.thread.handle_partitions_with_errors((TOPIC_PARTITION,))
             case FetchRoundTrip():
-                _endpoint(trip.thread).handle_fetch_error()
+                trip.thread.remote_leader.handle_fetch_error()
                 trip.thread.handle_fetch_failure(ConnectionLost())
             case ListOffsetsRoundTrip():
                 self._resume(trip, trip.waiting, None)
@@ -197,7 +191,7 @@ class Channel:
             self.trip = None
 
     def _process_fetch(self, trip: FetchRoundTrip, response: FetchResponse) -> None:
-        data = _endpoint(trip.thread).handle_fetch_response(response)
+        data = trip.thread.remote_leader.handle_fetch_response(response)
         asked = trip.fetch.partition_data
         if not any(part.error is Errors.OFFSET_OUT_OF_RANGE for part in data.values()):
             trip.thread.process_fetch_response(asked, data)
@@ -223,20 +217,9 @@ def _answered(trip: RoundTrip, leader: Broker) -> RoundTrip:
     manager = leader.replica_manager
     match trip:
         case EpochRoundTrip():
-            version = _endpoint(trip.thread).versions.offsets_for_leader_epoch
-            request = OffsetsForLeaderEpochRequest(version, CONSUMER_REPLICA_ID, trip.request)
+            request = trip.thread.remote_leader.build_epoch_request(trip.request)
             return replace(trip, response=manager.offsets_for_leader_epoch(request))
         case FetchRoundTrip():
-            # A leader whose session cache is full: with a session it would leave out what has
-            # not changed, and the answer could not be told from a lost one.
-            fetch = trip.fetch.request._replace(metadata=_SESSIONLESS)
-            return replace(trip, response=manager.fetch(fetch))
+            return replace(trip, response=manager.fetch(trip.fetch.request))
         case ListOffsetsRoundTrip():
             return replace(trip, response=manager.list_offsets(trip.request))
-
-
-def _endpoint(thread: ReplicaFetcherThread) -> RemoteLeaderEndPoint:
-    endpoint = thread.leader
-    if not isinstance(endpoint, RemoteLeaderEndPoint):
-        raise TypeError(f"{thread.name} has no remote leader")
-    return endpoint

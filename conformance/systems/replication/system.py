@@ -11,7 +11,6 @@ from typing import cast
 
 from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.replication import observation
 from conformance.systems.replication.broker import (
     LOG_DIRECTORY,
     TOPIC_PARTITION,
@@ -21,6 +20,8 @@ from conformance.systems.replication.broker import (
 )
 from conformance.systems.replication.channel import Channel, Connection
 from conformance.systems.replication.controller import Controller, Registration
+from conformance.systems.replication.observation import VARIABLES, Observer
+from conformance.systems.replication.view import BrokerView, running, stopped
 from conformance.tla.values import Action, Fn, Value
 from impl.disk import MemoryDisk, Surviving, bytes_of
 from impl.log import Log
@@ -30,28 +31,6 @@ from impl.types import ProtocolConfig
 
 _RECORD = MemoryRecords.with_records(Record(b"value"))
 _LAG_MS = 30_000
-
-VARIABLES = (
-    "registration",
-    "online",
-    "brokerEpoch",
-    "leaderEpoch",
-    "leader",
-    "isr",
-    "partitionEpoch",
-    "pendingIsr",
-    "followerState",
-    "log",
-    "logStartOffset",
-    "highWatermark",
-    "epochCache",
-    "fetchState",
-    "fetchOffset",
-    "channel",
-    "alterPartition",
-)
-"""Observed. Not observed: `leaderAndIsr` (requests that the controller may still deliver, on no
-broker yet) and the ghosts."""
 
 PROTOCOLS = {
     "Kip320": ProtocolConfig(truncation_on_fetch=False),
@@ -71,6 +50,7 @@ class ReplicationSystem:
         self._names = tuple(sorted(str(name) for name in _set(constants["Brokers"])))
         self._ids = {name: number for number, name in enumerate(self._names, 1)}
         self._all = tuple(self._ids.values())
+        self._observer = Observer(self._names)
         self._make_disk = make_disk
         self._settings = BrokerSettings(
             _protocol(constants["Protocol"]), two_step_isr=constants["TwoStepIsr"] is True
@@ -146,45 +126,13 @@ class ReplicationSystem:
 
     def observe(self) -> Mapping[str, Value]:
         """The observed variables as the brokers' objects have them now."""
-        name = self._name
-        rows = [self._observe_broker(broker) for broker in self._all]
-        columns = zip(*rows, strict=True)
-        observed: dict[str, Value] = {
-            variable: Fn(dict(zip(self._names, column, strict=True)))
-            for variable, column in zip(VARIABLES[1:], columns, strict=True)
-        }
-        observed["registration"] = observation.registration(self._controller.registration, name)
-        return observed
+        views = tuple([self._view(broker) for broker in self._all])
+        return self._observer.observe(self._controller.registration, views)
 
-    def _observe_broker(self, broker_id: int) -> tuple[Value, ...]:
-        broker, name = self._brokers[broker_id], self._name
-        online = self._online[broker_id]
-        partition = broker.partition if online else None
-        log = self._log(broker_id)
-        state, offset = observation.fetch_state(broker) if online else ("None", 0)
-        followers = observation.follower_states(partition, self._all)
-        return (
-            online,
-            broker.epoch,
-            observation.leader_epoch(partition),
-            observation.leader_name(
-                None if partition is None else partition.leader_replica_id, name
-            ),
-            observation.isr(partition, name),
-            observation.partition_epoch(partition),
-            observation.pending_isr(partition, name),
-            Fn(dict(zip(self._names, followers, strict=True))),
-            observation.log(log),
-            log.log_start_offset,
-            log.high_watermark,
-            observation.epoch_cache(log.leader_epoch_cache),
-            state,
-            offset,
-            observation.channel(self._channels[broker_id], name),
-            observation.alter_partition(
-                broker.alter_partition if online else None, self._all, name
-            ),
-        )
+    def _view(self, broker_id: int) -> BrokerView:
+        broker, trip = self._brokers[broker_id], self._channels[broker_id].trip
+        look = running if self._online[broker_id] else stopped
+        return look(broker, self._log(broker_id), trip, self._all)
 
     def _log(self, broker_id: int) -> Log:
         """The broker's log; of a stopped broker, as it would be loaded from its disk."""
@@ -193,9 +141,6 @@ class ReplicationSystem:
         if partition is not None and partition.log is not None:
             return partition.log
         return broker.replica_manager.log_manager.get_or_create_log(TOPIC_PARTITION)
-
-    def _name(self, broker: int) -> str:
-        return self._names[broker - 1]
 
     def _channel(self, broker: int) -> Channel:
         return Channel(lambda: self._brokers[broker])

@@ -8,9 +8,9 @@ import pytest
 
 from conformance.replay.engine import Disabled, Driver, Kind, run_path
 from conformance.replay.oracle import SpecOracle
-from conformance.replay.story import differences, story
+from conformance.replay.story import differences
 from conformance.systems.protocol import ActionRefused
-from conformance.tla.values import Action, Fn, State, Value
+from conformance.tla.values import Action, State, Value
 
 INC, FLIP = Action("Inc", ()), Action("Flip", ())
 
@@ -105,9 +105,3 @@ def test_differences_show_expected_and_actual_of_the_nearest_allowed_state() -> 
     assert result.divergence is not None
     (difference,) = differences(ORACLE.variables, result.divergence)
     assert (difference.variable, difference.expected, difference.actual) == ("count", "2", "3")
-
-
-def test_a_story_names_the_entry_that_changed() -> None:
-    before: State = (Fn({"a": 1, "b": 1}), 0)
-    after: State = (Fn({"a": 1, "b": 2}), 0)
-    assert story(("x", "y"), [(INC, after)], before) == ("  1. Inc", '       x["b"]: 1 -> 2')

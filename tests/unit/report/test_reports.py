@@ -43,7 +43,7 @@ def finished_run() -> Report:
             Verdict.PASS,
             1.5,
             "1 of 1 as expected",
-            {"models": [{"model": "m", "verdict": "pass", "distinct_states": 1200}]},
+            {"model": "m", "verdict": "pass", "distinct_states": 1200},
         )
     )
     collector(FINDING)

@@ -1,0 +1,95 @@
+"""kconform check: model checks specs by TLC, or by our own evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.cli.options import ColdOption, ConfigOption, JsonOption
+from conformance.cli.session import Session, session
+from conformance.config import settled_tier
+from conformance.errors import UserError
+from conformance.modelcheck.check import CheckOptions
+from conformance.modelcheck.manifest import Model, Tier, find_models, model_from_config
+from conformance.modelcheck.tlc import TlcOptions
+from conformance.stages.check import check as check_by_tlc
+from conformance.stages.context import Context
+from conformance.stages.python_engine import check_in_python
+
+
+def check(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(help="Models by name, manifest or folder; or one path/Spec.tla."),
+    ] = None,
+    config: ConfigOption = None,
+    tier: Annotated[
+        str | None, typer.Option(help="All models of this tier: ci or nightly.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="tlc, or python: our own evaluator.")] = "tlc",
+    cold: ColdOption = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="JVMs side by side.")] = None,
+    workers: Annotated[
+        int,
+        typer.Option(min=1, help="TLC workers; with more than one, counterexamples may be longer."),
+    ] = 1,
+    stories: Annotated[
+        bool, typer.Option("--stories", help="Print the counterexample of every violated model.")
+    ] = False,
+    list_models: Annotated[bool, typer.Option("--list", help="List the models, run none.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check models and compare with what their manifests expect."""
+    with session("check", as_json=as_json) as work:
+        chosen = _choose(work, models or [], config, tier)
+        if list_models:
+            _list(work, chosen)
+        if engine not in ("tlc", "python"):
+            raise UserError(f"There is no engine {engine!r}; the engines are tlc and python.")
+        options = CheckOptions(
+            tlc=replace(TlcOptions(), workers=workers),
+            jobs=jobs or work.settings.jobs,
+            cold=cold,
+        )
+        context = Context(work.settings, work.emit, options)
+        run = check_in_python if engine == "python" else check_by_tlc
+        results = run(context, chosen)
+        for result in results:
+            if (stories or result.model.expect is None) and result.story():
+                work.say(
+                    f"\n{result.model.name}: {result.outcome.violated or result.outcome.result}"
+                )
+                for line in result.story():
+                    work.say(f"  {line}")
+
+
+def _choose(
+    work: Session, names: Sequence[str], config: Path | None, tier: str | None
+) -> list[Model]:
+    if len(names) == 1 and names[0].endswith(".tla"):
+        spec = Path(names[0])
+        return [model_from_config(spec, config or spec.with_suffix(".cfg"))]
+    if config is not None:
+        raise UserError(
+            "--config goes with one path/Spec.tla; models have their own configuration."
+        )
+    if names:
+        return find_models(names)
+    name = tier or work.settings.tier
+    settled = settled_tier(work.settings, name)
+    if settled.models:
+        return find_models(settled.models)
+    known: Tier = "nightly" if name == "nightly" else "ci"
+    return find_models((), known)
+
+
+def _list(work: Session, models: Sequence[Model]) -> None:
+    for model in models:
+        expect = model.expect
+        result = "" if expect is None else expect.result
+        work.say(f"{model.name:<52} {model.tier:<8} {result:<9} {model.description}")
+    raise typer.Exit

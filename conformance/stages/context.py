@@ -1,0 +1,100 @@
+"""What every stage is given: settings, where events go, how TLC is run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from conformance.config import Settings
+from conformance.errors import UserError
+from conformance.events import Emit, JsonValue, StageFinished, StageStarted, ignore
+from conformance.modelcheck.check import CheckOptions, graph_and_spec
+from conformance.modelcheck.graph import StateGraph
+from conformance.modelcheck.manifest import Model, find_models
+from conformance.modelcheck.prepare import PreparedModel
+from conformance.systems.protocol import SystemUnderTest
+from conformance.systems.registry import factory_path, load_factory
+from conformance.tla.values import Value
+from conformance.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One run's surroundings."""
+
+    settings: Settings = field(default_factory=Settings)
+    emit: Emit = ignore
+    check: CheckOptions = field(default_factory=CheckOptions)
+    seed: int = 1
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a stage fills in while it runs."""
+
+    verdict: Verdict = Verdict.INCONCLUSIVE
+    summary: str = ""
+    figures: dict[str, JsonValue] = field(default_factory=dict)
+
+
+@contextmanager
+def stage(
+    context: Context, name: str, subject: str = "", total: int | None = None
+) -> Iterator[Outcome]:
+    """Emit the stage's beginning and, if it ends without an exception, its end."""
+    outcome = Outcome()
+    started = time.monotonic()
+    context.emit(StageStarted(name, subject, total))
+    yield outcome
+    seconds = time.monotonic() - started
+    context.emit(
+        StageFinished(name, subject, outcome.verdict, seconds, outcome.summary, outcome.figures)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """A model made ready to drive a system: its graph, its spec, the system's factory."""
+
+    model: Model
+    graph: StateGraph
+    prepared: PreparedModel
+    factory: str
+    """`module:function`, importable in every worker."""
+
+    @property
+    def constants(self) -> Mapping[str, Value]:
+        """The model's constants, as values; operators are left out."""
+        spec = self.prepared.spec
+        declared = self.prepared.module.constants
+        return {one.name: spec.value(one.name) for one in declared if not one.arity}
+
+    def make_system(self) -> SystemUnderTest:
+        """A fresh system for this model's constants."""
+        return load_factory(self.factory)(self.constants)
+
+
+def one_model(name: str) -> Model:
+    """The model of that name or manifest path. Raises UserError unless it is exactly one."""
+    found = find_models([name])
+    if len(found) != 1:
+        names = ", ".join(model.name for model in found[:6])
+        raise UserError(f"{name} names {len(found)} models ({names}, ...). Name one of them.")
+    return found[0]
+
+
+def workbench(context: Context, model: Model, system: str | None = None) -> Workbench:
+    """Read the model's state graph (from the cache or TLC) and find its system."""
+    name = system or model.system
+    if not name:
+        raise UserError(
+            f"The model {model.name} names no system to drive. Give one with --system "
+            "module:function, or set `system` in its manifest."
+        )
+    path = factory_path(name, context.settings.systems)
+    graph, prepared = graph_and_spec(model, context.check, context.emit)
+    bench = Workbench(model, graph, prepared, path)
+    bench.make_system()
+    return bench

@@ -1,0 +1,100 @@
+"""Stage `check` by our own evaluator: the same results as TLC's, without TLC."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from conformance.events import Progress, StageFinished, StageStarted
+from conformance.modelcheck.manifest import Model
+from conformance.modelcheck.outcome import KeptStep, Outcome
+from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.modelcheck.result import CheckResult, judge
+from conformance.stages.context import Context
+from conformance.tla.search import Counterexample, Problem, SearchResult, search
+from conformance.tla.text import format_state
+from conformance.tla.tools import find_tools
+from conformance.tla.values import format_value
+
+ENGINE = "kconform's evaluator"
+
+
+def check_in_python(context: Context, models: Sequence[Model]) -> list[CheckResult]:
+    """Search each model's state space with our successors; temporal properties stay with TLC."""
+    return [_check(context, model) for model in models]
+
+
+def problem_of(prepared: PreparedModel) -> Problem:
+    """The bound spec as a search problem. UnsupportedError for a temporal property."""
+    spec, check = prepared.spec, prepared.model.check
+    view = check.view
+    return Problem(
+        variables=spec.variables,
+        initial=spec.initial_states,
+        successors=spec.successors,
+        invariants={name: spec.state_formula(name) for name in check.invariants},
+        action_properties={name: spec.action_formula(name) for name in check.properties},
+        constraints=tuple(spec.state_formula(name) for name in check.constraints),
+        action_constraints=tuple(spec.action_formula(name) for name in check.action_constraints),
+        view=spec.state_function(view) if view else None,
+        check_deadlock=check.deadlock,
+    )
+
+
+def _check(context: Context, model: Model) -> CheckResult:
+    started = time.monotonic()
+    context.emit(StageStarted("check", model.name))
+    tools = context.check.tools or find_tools()
+    prepared = prepare(model, tools)
+    told = started
+
+    def progress(generated: int, distinct: int) -> None:
+        nonlocal told
+        if time.monotonic() - told > 0.5:
+            told = time.monotonic()
+            message = f"{model.name}: {generated:,} states generated"
+            context.emit(Progress("check", distinct, None, message))
+
+    found = search(problem_of(prepared), keep_transitions=True, progress=progress)
+    seconds = time.monotonic() - started
+    result = judge(model, _outcome(prepared, found), tools.jar_sha256, seconds, cached=False)
+    for finding in result.findings():
+        context.emit(finding)
+    context.emit(
+        StageFinished(
+            "check", model.name, result.verdict, seconds, result.summary(), result.to_json()
+        )
+    )
+    return result
+
+
+def _outcome(prepared: PreparedModel, found: SearchResult) -> Outcome:
+    violated = found.violated
+    transitions = found.transitions
+    fired = {action.name for action in transitions.actions} if transitions else set()
+    names = dict.fromkeys(action.name for action in prepared.spec.actions)
+    return Outcome(
+        result="holds" if violated is None else "violated",
+        exit_code=0 if violated is None else 12,
+        tlc_version=ENGINE,
+        violated="" if violated is None else violated.name,
+        kind="" if violated is None else str(violated.kind),
+        distinct_states=len(found.states),
+        generated_states=found.generated,
+        depth=found.depth,
+        variables=prepared.spec.variables,
+        steps=() if violated is None else _steps(prepared, violated.counterexample),
+        never_fired=None if violated else tuple(name for name in names if name not in fired),
+    )
+
+
+def _steps(prepared: PreparedModel, found: Counterexample | None) -> tuple[KeptStep, ...]:
+    if found is None:
+        return ()
+    variables = prepared.spec.variables
+    first = KeptStep("", (), format_state(variables, found.initial))
+    rest = (
+        KeptStep(action.name, tuple(map(format_value, action.args)), format_state(variables, state))
+        for action, state in found.steps
+    )
+    return (first, *rest)
