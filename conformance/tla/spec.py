@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -183,9 +183,9 @@ class Spec:
 
     # --- states ---------------------------------------------------------------------------
 
-    def initial_states(self) -> Iterable[State]:
-        """The initial states, in a fixed order, each as often as it is found."""
-        return self.machine.initial_states(self._init_and_next[0])
+    def initial_states(self) -> Sequence[State]:
+        """The initial states, each once, in a fixed order."""
+        return tuple(dict.fromkeys(self.machine.initial_states(self._init_and_next[0])))
 
     @cached_property
     def _instances(self) -> tuple[Reached, ...]:
@@ -198,18 +198,23 @@ class Spec:
 
     @cached_property
     def _templates(self) -> tuple[_Template, ...]:
-        groups: dict[tuple[int, str], list[Reached]] = {}
+        groups: dict[tuple[object, ...], list[Reached]] = {}
         for reached in self._instances:
-            groups.setdefault((id(reached.node), reached.action.name), []).append(reached)
+            operators = tuple(map(id, reached.operators.values()))
+            key = (id(reached.node), reached.action.name, operators)
+            groups.setdefault(key, []).append(reached)
         return tuple(map(self._template, groups.values()))
 
     def _template(self, group: list[Reached]) -> _Template:
         first = group[0]
-        free = self.machine.analysis.of(first.node).free
+        of = self.machine.analysis.of
+        free = of(first.node).free.union(*(of(arg).free for arg in first.operators.values()))
         names = [bound for uid, bound in first.names.items() if uid in free]
         rows = [tuple(reached.values[name.uid] for name in names) for reached in group]
         kinds = [_common_kind([row[index] for row in rows]) for index in range(len(names))]
-        search = self.machine.successors(first.node, names, kinds, first.action.name)
+        search = self.machine.successors(
+            first.node, names, kinds, first.action.name, first.operators
+        )
         instances = [(*row, reached.action) for row, reached in zip(rows, group, strict=True)]
         return _Template(search, tuple(instances))
 

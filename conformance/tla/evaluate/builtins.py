@@ -114,22 +114,24 @@ def _equiv(writer: Writer, args: _Args, context: Context) -> Code:
 
 
 def _equal(writer: Writer, args: _Args, context: Context) -> Code:
-    return equality(writer.argument(args[0], context), writer.argument(args[1], context))
+    return equality(writer, writer.argument(args[0], context), writer.argument(args[1], context))
 
 
 def _not_equal(writer: Writer, args: _Args, context: Context) -> Code:
     return Code(f"(not {_equal(writer, args, context).text})", "bool")
 
 
-def equality(left: Code, right: Code) -> Code:
+def equality(writer: Writer, left: Code, right: Code) -> Code:
     """left = right; inline where the kinds are known to be the same."""
     if left.kind == right.kind and left.kind not in (None, "lazy"):
         return Code(f"({left.text} == {right.text})", "bool")
     for one, other in ((left, right), (right, left)):
         python = _CLASSES.get(one.kind or "")
-        if python is not None and other.kind is None and other.atom:
-            a, b = other.text, one.text
-            return Code(f"({a} == {b} if {a}.__class__ is {python} else eq({a}, {b}))", "bool")
+        if python is not None and other.kind is None and one.atom:
+            first, name = writer.named(other)
+            test = f"{first}.__class__ is {python}"
+            fast, slow = f"{name} == {one.text}", f"eq({name}, {one.text})"
+            return Code(f"({fast} if {test} else {slow})", "bool")
     return Code(f"eq({left.text}, {right.text})", "bool")
 
 
@@ -155,7 +157,7 @@ def membership(writer: Writer, item: Code, node: s.Argument, context: Context) -
                     return Code(f"({first.text} <= {item.text} <= {last.text})", "bool")
                 return Code(f"in_interval({item.text}, {first.text}, {last.text})", "bool")
             case "{}", (only,):
-                return equality(item, writer.argument(only, context))
+                return equality(writer, item, writer.argument(only, context))
             case _:
                 pass
     elements = writer.argument(node, context)
@@ -235,33 +237,37 @@ def _arithmetic(symbol: str, function: str) -> _Handler:
         left, right = (writer.argument(arg, context) for arg in args)
         if left.kind == "int" and right.kind == "int":
             return Code(f"({left.text} {symbol} {right.text})", "int")
-        for one, other in ((left, right), (right, left)):
-            if one.kind == "int" and other.kind is None and other.atom:
-                fast = f"{left.text} {symbol} {right.text}"
-                return Code(
-                    f"({fast} if {other.text}.__class__ is int "
-                    f"else {function}({left.text}, {right.text}))",
-                    "int",
-                )
-        return Code(f"{function}({left.text}, {right.text})", "int")
+        fast = _with_integer(writer, left, right, symbol, f"{function}({{}}, {{}})")
+        return Code(fast or f"{function}({left.text}, {right.text})", "int")
 
     return handler
 
 
 def _comparison(symbol: str, function: str, *, swap: bool) -> _Handler:
+    slow = f"{function}({{1}}, {{0}})" if swap else f"{function}({{0}}, {{1}})"
+
     def handler(writer: Writer, args: _Args, context: Context) -> Code:
         left, right = (writer.argument(arg, context) for arg in args)
         if left.kind == "int" and right.kind == "int":
             return Code(f"({left.text} {symbol} {right.text})", "bool")
-        first, second = (right.text, left.text) if swap else (left.text, right.text)
-        slow = f"{function}({first}, {second})"
-        for one, other in ((left, right), (right, left)):
-            if one.kind == "int" and other.kind is None and other.atom:
-                fast = f"{left.text} {symbol} {right.text}"
-                return Code(f"({fast} if {other.text}.__class__ is int else {slow})", "bool")
-        return Code(slow, "bool")
+        fast = _with_integer(writer, left, right, symbol, slow)
+        return Code(fast or slow.format(left.text, right.text), "bool")
 
     return handler
+
+
+def _with_integer(writer: Writer, left: Code, right: Code, symbol: str, slow: str) -> str | None:
+    """The operation inline, where one operand is an integer at hand; None otherwise."""
+    if left.kind == "int" and left.atom and right.kind is None:
+        first, name = writer.named(right)
+        pair = (left.text, name)
+    elif right.kind == "int" and right.atom and left.kind is None:
+        first, name = writer.named(left)
+        pair = (name, right.text)
+    else:
+        return None
+    fast = f"{pair[0]} {symbol} {pair[1]}"
+    return f"({fast} if {first}.__class__ is int else {slow.format(*pair)})"
 
 
 def _negate(writer: Writer, args: _Args, context: Context) -> Code:

@@ -1,14 +1,16 @@
 """Lists the action instances of a next-state relation with the names that TLC gives them.
 
 TLC (Tool.getActions, version 2.15) descends through disjunctions, `\\E` over sets that are
-constant, and operators whose arguments are constant. The label of what it reaches is the
-operator that it entered last; we add that operator's arguments.
+constant, LET, and operators whose arguments are constant. The label of what it reaches is the
+operator that it entered last, with whose arguments we complete it; an operator whose arguments
+are not constant is not entered, but gives its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from conformance.tla import syntax as s
 from conformance.tla.evaluate.errors import EvaluationError
@@ -19,12 +21,16 @@ from conformance.tla.values import Action, Value, canonical_sorted
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """An action instance: its label, its formula, and the values of the names in scope."""
+    """An action instance: its label, its formula, and what the names in scope stand for.
+
+    `operators` are the operator arguments on the way, in the order in which they were passed.
+    """
 
     action: Action
     node: s.Expr
     values: Mapping[int, Value]
     names: Mapping[int, s.Bound]
+    operators: Mapping[int, s.OperatorArg]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,7 @@ class _Place:
     action: Action
     values: Mapping[int, Value]
     names: Mapping[int, s.Bound]
+    operators: Mapping[int, s.OperatorArg] = field(default_factory=lambda: MappingProxyType({}))
     depth: int = 0
 
     def bind(self, names: tuple[s.Bound, ...], values: tuple[Value, ...]) -> _Place:
@@ -73,14 +80,25 @@ class ActionLister:
             case s.Call(target=int()) | s.Constant():
                 inner_place = self._enter(node, place)
                 if inner_place is None:
-                    yield self._reached(node, place)
+                    yield self._reached(node, self._named(node, place))
                 else:
                     yield from self._list(*inner_place)
+            case s.Let(body=body):
+                yield from self._list(body, replace(place, lets=(*place.lets, node)))
             case _:
                 yield self._reached(node, place)
 
+    def _named(self, node: s.Call | s.Constant, place: _Place) -> _Place:
+        """The place with the label of an operator that is not entered."""
+        definition = self._machine.program.meaning(node)
+        if not isinstance(definition, s.Definition):
+            return place
+        return replace(place, action=Action(definition.name))
+
     def _reached(self, node: s.Expr, place: _Place) -> Reached:
-        return Reached(place.action, node, place.values, place.names)
+        for let in reversed(place.lets):
+            node = s.Let(let.location, let.definitions, node)
+        return Reached(place.action, node, place.values, place.names, place.operators)
 
     def _enter(self, node: s.Call | s.Constant, place: _Place) -> tuple[s.Expr, _Place] | None:
         """The body of a called operator, if its arguments are constant."""
@@ -89,7 +107,11 @@ class ActionLister:
             return None
         args = node.args if isinstance(node, s.Call) else ()
         values: list[Value] = []
-        for arg in args:
+        operators: dict[int, s.OperatorArg] = {}
+        for param, arg in zip(definition.params, args, strict=True):
+            if isinstance(arg, s.OperatorArg):
+                operators[param.uid] = arg
+                continue
             value = self._evaluate(arg, place)
             if value is None:
                 return None
@@ -99,8 +121,10 @@ class ActionLister:
                 place, action=Action(definition.name), depth=_DEEPEST + 1
             )
         action = Action(definition.name, tuple(values))
-        inner = replace(place, action=action, depth=place.depth + 1)
-        return definition.body, inner.bind(definition.params, tuple(values))
+        operators = {**place.operators, **operators}
+        inner = replace(place, action=action, operators=operators, depth=place.depth + 1)
+        params = tuple(param for param in definition.params if not param.arity)
+        return definition.body, inner.bind(params, tuple(values))
 
     def _bindings(self, binders: tuple[s.Binder, ...], place: _Place) -> list[_Place] | None:
         """The places for all values of bound names over constant sets; None if there is none."""

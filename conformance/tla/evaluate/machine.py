@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType, TracebackType
+from types import CodeType, FunctionType, TracebackType
 from typing import cast
 
 from conformance.tla import syntax as s
@@ -28,6 +28,9 @@ from conformance.tla.values import Action, Fn, State, Value, canonical_sorted, m
 
 _LARGEST_TABLE = 10_000
 """Elements of a constant set up to which it is enumerated once and for all."""
+
+_LONG = 100
+"""Lines of a function from which on repeated code is moved into functions."""
 
 _RAISED_BY_GENERATED_CODE = (KeyError, AttributeError, TypeError, IndexError)
 
@@ -78,11 +81,11 @@ class Machine:
         return self._constants[id(node)][1]
 
     def _fold(self, node: s.Expr) -> Code:
-        writer = Writer(self)
-        with writer.emitter.at(node.location):
-            code = writer.compound(node, Context())
-            writer.emitter.line(f"return {code.text}")
-        function = self._make(writer, "constant", ())
+        def write(writer: Writer) -> None:
+            with writer.emitter.at(node.location):
+                writer.emitter.line(f"return {writer.compound(node, Context()).text}")
+
+        function = self._make(write, "constant", ())
         try:
             return self.pool(self.guarded(function))
         except EvaluationError as error:
@@ -147,15 +150,26 @@ class Machine:
         return self._routines[uid]
 
     def _compile_routine(self, routine: CompiledRoutine, definition: s.Definition) -> None:
-        writer = Writer(self)
-        kind: Kind = "lazy" if routine.lazy else None
         now = {name: f"s_{name}" for name in routine.variables}
+        names = [f"a_{index}" for index in range(len(definition.params))]
+
+        def write(writer: Writer) -> None:
+            entries = self._parameters(writer, routine, definition, names, Context(now=now))
+            routine.kind = self._return(writer, definition.body, Context(env=entries, now=now))
+
+        self._make(write, routine.name, (*now.values(), *names), label=definition.name)
+
+    def _parameters(
+        self,
+        writer: Writer,
+        routine: CompiledRoutine,
+        definition: s.Definition,
+        names: Sequence[str],
+        context: Context,
+    ) -> dict[int, Entry]:
+        kind: Kind = "lazy" if routine.lazy else None
         entries: dict[int, Entry] = {}
-        names: list[str] = []
-        context = Context(now=now)
-        for param, strict in zip(definition.params, routine.strict, strict=True):
-            name = f"a_{len(names)}"
-            names.append(name)
+        for param, name, strict in zip(definition.params, names, routine.strict, strict=True):
             if param.arity:
                 entries[param.uid] = Named(name)
             elif strict:
@@ -163,8 +177,7 @@ class Machine:
             else:
                 declaration = writer.emitter.placeholder()
                 entries[param.uid] = Lazy(None, context, declaration, 0, 0, thunk=name, kind=kind)
-        routine.kind = self._return(writer, definition.body, context.bind(entries))
-        self._make(writer, routine.name, (*now.values(), *names), label=definition.name)
+        return entries
 
     def _return(self, writer: Writer, body: s.Expr, context: Context) -> Kind:
         if isinstance(body, s.Binding) and body.kind in (r"\A", r"\E"):
@@ -195,22 +208,22 @@ class Machine:
 
     def state_formula(self, node: s.Expr) -> Callable[[State], bool]:
         """f(state) of a formula of one state."""
-        writer = Writer(self)
-        self._return_truth(writer, node, Context(now=self._indexed("s")))
-        function = self._make(writer, "formula", ("s",))
+
+        def write(writer: Writer) -> None:
+            self._return_truth(writer, node, Context(now=self._indexed("s")))
+
+        function = self._make(write, "formula", ("s",))
         return lambda state: self.guarded(function, state) is True
 
     def action_formula(self, node: s.Expr, params: Sequence[s.Bound] = ()) -> Callable[..., bool]:
         """f(state, next_state, *arguments) of a formula of two states."""
-        writer = Writer(self)
         names = [f"a_{index}" for index in range(len(params))]
-        entries = {
-            param.uid: Known(Code(name, None, atom=True))
-            for param, name in zip(params, names, strict=True)
-        }
-        context = Context(env=entries, now=self._indexed("s"), next=self._indexed("t"))
-        self._return_truth(writer, node, context)
-        function = self._make(writer, "action", ("s", "t", *names))
+        context = self._two_states(params, names, None)
+
+        def write(writer: Writer) -> None:
+            self._return_truth(writer, node, context)
+
+        function = self._make(write, "action", ("s", "t", *names))
         return lambda *args: self.guarded(function, *args) is True
 
     def expression(
@@ -219,54 +232,66 @@ class Machine:
         """f(state, next_state, *values of the names) of any expression, for explanations."""
         key = (id(node), tuple(name.uid for name in names))
         if key not in self._expressions:
-            writer = Writer(self)
             python = [f"a_{index}" for index in range(len(names))]
-            entries = {
-                bound.uid: Known(Code(name, "lazy", atom=True))
-                for bound, name in zip(names, python, strict=True)
-            }
-            context = Context(env=entries, now=self._indexed("s"), next=self._indexed("t"))
-            with writer.emitter.at(node.location):
-                writer.emitter.line(f"return {writer.expr(node, context).text}")
-            function = self._make(writer, "expression", ("s", "t", *python))
-            self._expressions[key] = (node, function)
+            context = self._two_states(names, python, "lazy")
+
+            def write(writer: Writer) -> None:
+                with writer.emitter.at(node.location):
+                    writer.emitter.line(f"return {writer.expr(node, context).text}")
+
+            self._expressions[key] = (node, self._make(write, "expression", ("s", "t", *python)))
         compiled = self._expressions[key][1]
         return lambda *args: cast("runtime.Lazy", self.guarded(compiled, *args))
 
+    def _two_states(self, names: Sequence[s.Bound], python: Sequence[str], kind: Kind) -> Context:
+        pairs = zip(names, python, strict=True)
+        entries = {bound.uid: Known(Code(name, kind, atom=True)) for bound, name in pairs}
+        return Context(env=entries, now=self._indexed("s"), next=self._indexed("t"))
+
     def successors(
-        self, node: s.Expr, names: Sequence[s.Bound], kinds: Sequence[Kind], label: str
+        self,
+        node: s.Expr,
+        names: Sequence[s.Bound],
+        kinds: Sequence[Kind],
+        label: str,
+        operators: Mapping[int, s.OperatorArg],
     ) -> Search:
         """f(state, found, instances): appends (action, next state) for each instance.
 
-        An instance is the values of `names`, then its Action.
+        An instance is the values of `names`, then its Action; `operators` are what operator
+        parameters stand for.
         """
-        writer = Writer(self, partial=True)
-        solver = Solver(writer, self.variables)
-        python = [writer.emitter.fresh("a") for _ in names]
+        python = [f"a_{index}" for index in range(len(names))]
         entries = {
             bound.uid: Known(Code(name, kind, atom=True))
             for bound, name, kind in zip(names, python, kinds, strict=True)
         }
         context = Context(env=entries, now=self._indexed("s"))
 
-        def found(reached: Context) -> None:
-            self._emit_state(writer, reached.next, "found.append((action, {}))", label)
+        def write(writer: Writer) -> None:
+            def found(reached: Context) -> None:
+                self._emit_state(writer, reached.next, "found.append((action, {}))", label)
 
-        header = f"for {', '.join([*python, 'action'])}, in instances:"
-        with writer.emitter.block(header, loop=True):
-            solver.solve(node, context, found)
-        return self._make(writer, "successors", ("s", "found", "instances"), label=label)
+            header = f"for {', '.join([*python, 'action'])}, in instances:"
+            with writer.emitter.block(header, loop=True):
+                inner = context
+                for uid, operator in operators.items():
+                    inner = inner.bind({uid: writer.operator(operator, inner)})
+                Solver(writer, self.variables).solve(node, inner, found)
+
+        parameters = ("s", "found", "instances")
+        return self._make(write, "successors", parameters, label=label, partial=True)
 
     def initial_states(self, node: s.Expr) -> list[State]:
         """The states that satisfy an initial predicate."""
-        writer = Writer(self, partial=True, initial=True)
-        solver = Solver(writer, self.variables, initial=True)
 
-        def found(reached: Context) -> None:
-            self._emit_state(writer, reached.now, "found.append({})", "the initial predicate")
+        def write(writer: Writer) -> None:
+            def found(reached: Context) -> None:
+                self._emit_state(writer, reached.now, "found.append({})", "the initial predicate")
 
-        solver.solve(node, Context(), found)
-        function = self._make(writer, "initial", ("found",), label="Init")
+            Solver(writer, self.variables, initial=True).solve(node, Context(), found)
+
+        function = self._make(write, "initial", ("found",), partial=True, initial=True)
         states: list[State] = []
         self.guarded(function, states)
         return states
@@ -287,8 +312,26 @@ class Machine:
     # --- generated code -------------------------------------------------------------------
 
     def _make(
-        self, writer: Writer, name: str, params: Sequence[str], label: str = ""
+        self,
+        write: Callable[[Writer], None],
+        name: str,
+        params: Sequence[str],
+        *,
+        label: str = "",
+        partial: bool = False,
+        initial: bool = False,
     ) -> Callable[..., object]:
+        """The function with the body that `write` writes.
+
+        Long code is mostly the same lazy values computed at many places: it is written a second
+        time, with functions for those.
+        """
+        writer = Writer(self, partial=partial, initial=initial)
+        write(writer)
+        if len(writer.emitter.lines) > _LONG:
+            repeated = {node for node, times in writer.emissions.items() if times > 1}
+            writer = Writer(self, partial=partial, initial=initial, shared=repeated)
+            write(writer)
         source, places = writer.emitter.source(f"def {name}({', '.join(params)}):")
         filename = f"<TLA+ {label or name} {len(self._places)}>"
         code: CodeType = compile(source, filename, "exec")
@@ -350,6 +393,7 @@ def _runtime_namespace() -> dict[str, object]:
     names: dict[str, object] = {
         "Fn": Fn,
         "make_function": make_function,
+        "FunctionType": FunctionType,
         "Powerset": sets.Powerset,
         "Sequences": sets.Sequences,
         "Functions": sets.Functions,

@@ -51,7 +51,8 @@ class Lazy:
     """A LET's definition or an argument: computed where first needed, as in TLC.
 
     `thunk` is the Python function that computes it, for a parameter passed as one, `kind` the
-    kind of its result.
+    kind of its result. With a `name`, all uses share the function of `function_name`, which
+    remembers its result under that name.
     """
 
     node: s.Expr | None
@@ -61,6 +62,8 @@ class Lazy:
     function: int
     thunk: str | None = None
     kind: Kind = "lazy"
+    name: str = ""
+    function_name: str = ""
     slots: dict[tuple[int, bool], Slot] = field(default_factory=dict)
 
 

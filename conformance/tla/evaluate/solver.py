@@ -36,7 +36,10 @@ class Solver:
             self._solve(node, context, then)
 
     def _solve(self, node: s.Argument, context: Context, then: Then) -> None:
-        if self._overridden(node):
+        # As in TLC, what stands after the last assignment chooses nothing: it is a condition,
+        # in which a disjunction ends at the first disjunct that holds.
+        complete = not missing_variables(self.variables, self._assigned(context))
+        if complete or self._overridden(node):
             self._condition(node, context, then)
             return
         match node:

@@ -7,7 +7,7 @@ the conjuncts before it, a LET is computed where a path first needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
@@ -66,11 +66,21 @@ class Writer:
     """The code of one generated function.
 
     `partial`: states are being built (initial or next), so what depends on the variables that
-    are being assigned must not be remembered from one branch to another.
+    are being assigned must not be remembered from one branch to another. `shared` are the lazy
+    expressions (by id) whose code stands once, in a function; `emissions` counts the others.
     """
 
-    def __init__(self, services: Services, *, partial: bool = False, initial: bool = False) -> None:
+    def __init__(
+        self,
+        services: Services,
+        *,
+        partial: bool = False,
+        initial: bool = False,
+        shared: Set[int] = frozenset(),
+    ) -> None:
         self.services = services
+        self.shared = shared
+        self.emissions: dict[int, int] = {}
         self.emitter = Emitter()
         self.partial = partial
         self.initial = initial
@@ -152,6 +162,13 @@ class Writer:
         self.emitter.line(f"{name} = {code.text}")
         return Code(name, code.kind, atom=True)
 
+    def named(self, code: Code) -> tuple[str, str]:
+        """The code where it is first used, and a name for it from then on; no statement."""
+        if code.atom:
+            return code.text, code.text
+        name = self.emitter.fresh("t")
+        return f"({name} := {code.text})", name
+
     def truth(self, node: s.Argument, context: Context) -> Code:
         """As `expr`, for a formula: an error if its value is no boolean."""
         return self.checked(self.argument(node, context))
@@ -160,8 +177,7 @@ class Writer:
         """The code, with a check that its value is a boolean unless that is known."""
         if code.kind == "bool":
             return code
-        name = code.text if code.atom else self.emitter.fresh("b")
-        first = code.text if code.atom else f"({name} := {code.text})"
+        first, name = self.named(code)
         text = f"({first} is True or {name} is not False and not_boolean({name}))"
         return Code(text, "bool")
 
@@ -189,13 +205,34 @@ class Writer:
     def lazy(self, node: s.Expr, context: Context) -> Lazy:
         """An entry for an expression that is computed where first needed."""
         emitter = self.emitter
-        return Lazy(node, context, emitter.placeholder(), emitter.loops, emitter.function)
+        entry = Lazy(node, context, emitter.placeholder(), emitter.loops, emitter.function)
+        if id(node) in self.shared and not self._volatile(entry, context.primed):
+            self._share(entry, context)
+        return entry
+
+    def _share(self, lazy: Lazy, context: Context) -> None:
+        """Computes the value in a function of its own, which all uses call."""
+        assert lazy.node is not None
+        name, function = self.emitter.fresh("l"), self.emitter.fresh("g")
+        self.emitter.line(f"{name} = UNSET")
+        with self.function(f"def {function}():"):
+            self.emitter.line(f"nonlocal {name}")
+            with self.emitter.block(f"if {name} is UNSET:"):
+                code = self.expr(lazy.node, context)
+                self.emitter.line(f"{name} = {code.text}")
+            self.emitter.line(f"return {name}")
+        lazy.function_name, lazy.kind = function, code.kind
+        lazy.name = name
 
     def _force(self, lazy: Lazy, context: Context) -> Code:
         primed = context.primed or lazy.context.primed
         inner = context.within(lazy.context.env, primed=primed)
         if lazy.node is not None and self._trivial(lazy.node):
             return self.expr(lazy.node, inner)
+        if lazy.name and primed == lazy.context.primed:
+            return Code(
+                f"({lazy.name} if {lazy.name} is not UNSET else {lazy.function_name}())", lazy.kind
+            )
         emitter = self.emitter
         for function in self._functions(lazy):
             slot = lazy.slots.get((function, primed))
@@ -213,9 +250,12 @@ class Writer:
 
     def _compute(self, lazy: Lazy, slot: Slot, context: Context) -> None:
         if lazy.node is None:
-            code = Code(f"{lazy.thunk}()", lazy.kind)
+            # An argument whose value was at hand comes as it is.
+            a = lazy.thunk
+            code = Code(f"{a}() if {a}.__class__ is FunctionType else {a}", lazy.kind)
         else:
             code = self.expr(lazy.node, context)
+        self.emissions[id(lazy.node)] = self.emissions.get(id(lazy.node), 0) + 1
         self.emitter.line(f"{slot.name} = {code.text}")
         slot.kind = common(slot.kind, code.kind) if slot.emitted else code.kind
         slot.emitted = True
@@ -394,11 +434,33 @@ class Writer:
         for param, arg, strict in zip(definition.params, args, routine.strict, strict=True):
             if param.arity:
                 passed.append(self.callable(arg, context))
-            elif strict:
+            elif strict or self._settled(arg, context):
                 passed.append(self._passed_value(routine, arg, context).text)
             else:
                 passed.append(self._thunk(routine, arg, context))
         return Code(f"{routine.name}({', '.join(passed)})", routine.kind)
+
+    def _settled(self, arg: s.Argument, context: Context) -> bool:
+        """Whether an argument's value is at hand, so that passing it computes nothing."""
+        match arg:
+            case s.Number() | s.String():
+                return True
+            case s.Variable(name=name):
+                return name in context.variables()
+            case s.Bound(uid=uid):
+                entry = context.env[uid]
+                if isinstance(entry, Lazy) and entry.node is not None:
+                    primed = context.primed or entry.context.primed
+                    slot = entry.slots.get((self.emitter.function, primed))
+                    if slot is not None and self.emitter.is_known(slot.name):
+                        return True
+                    inner = context.within(entry.context.env, primed=primed)
+                    return self._settled(entry.node, inner)
+                return isinstance(entry, Known)
+            case _ if self.services.analysis.of(arg).constant and isinstance(arg, s.Expr):
+                return self.services.constant(arg).atom
+            case _:
+                return False
 
     def _passed_value(self, routine: Routine, arg: s.Argument, context: Context) -> Code:
         return self.argument(arg, context) if routine.lazy else self.value(arg, context)
