@@ -13,9 +13,17 @@ from conformance.tla.schema import Schema
 from conformance.tla.spark import sql
 from conformance.tla.spark.compiler import BACK_END, Compiler, Row
 from conformance.tla.spark.environment import Names, rigid
-from conformance.tla.spark.formulas import Formula, Guard, Truth, conjoin
+from conformance.tla.spark.formulas import (
+    Causes,
+    Formula,
+    Guard,
+    Truth,
+    causes_of,
+    conjoin,
+)
 from conformance.tla.spark.ranges import within_bounds
 from conformance.tla.spark.terms import Known, guarded_formula
+from conformance.tla.types import INTEGER
 from conformance.tla.values import Action
 
 
@@ -49,32 +57,32 @@ class SparkFormula:
 
     @cached_property
     def value(self) -> str:
-        """SQL of type boolean."""
-        return verdict(self.formula)
+        """SQL of type boolean, NULL where the formula is undefined."""
+        return self.formula.value()
 
-    @cached_property
+    @property
     def reason(self) -> str:
-        """SQL of type string."""
-        return sql_reason(self.formula)
+        """Why the formula may be undefined, with the places in the specification.
+
+        Which of several causes it was, the Python evaluator says of a row (`explain`).
+        """
+        return _reason(self.formula.causes)
 
     @property
     def verdict(self) -> str:
         """SQL of type struct<value: boolean, reason: string>, the reason NULL where defined."""
-        reason = f"if({self.value} IS NULL, {self.reason}, NULL)"
-        return f"named_struct('value', {self.value}, 'reason', {reason})"
+        bound = (
+            f"named_struct('value', v_, 'reason', if(isnull(v_), {sql.text(self.reason)}, NULL))"
+        )
+        return sql.first(f"transform(array({self.value}), v_ -> {bound})")
 
 
-def verdict(formula: Formula) -> str:
-    """SQL that is true, false, or NULL where the formula is undefined."""
-    holds = formula.holds()
-    if formula.total:
-        return holds
-    return f"CASE WHEN {holds} THEN true WHEN {formula.fails()} THEN false END"
+_SHOWN = 3
 
 
-def sql_reason(formula: Formula) -> str:
-    """SQL of the reason why a formula is undefined."""
-    return f"coalesce({formula.reason()}, 'undefined')"
+def _reason(causes: Causes) -> str:
+    shown = "; or ".join(causes[:_SHOWN])
+    return shown if len(causes) <= _SHOWN else f"{shown}; or one of {len(causes) - _SHOWN} others"
 
 
 def compile_state_formulas(
@@ -127,36 +135,19 @@ def _compile(
 
 def _bounded(compiler: Compiler, location: s.Location, formula: Formula) -> Formula:
     """Undefined where a stored integer is so large that the formula's arithmetic may overflow."""
-    if not compiler.scope.uses_bounds or isinstance(formula, Truth):
+    leaves = compiler.scope.bounded
+    if not leaves or isinstance(formula, Truth):
         return formula
-    checks = sorted({within_bounds(kind, text) for text, kind in compiler.variables.items()})
+    checks = sorted(
+        {within_bounds(kind, text) for text, kind in compiler.variables.items()}
+        if "" in leaves
+        else {within_bounds(INTEGER, leaf) for leaf in leaves}
+    )
     condition = sql.conjunction(checks)
     if condition == sql.TRUE:
         return formula
-    cause = sql.text(f"{location}: an integer beyond 2^53")
-    return Bounded(condition, Guard(condition, cause), formula)
-
-
-@dataclass(frozen=True, slots=True)
-class Bounded(Formula):
-    """A formula that is undefined where a condition on the row is false."""
-
-    condition: str
-    guard_: Guard
-    body: Formula
-
-    @property
-    def total(self) -> bool:
-        return False
-
-    def holds(self) -> str:
-        return sql.conjunction((self.condition, self.body.holds()))
-
-    def fails(self) -> str:
-        return sql.conjunction((self.condition, self.body.fails()))
-
-    def reason(self) -> str:
-        return f"if({self.condition}, {self.body.reason()}, {self.guard_.reason})"
+    cause = f"{location}: an integer beyond 2^53"
+    return guarded_formula(formula, (Guard(condition, (cause,)),))
 
 
 def _body(program: Program, name: str) -> tuple[s.Location, Body]:
@@ -236,19 +227,10 @@ class Selected(Formula):
     def total(self) -> bool:
         return False
 
-    def holds(self) -> str:
-        return self._case(lambda formula: formula.holds(), sql.FALSE)
-
-    def fails(self) -> str:
-        return self._case(lambda formula: formula.fails(), sql.FALSE)
-
-    def reason(self) -> str:
-        return self._case(lambda formula: formula.reason(), "'an action that Next does not have'")
+    @property
+    def causes(self) -> Causes:
+        return ("an action that Next does not have", *causes_of(self.arms.values()))
 
     def value(self) -> str:
-        """The verdict, with one CASE in place of two."""
-        return self._case(verdict, "NULL")
-
-    def _case(self, render: Callable[[Formula], str], otherwise: str) -> str:
-        arms = " ".join(f"WHEN {i} THEN {render(formula)}" for i, formula in self.arms.items())
-        return f"CASE {self.code} {arms} ELSE {otherwise} END"
+        arms = [(sql.equal(self.code, str(i)), formula.value()) for i, formula in self.arms.items()]
+        return sql.case(arms, "NULL")

@@ -58,8 +58,8 @@ class Context:
     call: Callable[[Operator, Sequence[Term]], Term]
 
     def cause(self, what: str) -> str:
-        """The SQL text of a reason."""
-        return sql.text(f"{self.place}: {what}")
+        """What is wrong, and where."""
+        return f"{self.place}: {what}"
 
     def term(self, operand: Lazy | Operator) -> Term:
         """The operand as a term."""
@@ -249,7 +249,7 @@ def _assert(context: Context, operand: Lazy, _message: Lazy) -> Term:
 
     test = context.formula(operand)
     cause = context.cause("the assertion failed")
-    return Boolean(Atom(sql.TRUE, (*test.guard(), Guard(test.holds(), cause))))
+    return Boolean(Atom(sql.TRUE, (*test.guard(), Guard(test.holds(), (cause,)))))
 
 
 def _second(context: Context, _first: Lazy, operand: Lazy) -> Term:

@@ -12,13 +12,11 @@ from conformance.tla.spark.formulas import (
     Guard,
     Guards,
     Truth,
+    causes_of,
     conditional,
-    conjoin,
     guards_hold,
-    guards_reason,
-    negate,
 )
-from conformance.tla.spark.scope import Scope, within
+from conformance.tla.spark.scope import Scope
 from conformance.tla.spark.terms import (
     BigUnion,
     Boolean,
@@ -38,12 +36,12 @@ from conformance.tla.spark.terms import (
     Subsets,
     Term,
     bare,
+    guarded_formula,
     merge,
 )
 from conformance.tla.spark.types import (
     INTEGER,
     MapOf,
-    Scalar,
     SequenceOf,
     SetOf,
     StructOf,
@@ -314,20 +312,19 @@ def transform(
 ) -> Column:
     """The sequence of body(x) over the elements of an array."""
     name = scope.fresh()
-    made: list[Type] = []
+    made: list[Column] = []
 
-    def inner() -> tuple[str, Guards]:
-        column = materialise(scope, body(stored(element_type(array), name)), wanted)
-        made.append(column.type)
-        return column.text, column.guards
+    def inner() -> str:
+        made.append(materialise(scope, body(stored(element_type(array), name)), wanted))
+        return sql.choice(guards_hold(made[0].guards), made[0].text, "NULL")
 
-    text, guards = scope.text(inner)
-    outer = within(guards, array.text, name, sql.text("undefined within a set or function"))
-    return Column(
-        SequenceOf(made[0]),
-        f"transform({array.text}, {name} -> {text})",
-        merge(array.guards, outer),
-    )
+    text = f"transform({array.text}, {name} -> {scope.text(inner)})"
+    guards = array.guards
+    if made[0].guards:
+        text = scope.share(text)
+        defined = Guard(f"forall({text}, d_ -> isnotnull(d_))", causes_of(made[0].guards))
+        guards = merge(guards, (defined,))
+    return Column(SequenceOf(made[0].type), text, guards)
 
 
 def element_type(column: Column) -> Type:
@@ -401,14 +398,15 @@ def _interval(term: Interval) -> Column:
     guards = merge(term.guards, low.guards, high.guards)
     bounds = (low.bounds or STORED)[0], (high.bounds or STORED)[1]
     if bounds[1] - bounds[0] > SIZES[1]:
-        cause = sql.text(f"an interval of more than {MAX_INTERVAL} integers")
-        small = f"({high.text} - {low.text} <= {MAX_INTERVAL}L)"
-        guards = merge(guards, (Guard(small, cause),))
-        top = f"least({high.text}, {low.text} + {MAX_INTERVAL}L)"
+        cause = f"an interval of more than {MAX_INTERVAL} integers"
+        small = sql.compare("<=", sql.compare("-", high.text, low.text), f"{MAX_INTERVAL}L")
+        guards = merge(guards, (Guard(small, (cause,)),))
+        top = f"least({high.text}, {sql.compare('+', low.text, f'{MAX_INTERVAL}L')})"
     else:
         top = high.text
     empty = types.array([], INTEGER)
-    text = f"if({low.text} <= {high.text}, sequence({low.text}, {top}), {empty})"
+    some = sql.compare("<=", low.text, high.text)
+    text = sql.choice(some, f"sequence({low.text}, {top})", empty)
     return Column(SetOf(INTEGER), text, guards)
 
 
@@ -430,10 +428,13 @@ def _filtered(scope: Scope, term: Filtered) -> Column:
     array = scope.share(base.text)
     name = scope.fresh()
     condition = scope.formula(lambda: term.predicate(stored(element_type(base), name)))
-    cause = sql.text("undefined within a set")
-    guards = within(condition.guard(), array, name, cause)
-    text = f"filter({array}, {name} -> {condition.holds()})"
-    return Column(base.type, text, merge(term.guards, base.guards, guards))
+    guards = merge(term.guards, base.guards)
+    if condition.total:
+        return Column(base.type, f"filter({array}, {name} -> {condition.holds()})", guards)
+    verdicts = scope.share(f"transform({array}, {name} -> {condition.value()})")
+    defined = Guard(f"forall({verdicts}, d_ -> isnotnull(d_))", condition.causes)
+    text = f"filter({array}, (x_, i_) -> coalesce(get({verdicts}, i_), false))"
+    return Column(base.type, text, merge(guards, (defined,)))
 
 
 def _combined(scope: Scope, term: Combined) -> Column:
@@ -454,7 +455,8 @@ def _subsets(scope: Scope, term: Subsets) -> Column:
     base = materialise(scope, term.base)
     array = scope.share(base.text)
     guard = Guard(
-        f"(size({array}) <= {MAX_POWER})", sql.text(f"SUBSET of more than {MAX_POWER} elements")
+        sql.compare("<=", f"size({array})", str(MAX_POWER)),
+        (f"SUBSET of more than {MAX_POWER} elements",),
     )
     kind = SetOf(element_type(base))
     empty = f"array({types.array([], kind.element)})"
@@ -466,7 +468,7 @@ def _subsets(scope: Scope, term: Subsets) -> Column:
 def choose_branch(scope: Scope, condition: Formula, then: Term, otherwise: Term) -> Term:
     """IF condition THEN then ELSE otherwise, fieldwise where both are records."""
     if isinstance(condition, Truth):
-        return then if condition.value else otherwise
+        return then if condition.known else otherwise
     if isinstance(then, Nothing) or isinstance(otherwise, Nothing):
         test = scope.share(condition.holds())
         guards = merge(condition.guard(), _branch_guards(test, then.guards, otherwise.guards))
@@ -503,8 +505,7 @@ def _branch_guards(test: str, then: Guards, otherwise: Guards) -> Guards:
     if then == otherwise:
         return then
     condition = sql.choice(test, guards_hold(then), guards_hold(otherwise))
-    reason = sql.choice(test, guards_reason(then), guards_reason(otherwise))
-    return (Guard(condition, reason),)
+    return (Guard(condition, causes_of((*then, *otherwise))),)
 
 
 def guarded_choice(scope: Scope, test: str, then: Term, otherwise: Term, guards: Guards) -> Term:
@@ -513,7 +514,7 @@ def guarded_choice(scope: Scope, test: str, then: Term, otherwise: Term, guards:
         return guard_term(then, guards)
     if isinstance(then, Boolean) or isinstance(otherwise, Boolean):
         made = conditional(Atom(test), as_formula(then), as_formula(otherwise))
-        return Boolean(Atom(made.holds(), guards))
+        return Boolean(guarded_formula(made, guards))
     first, second = as_mapped(then), as_mapped(otherwise)
     if first is not None and second is not None:
         keys = [key for key, _ in first.entries]
@@ -545,5 +546,5 @@ def guard_term(term: Term, guards: Guards) -> Term:
         return term
     if isinstance(term, Boolean):
         formula = term.formula
-        return Boolean(Atom(formula.holds(), merge(guards, formula.guard())))
+        return Boolean(guarded_formula(formula, guards))
     return replace(term, guards=merge(guards, term.guards))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from conformance.errors import UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.evaluate.program import Program
-from conformance.tla.spark import functions, sql
+from conformance.tla.spark import functions
 from conformance.tla.spark.builtins import OPERATORS, Context
 from conformance.tla.spark.columns import (
     NotFinite,
@@ -20,10 +20,10 @@ from conformance.tla.spark.columns import (
 from conformance.tla.spark.environment import Lazy, Names, Operator, rigid
 from conformance.tla.spark.formulas import (
     Formula,
-    Undefined,
     conjoin,
     disjoin,
     negate,
+    undefined,
 )
 from conformance.tla.spark.relations import (
     choose,
@@ -80,12 +80,12 @@ class Compiler:
             return as_formula(term)
         except TypeClash:
             if isinstance(node, s.Node):
-                return Undefined(self.cause(node.location, "a boolean is needed"))
+                return undefined(self.cause(node.location, "a boolean is needed"))
             raise
 
     def cause(self, location: Location, what: str) -> str:
-        """The SQL text of a reason."""
-        return sql.text(f"{location}: {what}")
+        """What is wrong, and where."""
+        return f"{location}: {what}"
 
     def term(self, node: s.Argument, names: Names) -> Term:
         """Any expression; UnsupportedError names what the back end cannot do, and where."""
@@ -537,5 +537,21 @@ _SPECIAL: Mapping[str, Callable[[Compiler, s.Builtin, Names], Term]] = {
     "=>": Compiler._implies,
 }
 _BOOLEAN = frozenset(
-    "\\land \\lor => \\lnot \\equiv = /= \\in \\notin \\subseteq < > \\leq \\geq UNCHANGED".split()
+    [
+        "\\land",
+        "\\lor",
+        "=>",
+        "\\lnot",
+        "\\equiv",
+        "=",
+        "/=",
+        "\\in",
+        "\\notin",
+        "\\subseteq",
+        "<",
+        ">",
+        "\\leq",
+        "\\geq",
+        "UNCHANGED",
+    ]
 )

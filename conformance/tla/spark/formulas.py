@@ -1,31 +1,30 @@
 """Three-valued formulas: when does a TLA+ formula hold, when does it fail, why is it undefined.
 
 TLC evaluates from left to right and stops at the first operand that decides. SQL's AND and OR
-do not: `NULL AND FALSE` is FALSE in SQL and an error in TLC. So a formula is rendered as two
-total SQL conditions, `holds` and `fails`; a row where neither is true is undefined, and
-`reason` says why. A formula that is `total` is never undefined, and then `fails` is simply NOT
-`holds`, which keeps the text of nearly all formulas as short as if SQL had two values.
+do not: `NULL AND FALSE` is FALSE in SQL and an error in TLC. A formula is rendered as one SQL
+expression, `value`, that is NULL exactly where TLC would find no value; `holds` and `fails` are
+total. Where only the last operand of a junction may be undefined, SQL's AND and OR are right as
+they are, and nearly all formulas are of that kind.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.tla.spark import sql
 
+Causes = tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What must hold for a value to be defined.
-
-    `condition` is a total SQL condition, `reason` an SQL string that says what is wrong
-    where the condition is false.
-    """
+    """What must hold for a value to be defined: a total SQL condition, and in words what is
+    wrong where it is false (any of the `causes`)."""
 
     condition: str
-    reason: str
+    causes: Causes
 
 
 Guards = tuple[Guard, ...]
@@ -36,12 +35,9 @@ def guards_hold(guards: Guards) -> str:
     return sql.conjunction(guard.condition for guard in guards)
 
 
-def guards_reason(guards: Guards, otherwise: str = "NULL") -> str:
-    """The reason of the first guard that does not hold, else `otherwise`."""
-    if not guards:
-        return otherwise
-    arms = " ".join(f"WHEN NOT {guard.condition} THEN {guard.reason}" for guard in guards)
-    return f"CASE {arms} ELSE {otherwise} END"
+def causes_of(parts: Iterable[Guard | Formula]) -> Causes:
+    """All causes, each once."""
+    return tuple(dict.fromkeys(cause for part in parts for cause in part.causes))
 
 
 class Formula(ABC):
@@ -54,45 +50,49 @@ class Formula(ABC):
     def total(self) -> bool:
         """Whether the formula is defined on every row."""
 
+    @property
     @abstractmethod
+    def causes(self) -> Causes:
+        """Why the formula may be undefined."""
+
+    @abstractmethod
+    def value(self) -> str:
+        """SQL: true, false, or NULL where the formula is undefined."""
+
     def holds(self) -> str:
         """A total SQL condition: the formula is defined and true."""
+        return self.value() if self.total else sql.call("coalesce", self.value(), sql.FALSE)
 
-    @abstractmethod
     def fails(self) -> str:
         """A total SQL condition: the formula is defined and false."""
-
-    @abstractmethod
-    def reason(self) -> str:
-        """An SQL string, meaningful where the formula is undefined: the first cause."""
+        negated = sql.negation(self.value())
+        return negated if self.total else sql.call("coalesce", negated, sql.FALSE)
 
     def defined(self) -> str:
         """A total SQL condition: the formula has a value."""
-        return sql.TRUE if self.total else sql.disjunction((self.holds(), self.fails()))
+        return sql.TRUE if self.total else sql.call("isnotnull", self.value())
 
     def guard(self) -> Guards:
         """The formula's definedness as guards of a value that is made from it."""
-        return () if self.total else (Guard(self.defined(), self.reason()),)
+        return () if self.total else (Guard(self.defined(), self.causes),)
 
 
 @dataclass(frozen=True, slots=True)
 class Truth(Formula):
     """TRUE or FALSE, known at compile time."""
 
-    value: bool
+    known: bool
 
     @property
     def total(self) -> bool:
         return True
 
-    def holds(self) -> str:
-        return sql.TRUE if self.value else sql.FALSE
+    @property
+    def causes(self) -> Causes:
+        return ()
 
-    def fails(self) -> str:
-        return sql.FALSE if self.value else sql.TRUE
-
-    def reason(self) -> str:
-        return "NULL"
+    def value(self) -> str:
+        return sql.TRUE if self.known else sql.FALSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,13 @@ class Atom(Formula):
     def total(self) -> bool:
         return not self.guards
 
+    @property
+    def causes(self) -> Causes:
+        return causes_of(self.guards)
+
+    def value(self) -> str:
+        return sql.choice(guards_hold(self.guards), self.condition, "NULL")
+
     def holds(self) -> str:
         return sql.conjunction((*(g.condition for g in self.guards), self.condition))
 
@@ -113,28 +120,27 @@ class Atom(Formula):
         negated = sql.negation(self.condition)
         return sql.conjunction((*(g.condition for g in self.guards), negated))
 
-    def reason(self) -> str:
-        return guards_reason(self.guards)
+    def defined(self) -> str:
+        return guards_hold(self.guards)
 
 
 @dataclass(frozen=True, slots=True)
-class Undefined(Formula):
-    """A formula without a value on any row."""
+class Nullable(Formula):
+    """An SQL expression that is NULL where the formula is undefined."""
 
-    why: str
+    expression: str
+    causes_: Causes
 
     @property
     def total(self) -> bool:
         return False
 
-    def holds(self) -> str:
-        return sql.FALSE
+    @property
+    def causes(self) -> Causes:
+        return self.causes_
 
-    def fails(self) -> str:
-        return sql.FALSE
-
-    def reason(self) -> str:
-        return self.why
+    def value(self) -> str:
+        return self.expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +153,30 @@ class Not(Formula):
     def total(self) -> bool:
         return self.operand.total
 
+    @property
+    def causes(self) -> Causes:
+        return self.operand.causes
+
+    def value(self) -> str:
+        return sql.negation(self.operand.value())
+
     def holds(self) -> str:
         return self.operand.fails()
 
     def fails(self) -> str:
         return self.operand.holds()
 
-    def reason(self) -> str:
-        return self.operand.reason()
+    def defined(self) -> str:
+        return self.operand.defined()
+
+
+_ONCE = "once_"
+
+
+def _strict(value: str, then: str) -> str:
+    """`then`, in which `once_` is the value; NULL where the value is."""
+    kept = sql.choice(f"isnull({_ONCE})", "NULL", then)
+    return sql.first(f"transform(array({value}), {_ONCE} -> {kept})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,34 +190,35 @@ class Junction(Formula):
     def total(self) -> bool:
         return all(operand.total for operand in self.operands)
 
+    @property
+    def causes(self) -> Causes:
+        return causes_of(self.operands)
+
+    def value(self) -> str:
+        *before, last = self.operands
+        result = last.value()
+        for operand in reversed(before):
+            value = operand.value() if operand.total else _ONCE
+            joined = self._join((value, result))
+            result = joined if operand.total else _strict(operand.value(), joined)
+        return result
+
+    def _join(self, parts: Iterable[str]) -> str:
+        return sql.conjunction(parts) if self.neutral else sql.disjunction(parts)
+
     def holds(self) -> str:
-        return self._all_neutral(True) if self.neutral else self._decided(True)
+        return self._total(True)
 
     def fails(self) -> str:
-        return self._decided(False) if self.neutral else self._all_neutral(False)
+        return self._total(False)
 
-    def _all_neutral(self, positive: bool) -> str:
-        return sql.conjunction(o.holds() if positive else o.fails() for o in self.operands)
-
-    def _decided(self, positive: bool) -> str:
-        """Some operand decides, and all before it are defined (they are then neutral)."""
-        text = sql.FALSE
-        for operand in reversed(self.operands):
-            decides, neutral = operand.holds(), operand.fails()
-            if not positive:
-                decides, neutral = neutral, decides
-            rest = text if operand.total else sql.conjunction((neutral, text))
-            text = sql.disjunction((decides, rest))
-        return text
-
-    def reason(self) -> str:
-        """Where the junction is undefined, its first operand that is not neutral is so."""
-        arms = []
-        for operand in self.operands:
-            if not operand.total:
-                neutral = operand.holds() if self.neutral else operand.fails()
-                arms.append(f"WHEN NOT {neutral} THEN {operand.reason()}")
-        return f"CASE {' '.join(arms)} END" if arms else "NULL"
+    def _total(self, positive: bool) -> str:
+        """All operands neutral, or all before the one that decides total."""
+        late = all(operand.total for operand in self.operands[:-1])
+        if positive != self.neutral and not late:
+            return Formula.holds(self) if positive else Formula.fails(self)
+        parts = [o.holds() if positive else o.fails() for o in self.operands]
+        return sql.conjunction(parts) if positive == self.neutral else sql.disjunction(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,29 +233,14 @@ class Conditional(Formula):
     def total(self) -> bool:
         return self.condition.total and self.then.total and self.otherwise.total
 
-    def holds(self) -> str:
-        return self._select(self.then.holds(), self.otherwise.holds())
+    @property
+    def causes(self) -> Causes:
+        return causes_of((self.condition, self.then, self.otherwise))
 
-    def fails(self) -> str:
-        if self.total:
-            return sql.negation(self.holds())
-        return self._select(self.then.fails(), self.otherwise.fails())
-
-    def _select(self, then: str, otherwise: str) -> str:
-        if self.condition.total:
-            return sql.choice(self.condition.holds(), then, otherwise)
-        return sql.disjunction(
-            (
-                sql.conjunction((self.condition.holds(), then)),
-                sql.conjunction((self.condition.fails(), otherwise)),
-            )
-        )
-
-    def reason(self) -> str:
-        branches = sql.choice(self.condition.holds(), self.then.reason(), self.otherwise.reason())
-        if self.condition.total:
-            return branches
-        return sql.choice(self.condition.defined(), branches, self.condition.reason())
+    def value(self) -> str:
+        test = self.condition.holds() if self.condition.total else _ONCE
+        made = sql.choice(test, self.then.value(), self.otherwise.value())
+        return made if self.condition.total else _strict(self.condition.value(), made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,37 +258,38 @@ class Quantified(Formula):
     def total(self) -> bool:
         return not self.guards and self.body.total
 
+    @property
+    def causes(self) -> Causes:
+        return causes_of((*self.guards, self.body))
+
+    def value(self) -> str:
+        made = self._fold(self.body.holds()) if self.body.total else self._in_order()
+        return sql.choice(guards_hold(self.guards), made, "NULL")
+
+    def _fold(self, body: str) -> str:
+        function = "forall" if self.neutral else "exists"
+        return f"{function}({self.array}, {self.variable} -> {body})"
+
+    def _in_order(self) -> str:
+        """The first verdict that is not neutral."""
+        verdicts = f"transform({self.array}, {self.variable} -> {self.body.value()})"
+        neutral = sql.TRUE if self.neutral else sql.FALSE
+        other = f"filter({verdicts}, b_ -> `not`(`<=>`(b_, {neutral})))"
+        some = sql.choice(f"`=`(size({_ONCE}), 0)", neutral, sql.first(_ONCE))
+        return _strict(other, some)
+
     def holds(self) -> str:
-        return self._all_neutral() if self.neutral else self._decided()
+        return self._total(True)
 
     def fails(self) -> str:
-        return self._decided() if self.neutral else self._all_neutral()
+        return self._total(False)
 
-    def _neutral(self) -> str:
-        return self.body.holds() if self.neutral else self.body.fails()
-
-    def _decisive(self) -> str:
-        return self.body.fails() if self.neutral else self.body.holds()
-
-    def _all_neutral(self) -> str:
-        every = f"forall({self.array}, {self.variable} -> {self._neutral()})"
+    def _total(self, positive: bool) -> str:
+        if positive != self.neutral:
+            return Formula.holds(self) if positive else Formula.fails(self)
+        neutral = self.body.holds() if positive else self.body.fails()
+        every = f"forall({self.array}, {self.variable} -> {neutral})"
         return sql.conjunction((guards_hold(self.guards), every))
-
-    def _first(self) -> str:
-        """An array of the first element that is not neutral."""
-        rest = f"filter({self.array}, {self.variable} -> {sql.negation(self._neutral())})"
-        return f"slice({rest}, 1, 1)"
-
-    def _decided(self) -> str:
-        array = self.array if self.body.total else self._first()
-        some = f"exists({array}, {self.variable} -> {self._decisive()})"
-        return sql.conjunction((guards_hold(self.guards), some))
-
-    def reason(self) -> str:
-        if self.body.total:
-            return guards_reason(self.guards)
-        inner = f"transform({self._first()}, {self.variable} -> {self.body.reason()})"
-        return guards_reason(self.guards, sql.first(inner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,25 +304,43 @@ class Bind(Formula):
     def total(self) -> bool:
         return self.body.total
 
+    @property
+    def causes(self) -> Causes:
+        return self.body.causes
+
+    def value(self) -> str:
+        value = self.body.value()
+        bound = let(self.variable, self.expression, value)
+        if bound is not None:
+            return bound
+        return sql.first(f"transform(array({self.expression}), {self.variable} -> {value})")
+
     def holds(self) -> str:
-        return self._bound(self.body.holds())
+        return self._condition(self.body.holds())
 
     def fails(self) -> str:
-        return self._bound(self.body.fails())
+        return self._condition(self.body.fails())
 
-    def _bound(self, condition: str) -> str:
-        uses = condition.count(self.variable)
-        if uses == 0:
-            return condition
-        if uses == 1 and "->" not in condition:
-            return condition.replace(self.variable, self.expression)
+    def _condition(self, condition: str) -> str:
+        bound = let(self.variable, self.expression, condition)
+        if bound is not None:
+            return bound
         return f"exists(array({self.expression}), {self.variable} -> {condition})"
 
-    def reason(self) -> str:
-        reason = self.body.reason()
-        if self.variable not in reason:
-            return reason
-        return sql.first(f"transform(array({self.expression}), {self.variable} -> {reason})")
+
+def let(name: str, expression: str, body: str) -> str | None:
+    """The body with the expression put in, where it occurs once at most; else None."""
+    uses = body.count(name)
+    if uses == 0:
+        return body
+    if uses == 1 and "->" not in body:
+        return body.replace(name, expression)
+    return None
+
+
+def undefined(cause: str) -> Formula:
+    """A formula without a value on any row."""
+    return Atom(sql.FALSE, (Guard(sql.FALSE, (cause,)),))
 
 
 def conjoin(operands: Sequence[Formula]) -> Formula:
@@ -332,7 +359,7 @@ def _join(operands: Sequence[Formula], *, neutral: bool) -> Formula:
         nested = isinstance(operand, Junction) and operand.neutral == neutral
         for part in operand.operands if nested else (operand,):
             if isinstance(part, Truth):
-                if part.value == neutral:
+                if part.known == neutral:
                     continue
                 kept.append(part)
                 return _made(kept, neutral)
@@ -353,14 +380,14 @@ def _made(kept: list[Formula], neutral: bool) -> Formula:
 def negate(operand: Formula) -> Formula:
     """The negation."""
     if isinstance(operand, Truth):
-        return Truth(not operand.value)
+        return Truth(not operand.known)
     return operand.operand if isinstance(operand, Not) else Not(operand)
 
 
 def conditional(condition: Formula, then: Formula, otherwise: Formula) -> Formula:
     """IF condition THEN then ELSE otherwise."""
     if isinstance(condition, Truth):
-        return then if condition.value else otherwise
+        return then if condition.known else otherwise
     if condition.total and then == otherwise:
         return then
     return Conditional(condition, then, otherwise)
@@ -369,8 +396,9 @@ def conditional(condition: Formula, then: Formula, otherwise: Formula) -> Formul
 def equivalent(left: Formula, right: Formula) -> Formula:
     """left <=> right: both are evaluated."""
     if isinstance(right, Truth):
-        return left if right.value else negate(left)
+        return left if right.known else negate(left)
     if isinstance(left, Truth):
-        return right if left.value else negate(right)
-    condition = f"(({left.holds()}) = ({right.holds()}))"
-    return Atom(condition, (*left.guard(), *right.guard()))
+        return right if left.known else negate(right)
+    condition = sql.equal(left.value(), right.value())
+    causes = causes_of((left, right))
+    return Atom(condition) if left.total and right.total else Nullable(condition, causes)

@@ -20,7 +20,7 @@ from conformance.tla.spark.columns import (
     stored,
     transform,
 )
-from conformance.tla.spark.formulas import Atom, Formula, Guard, Guards
+from conformance.tla.spark.formulas import Atom, Formula, Guard, Guards, Nullable
 from conformance.tla.spark.relations import equals, member
 from conformance.tla.spark.scope import Scope
 from conformance.tla.spark.terms import (
@@ -55,7 +55,7 @@ _INT = (-(2**31), 2**31 - 1)
 
 def undefined(cause: str) -> Guards:
     """The guard of a value that is never defined."""
-    return (Guard(sql.FALSE, cause),)
+    return (Guard(sql.FALSE, (cause,)),)
 
 
 def index_text(column: Column) -> str:
@@ -99,7 +99,7 @@ def _what(term: Term) -> str:
 
 def _required(inside: Formula, cause: str) -> Guards:
     condition = inside.holds()
-    return () if condition == sql.TRUE else (Guard(condition, cause),)
+    return () if condition == sql.TRUE else (Guard(condition, (cause,)),)
 
 
 def _select(
@@ -117,7 +117,7 @@ def _select(
     result = possible[-1][1]
     for condition, (_, item) in zip(conditions[-2::-1], possible[-2::-1], strict=True):
         result = guarded_choice(scope, condition, item, result, ())
-    return guarded(result, (Guard(inside, cause),))
+    return guarded(result, (Guard(inside, (cause,)),))
 
 
 def _item(scope: Scope, applied: Column, argument: Term, cause: str) -> Term:
@@ -129,20 +129,20 @@ def _item(scope: Scope, applied: Column, argument: Term, cause: str) -> Term:
     if isinstance(argument, Known):
         place = str(int(argument.value) - 1) if isinstance(argument.value, int) else "0"
     else:
-        place = f"{index_text(index)} - 1"
+        place = sql.compare("-", index_text(index), "1")
     item = stored(kind.element, f"get({array}, {place})")
     if index.length_of == array and index.bounds is not None and index.bounds[0] >= 1:
         return item
-    inside = f"({index.text} BETWEEN 1L AND size({array}))"
-    return guard_term(item, (Guard(inside, cause),))
+    inside = sql.between(index.text, "1L", f"size({array})")
+    return guard_term(item, (Guard(inside, (cause,)),))
 
 
 def _result(scope: Scope, applied: Column, kind: MapOf, argument: Term, cause: str) -> Term:
     key = scope.share(materialise(scope, argument, kind.key).text)
     name = scope.fresh()
-    test = f"{name} -> {name}.{types.KEY} = {key}"
+    test = f"{name} -> {sql.equal(f'{name}.{types.KEY}', key)}"
     item = stored(kind.value, f"get(filter({applied.text}, {test}), 0).{types.RESULT}")
-    return guard_term(item, (Guard(f"exists({applied.text}, {test})", cause),))
+    return guard_term(item, (Guard(f"exists({applied.text}, {test})", (cause,)),))
 
 
 def field(scope: Scope, record: Term, name: str, cause: str) -> Term:
@@ -237,19 +237,22 @@ def _replaced_item(
         return changed
     index = materialise(scope, argument, INTEGER)
     array, at = scope.share(changed.text), scope.share(index_text(index))
-    inside = f"({index.text} BETWEEN 1L AND size({array}))"
-    new = materialise(scope, update(stored(kind.element, f"get({array}, {at} - 1)")), kind.element)
+    inside = scope.share(sql.between(index.text, "1L", f"size({array})"))
+    before, after = sql.compare("-", at, "1"), sql.compare("+", at, "1")
+    new = materialise(scope, update(stored(kind.element, f"get({array}, {before})")), kind.element)
     parts = (
-        f"slice({array}, 1, greatest({at} - 1, 0))",
+        f"slice({array}, 1, greatest({before}, 0))",
         f"array({new.text})",
-        f"slice({array}, greatest({at} + 1, 1), size({array}))",
+        f"slice({array}, greatest({after}, 1), size({array}))",
     )
-    text = f"if({inside}, concat({', '.join(parts)}), {array})"
+    text = sql.choice(inside, sql.call("concat", *parts), array)
     return Column(kind, text, _unless(inside, new.guards))
 
 
 def _unless(inside: str, guards: Guards) -> Guards:
-    return tuple(Guard(f"(NOT {inside} OR {g.condition})", g.reason) for g in guards)
+    return tuple(
+        Guard(sql.disjunction((sql.negation(inside), g.condition)), g.causes) for g in guards
+    )
 
 
 def _replaced_result(
@@ -337,7 +340,7 @@ def tail(scope: Scope, term: Term, cause: str) -> Term:
         return sequence(listed.items[1:], guards)
     array = as_array(scope, term)
     text = scope.share(array.text)
-    guard = Guard(f"(size({text}) > 0)", cause)
+    guard = Guard(sql.compare(">", f"size({text})", "0"), (cause,))
     rest = f"slice({text}, 2, size({text}))"
     return Column(array.type, rest, merge(array.guards, (guard,)))
 
@@ -348,11 +351,13 @@ def sub_sequence(scope: Scope, term: Term, low: Term, high: Term, cause: str) ->
     first, last = (materialise(scope, end, INTEGER) for end in (low, high))
     text, m, n = (scope.share(part) for part in (array.text, first.text, last.text))
     guards = merge(array.guards, first.guards, last.guards)
-    inside = f"({m} > {n} OR ({m} >= 1L AND {n} <= size({text})))"
+    proper = sql.compare(">=", m, "1L"), sql.compare("<=", n, f"size({text})")
+    inside = sql.disjunction((sql.compare(">", m, n), sql.conjunction(proper)))
     if not _within_length(first, last, array.text):
-        guards = merge(guards, (Guard(inside, cause),))
+        guards = merge(guards, (Guard(inside, (cause,)),))
     start = f"int(greatest(least({m}, 2147483647L), 1L))"
-    count = f"int(greatest(least({n}, 2147483647L) - greatest({m}, 1L) + 1L, 0L))"
+    span = sql.compare("-", f"least({n}, 2147483646L)", f"greatest({m}, 1L)")
+    count = f"int(greatest({sql.compare('+', span, '1L')}, 0L))"
     return Column(array.type, f"slice({text}, {start}, {count})", guards)
 
 
@@ -391,16 +396,23 @@ def _entries(term: Term) -> Sequence[tuple[Value, Term]] | None:
 
 def shared(scope: Scope, term: Term) -> Term:
     """The term such that each of its SQL expressions is evaluated once however often it is used."""
-    guards = scope.share_guards(term.guards)
+    if isinstance(term, FunctionOf):
+        try:
+            return shared(scope, materialise(scope, term))
+        except (NotFinite, TypeClash):
+            return term
+    guards = () if isinstance(term, Boolean) else scope.share_guards(term.guards)
     match term:
         case Column(text=text):
             name = scope.share(text)
             length_of = term.length_of
             return Column(term.type, name, guards, term.bounds, length_of)
         case Boolean(formula=formula):
-            if len(formula.holds()) <= 48:
+            value = formula.value()
+            if len(value) <= 48:
                 return term
-            return Boolean(Atom(scope.share(formula.holds()), guards))
+            name = scope.share(value)
+            return Boolean(Atom(name) if formula.total else Nullable(name, formula.causes))
         case Mapped(entries=entries):
             return Mapped(tuple((key, shared(scope, item)) for key, item in entries), guards)
         case Listed(items=items):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from conformance.tla.spark import sql
 from conformance.tla.spark.columns import STORED, integer, materialise
 from conformance.tla.spark.formulas import Atom, Formula, Guard, Guards, Truth
@@ -20,7 +22,7 @@ def arithmetic(scope: Scope, operator: str, left: Term, right: Term, cause: str)
         value = _known(operator, left.value, right.value)
         return Nothing(merge(guards, _never(cause))) if value is None else Known(value, guards)
     a, b = materialise(scope, left, INTEGER), materialise(scope, right, INTEGER)
-    scope.uses_bounds = True
+    scope.bounded |= {text for column in (a, b) for text in _relied_on(column)}
     if operator in _TRY:
         return _simple(scope, operator, a, b, cause)
     if operator == "^":
@@ -28,8 +30,19 @@ def arithmetic(scope: Scope, operator: str, left: Term, right: Term, cause: str)
     return _division(scope, operator, a, b, cause)
 
 
+_PATH = re.compile(r"`[^`]+`(\.`[^`]+`)*")
+
+
+def _relied_on(column: Column) -> set[str]:
+    """The stored integers whose bounds an operand inherits: itself, or any ("")."""
+    low, high = column.bounds or STORED
+    if low > STORED[0] and high < STORED[1]:
+        return set()
+    return {column.text if _PATH.fullmatch(column.text) else ""}
+
+
 def _never(cause: str) -> Guards:
-    return (Guard(sql.FALSE, cause),)
+    return (Guard(sql.FALSE, (cause,)),)
 
 
 def _known(operator: str, a: object, b: object) -> int | None:
@@ -53,14 +66,14 @@ def _simple(scope: Scope, operator: str, a: Column, b: Column, cause: str) -> Co
     guards = merge(a.guards, b.guards)
     bounds = _combine(operator, a.bounds or STORED, b.bounds or STORED)
     if _LONG[0] <= bounds[0] and bounds[1] <= _LONG[1]:
-        return integer(f"({a.text} {operator} {b.text})", bounds, guards)
+        return integer(sql.compare(operator, a.text, b.text), bounds, guards)
     text = scope.share(f"{_TRY[operator]}({a.text}, {b.text})")
     return integer(text, STORED, merge(guards, (_fits(text, cause),)))
 
 
 def _fits(text: str, cause: str) -> Guard:
-    inside = f"coalesce({text} BETWEEN {STORED[0]}L AND {STORED[1]}L, false)"
-    return Guard(inside, cause)
+    inside = f"coalesce({sql.between(text, f'{STORED[0]}L', f'{STORED[1]}L')}, false)"
+    return Guard(inside, (cause,))
 
 
 def _combine(operator: str, a: Bounds, b: Bounds) -> Bounds:
@@ -76,21 +89,24 @@ def _division(scope: Scope, operator: str, a: Column, b: Column, cause: str) -> 
     """Rounded towards minus infinity, as in TLC; SQL rounds towards zero."""
     x, y = scope.share(a.text), scope.share(b.text)
     guards = merge(a.guards, b.guards)
+    zero = sql.equal(y, "0L")
     if operator == "%":
-        guards = merge(guards, _positive(b, f"({y} > 0L)", cause))
-        text = f"pmod({x}, if({y} > 0L, {y}, 1L))"
+        guards = merge(guards, _positive(b, sql.compare(">", y, "0L"), cause))
+        text = f"pmod({x}, greatest({y}, 1L))"
         return integer(text, (0, (b.bounds or STORED)[1]), guards)
-    guards = merge(guards, _positive(b, f"({y} != 0L)", cause))
-    safe = f"if({y} = 0L, 1L, {y})"
-    down = f"if({x} % {safe} != 0L AND ({x} < 0L) != ({y} < 0L), 1L, 0L)"
+    guards = merge(guards, _positive(b, sql.negation(zero), cause))
+    safe = sql.choice(zero, "1L", y)
+    rest = sql.equal(sql.call("`%`", x, safe), "0L")
+    same_sign = sql.equal(sql.compare("<", x, "0L"), sql.compare("<", y, "0L"))
+    down = sql.choice(sql.disjunction((rest, same_sign)), "0L", "1L")
     widest = max(abs(end) for end in (a.bounds or STORED)) + 1
-    return integer(f"({x} div {safe} - {down})", (-widest, widest), guards)
+    return integer(sql.compare("-", sql.call("div", x, safe), down), (-widest, widest), guards)
 
 
 def _positive(b: Column, condition: str, cause: str) -> Guards:
     if b.bounds is not None and b.bounds[0] > 0:
         return ()
-    return (Guard(condition, cause),)
+    return (Guard(condition, (cause,)),)
 
 
 def _power(scope: Scope, a: Column, exponent: Term, cause: str) -> Column:
@@ -102,10 +118,13 @@ def _power(scope: Scope, a: Column, exponent: Term, cause: str) -> Column:
         return materialise(scope, result, INTEGER)
     b = materialise(scope, exponent, INTEGER)
     x, n = scope.share(a.text), scope.share(b.text)
-    steps = f"if({n} BETWEEN 1L AND 62L, sequence(1L, {n}), cast(array() AS array<bigint>))"
+    steps = sql.choice(
+        sql.between(n, "1L", "62L"), f"sequence(1L, {n})", "cast(array() AS array<bigint>)"
+    )
     text = scope.share(f"aggregate({steps}, 1L, (p, i) -> try_multiply(p, {x}))")
-    inside = f"({n} BETWEEN 0L AND 62L AND NOT ({x} = 0L AND {n} = 0L))"
-    guards = merge(a.guards, b.guards, (Guard(inside, cause), _fits(text, cause)))
+    both_zero = sql.conjunction((sql.equal(x, "0L"), sql.equal(n, "0L")))
+    inside = sql.conjunction((sql.between(n, "0L", "62L"), sql.negation(both_zero)))
+    guards = merge(a.guards, b.guards, (Guard(inside, (cause,)), _fits(text, cause)))
     return integer(text, STORED, guards)
 
 
@@ -124,4 +143,4 @@ def compare(scope: Scope, operator: str, left: Term, right: Term) -> Formula:
         if isinstance(a, int) and isinstance(b, int) and not (left.guards or right.guards):
             return Truth({"<": a < b, ">": a > b, "\\leq": a <= b, "\\geq": a >= b}[operator])
     x, y = materialise(scope, left, INTEGER), materialise(scope, right, INTEGER)
-    return Atom(f"({x.text} {_COMPARE[operator]} {y.text})", merge(x.guards, y.guards))
+    return Atom(sql.compare(_COMPARE[operator], x.text, y.text), merge(x.guards, y.guards))

@@ -11,7 +11,7 @@ def within_bounds(kind: Type, text: str, depth: int = 0) -> str:
     """SQL: every integer within a stored value lies within `STORED`."""
     match kind:
         case Scalar(kind="integer"):
-            return f"({text} BETWEEN {STORED[0]}L AND {STORED[1]}L)"
+            return sql.between(text, f"{STORED[0]}L", f"{STORED[1]}L")
         case Scalar():
             return sql.TRUE
         case SetOf(element=None) | SequenceOf(element=None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from itertools import combinations, product
 from math import prod
 
@@ -29,11 +30,11 @@ from conformance.tla.spark.formulas import (
     Guards,
     Quantified,
     Truth,
-    Undefined,
     conjoin,
     disjoin,
     equivalent,
     negate,
+    undefined,
 )
 from conformance.tla.spark.scope import Scope
 from conformance.tla.spark.terms import (
@@ -103,7 +104,7 @@ def _equals(scope: Scope, left: Term, right: Term) -> Formula:
         if isinstance(one, Nothing):
             return Atom(sql.FALSE, one.guards)
     if isinstance(left, Column) and isinstance(right, Column) and left.type == right.type:
-        return Truth(True) if left.text == right.text else Atom(f"({left.text} = {right.text})")
+        return Truth(True) if left.text == right.text else Atom(sql.equal(left.text, right.text))
     if isinstance(left, Known) and isinstance(right, Known):
         return Truth(equal(left.value, right.value))
     if left == right:
@@ -137,8 +138,8 @@ def _equal_columns(scope: Scope, left: Term, right: Term) -> Formula:
     except TypeClash as clash:
         if any(_is_model_value(term) for term in (left, right)):
             return Truth(False)
-        return Undefined(sql.text(f"cannot compare {clash}"))
-    return guarded_formula(Atom(f"({a.text} = {b.text})"), merge(a.guards, b.guards))
+        return undefined(f"cannot compare {clash}")
+    return guarded_formula(Atom(sql.equal(a.text, b.text)), merge(a.guards, b.guards))
 
 
 def _is_model_value(term: Term) -> bool:
@@ -154,13 +155,13 @@ def _is_empty(scope: Scope, term: Term, empty: Known) -> Formula:
     if isinstance(term, Listed):
         return Truth(not term.items)
     if (empty.value == ()) == is_set(term):
-        return Undefined(sql.text("a set is compared with a sequence"))
+        return undefined("a set is compared with a sequence")
     if is_set(term):
         return negate(quantify(scope, term, lambda _: Truth(True), neutral=False))
     if isinstance(term, Column) and not isinstance(term.type, SequenceOf | MapOf):
-        return Undefined(sql.text(f"cannot compare <<>> and {types.describe(term.type)}"))
+        return undefined(f"cannot compare <<>> and {types.describe(term.type)}")
     column = materialise(scope, term)
-    return guarded_formula(Atom(f"(size({column.text}) = 0)"), column.guards)
+    return guarded_formula(Atom(sql.equal(f"size({column.text})", "0")), column.guards)
 
 
 # Quantifiers
@@ -175,7 +176,7 @@ def static_candidates(scope: Scope, term: Term) -> tuple[Candidates, Guards] | N
             return candidates, guards
         case Filtered(base=base, guards=guards):
             return _filtered_candidates(scope, term, static_candidates(scope, base))
-        case Combined(left=left, right=right):
+        case Combined():
             return _combined_candidates(scope, term)
         case Image(base=base):
             return _image_candidates(term, static_candidates(scope, base))
@@ -203,7 +204,7 @@ def _filtered_candidates(
         test = term.predicate(item)
         if not test.total:
             needed = disjoin([negate(condition), Atom(test.defined())])
-            guards = merge(guards, (Guard(needed.holds(), test.reason()),))
+            guards = merge(guards, (Guard(needed.holds(), test.causes),))
             test = Atom(test.holds())
         both = conjoin([condition, test])
         if both != Truth(False):
@@ -377,14 +378,14 @@ def _over_array(
         item = _index(domain, name)
     made = scope.formula(lambda: body(item))
     if isinstance(made, Truth):
-        empty = Atom(f"(size({text}) = 0)", array.guards)
-        return guarded_formula(made, array.guards) if made.value == neutral else _flip(empty, made)
+        empty = Atom(sql.equal(f"size({text})", "0"), array.guards)
+        return guarded_formula(made, array.guards) if made.known == neutral else _flip(empty, made)
     return Quantified(text, array.guards, name, made, neutral)
 
 
 def _flip(empty: Formula, made: Truth) -> Formula:
     """Every body is FALSE: `\\A` holds of the empty set only; TRUE: `\\E` of the others."""
-    return negate(empty) if made.value else empty
+    return negate(empty) if made.known else empty
 
 
 def _index(domain: Interval, name: str) -> Column:
@@ -469,10 +470,10 @@ def _in_list(item: Column, values: frozenset[Value]) -> Formula:
     try:
         known = [types.literal(value, item.type) for value in canonical_sorted(values)]
     except TypeClash as clash:
-        return Undefined(sql.text(f"cannot compare {clash}"))
+        return undefined(f"cannot compare {clash}")
     if len(known) == 1:
-        return Atom(f"({item.text} = {known[0]})")
-    return Atom(f"({item.text} IN ({', '.join(known)}))")
+        return Atom(sql.equal(item.text, known[0]))
+    return Atom(sql.call("`in`", item.text, *known))
 
 
 def _member_of_infinite(item: Term, name: str) -> Formula:
@@ -482,12 +483,12 @@ def _member_of_infinite(item: Term, name: str) -> Formula:
     if isinstance(item, Column) and kind == INTEGER and name in ("Nat", "Int"):
         if name == "Int" or (item.bounds is not None and item.bounds[0] >= 0):
             return Truth(True)
-        return Atom(f"({item.text} >= 0L)")
+        return Atom(sql.compare(">=", item.text, "0L"))
     if kind == STRING and name == "STRING":
         return Truth(True)
     if kind == MODEL_VALUE:
         return Truth(False)
-    return Undefined(sql.text(f"whether a value of another type is an element of {name}"))
+    return undefined(f"whether a value of another type is an element of {name}")
 
 
 def _known_in(value: Value, name: str) -> bool:
@@ -502,9 +503,9 @@ def _member_of_interval(scope: Scope, item: Term, domain: Interval) -> Formula:
     try:
         column = materialise(scope, item, INTEGER)
     except TypeClash as clash:
-        return Undefined(sql.text(f"cannot compare {clash}"))
+        return undefined(f"cannot compare {clash}")
     guards = merge(low.guards, high.guards, column.guards)
-    return Atom(f"({column.text} BETWEEN {low.text} AND {high.text})", guards)
+    return Atom(sql.between(column.text, low.text, high.text), guards)
 
 
 def _is_sequence_over(scope: Scope, item: Term, base: Term) -> Formula:
@@ -539,7 +540,7 @@ def _is_function(scope: Scope, item: Term, domain: Functions) -> Formula:
         return conjoin([same, _is_sequence_over(scope, item, domain.range)])
     if isinstance(item.type, MapOf):
         return _is_pairs(scope, item, item.type, domain)
-    return Undefined(sql.text("whether a value that is not a function is in [S -> T]"))
+    return undefined("whether a value that is not a function is in [S -> T]")
 
 
 def _is_pairs(scope: Scope, item: Column, kind: MapOf, domain: Functions) -> Formula:
@@ -569,7 +570,7 @@ def _is_tuple(scope: Scope, item: Term, factors: tuple[Term, ...]) -> Formula:
         kind = item.type.element
         parts = [stored(kind, f"get({item.text}, {i})") for i in range(len(factors))]
         inside = [member(scope, p, of) for p, of in zip(parts, factors, strict=True)]
-        return conjoin([Atom(f"(size({item.text}) = {len(factors)})"), *inside])
+        return conjoin([Atom(sql.equal(f"size({item.text})", str(len(factors)))), *inside])
     return Truth(False)
 
 
@@ -583,7 +584,7 @@ def _in_array(scope: Scope, item: Term, domain: Term) -> Formula:
     try:
         column = materialise(scope, item, kind.element)
     except TypeClash as clash:
-        return Undefined(sql.text(f"cannot compare {clash}"))
+        return undefined(f"cannot compare {clash}")
     test = Atom(f"array_contains({array.text}, {column.text})")
     return guarded_formula(test, merge(array.guards, column.guards))
 
@@ -604,9 +605,8 @@ def choose(scope: Scope, domain: Term, predicate: Callable[[Term], Formula], cau
     if isinstance(domain, Nothing):
         return domain
     static = static_candidates(scope, domain)
-    if static is not None and all(isinstance(item, Known) for _, item in static[0]):
-        if len(static[0]) * scope.copies <= LIMIT_COPIES:
-            return _chosen(scope, *static, predicate, cause)
+    if static is not None and _all_known(static[0]):
+        return _chosen(scope, *static, predicate, cause)
     array = materialise(scope, domain)
     text = scope.share(array.text)
     name = scope.fresh()
@@ -614,13 +614,17 @@ def choose(scope: Scope, domain: Term, predicate: Callable[[Term], Formula], cau
     test = scope.formula(lambda: predicate(stored(kind, name)))
     if test.total:
         found = scope.share(f"filter({text}, {name} -> {test.holds()})")
-        guard = Guard(f"(size({found}) > 0)", cause)
+        guard = Guard(sql.compare(">", f"size({found})", "0"), (cause,))
     else:
         rest = f"filter({text}, {name} -> {sql.negation(test.fails())})"
         found = scope.share(f"slice({rest}, 1, 1)")
-        guard = Guard(f"exists({found}, {name} -> {test.holds()})", cause)
+        guard = Guard(f"exists({found}, {name} -> {test.holds()})", (cause, *test.causes))
     item = stored(kind, f"get({found}, 0)")
     return guard_term(item, merge(array.guards, (guard,)))
+
+
+def _all_known(candidates: Candidates) -> bool:
+    return len(candidates) <= LIMIT_COPIES and all(isinstance(i, Known) for _, i in candidates)
 
 
 def _chosen(
@@ -638,7 +642,7 @@ def _chosen(
         )
     }
     ordered = sorted(candidates, key=lambda c: rank[c[1].value] if isinstance(c[1], Known) else 0)
-    result: Term = Nothing((Guard(sql.FALSE, cause),))
+    result: Term = Nothing((Guard(sql.FALSE, (cause,)),))
     arms: list[tuple[Formula, Term]] = []
     for condition, item in ordered:
         test = conjoin([condition, predicate(item)])
@@ -689,7 +693,7 @@ def cardinality(scope: Scope, term: Term, cause: str) -> Term:
     if isinstance(term, Known) and isinstance(term.value, frozenset):
         return Known(len(term.value), term.guards)
     if isinstance(term, Infinite):
-        return Nothing((Guard(sql.FALSE, cause),))
+        return Nothing((Guard(sql.FALSE, (cause,)),))
     if isinstance(term, Interval):
         low, high = interval_ends(term)
         if (
@@ -699,13 +703,14 @@ def cardinality(scope: Scope, term: Term, cause: str) -> Term:
             and high.bounds[0] >= 0
         ):
             return Column(INTEGER, high.text, merge(term.guards, high.guards), high.bounds)
-        text = f"greatest({high.text} - {low.text} + 1L, 0L)"
+        span = sql.compare("-", high.text, sql.compare("-", low.text, "1L"))
+        text = f"greatest({span}, 0L)"
         return integer(text, (0, 2**54), merge(term.guards, low.guards, high.guards))
     static = static_candidates(scope, term)
     if static is not None and 0 < len(static[0]) <= MAX_COPIES:
         known = [item.value for _, item in static[0] if isinstance(item, Known)]
         if len(known) == len(static[0]) == len(set(known)):
             ones = [sql.choice(test.holds(), "1L", "0L") for test, _ in static[0]]
-            return integer(f"({' + '.join(ones)})", (0, len(ones)), static[1])
+            return integer(reduce(partial(sql.compare, "+"), ones), (0, len(ones)), static[1])
     array = materialise(scope, term)
     return integer(f"bigint(size({array.text}))", (0, 2**31), array.guards)

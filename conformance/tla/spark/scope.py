@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from conformance.tla.spark import sql
-from conformance.tla.spark.formulas import Bind, Formula, Guard, Guards, guards_hold
+from conformance.tla.spark.formulas import Bind, Formula, Guard, Guards, let
 
 _SHORT = 48
 
@@ -24,8 +24,8 @@ class Scope:
         self._frames: list[list[tuple[str, str]]] = []
         self.copies = 1
         """Into how many copies the quantifiers around have been unrolled."""
-        self.uses_bounds = False
-        """Whether the text relies on stored integers being within their bounds."""
+        self.bounded: set[str] = set()
+        """Stored integers that the text relies on to be within their bounds; "" for all."""
 
     def fresh(self) -> str:
         """A variable name that no other name contains."""
@@ -48,7 +48,7 @@ class Scope:
         """The guards, long conditions under a name of their own."""
         if sum(len(guard.condition) for guard in guards) <= _SHORT:
             return guards
-        return tuple(Guard(self.share(guard.condition), guard.reason) for guard in guards)
+        return tuple(Guard(self.share(guard.condition), guard.causes) for guard in guards)
 
     @property
     def depth(self) -> int:
@@ -75,19 +75,16 @@ class Scope:
             body = Bind(name, text, body)
         return body
 
-    def text(self, compile_body: Callable[[], tuple[str, Guards]]) -> tuple[str, Guards]:
+    def text(self, compile_body: Callable[[], str]) -> str:
         """A lambda's body that introduces the names that its parts share."""
         self._frames.append([])
         try:
-            body, guards = compile_body()
+            body = compile_body()
         finally:
             names = self._frames.pop()
         for name, text in reversed(names):
             body = _let(name, text, body)
-            guards = tuple(
-                Guard(_let(name, text, g.condition), _let(name, text, g.reason)) for g in guards
-            )
-        return body, guards
+        return body
 
     @contextmanager
     def unrolled(self, copies: int) -> Iterator[None]:
@@ -100,17 +97,5 @@ class Scope:
 
 
 def _let(name: str, text: str, body: str) -> str:
-    uses = body.count(name)
-    if uses == 0:
-        return body
-    if uses == 1 and "->" not in body:
-        return body.replace(name, text)
-    return sql.first(f"transform(array({text}), {name} -> {body})")
-
-
-def within(guards: Guards, array: str, variable: str, cause: str) -> Guards:
-    """Guards of a lambda's body, for every element of the array; `cause` as SQL text."""
-    if not guards:
-        return ()
-    condition = f"forall({array}, {variable} -> {guards_hold(guards)})"
-    return (Guard(condition, cause),)
+    bound = let(name, text, body)
+    return sql.first(f"transform(array({text}), {name} -> {body})") if bound is None else bound

@@ -13,7 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from conformance.tla.spark.formulas import Atom, Formula, Guards, Truth, guards_hold
+from conformance.tla.spark import sql
+from conformance.tla.spark.formulas import (
+    Atom,
+    Formula,
+    Guards,
+    Nullable,
+    Truth,
+    causes_of,
+    guards_hold,
+)
 from conformance.tla.spark.types import Type
 from conformance.tla.values import Value
 
@@ -261,7 +270,8 @@ def guarded_formula(formula: Formula, guards: Guards) -> Formula:
         return Atom(formula.holds(), guards)
     if formula.total:
         return Atom(formula.holds(), guards)
-    return Atom(formula.holds(), merge(guards, formula.guard()))
+    value = sql.choice(guards_hold(guards), formula.value(), "NULL")
+    return Nullable(value, causes_of((*guards, formula)))
 
 
 def merge(*groups: Guards) -> Guards:
