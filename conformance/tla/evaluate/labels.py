@@ -39,6 +39,7 @@ class _Place:
     values: Mapping[int, Value]
     names: Mapping[int, s.Bound]
     operators: Mapping[int, s.OperatorArg] = field(default_factory=lambda: MappingProxyType({}))
+    lets: tuple[s.Let, ...] = ()
     depth: int = 0
 
     def bind(self, names: tuple[s.Bound, ...], values: tuple[Value, ...]) -> _Place:
