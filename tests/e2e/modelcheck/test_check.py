@@ -1,0 +1,281 @@
+"""Models of a small lock, checked by TLC: every verdict, the story, the cache, the bad input."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import SpecError, UserError
+from conformance.events import Event, Finding, StageFinished
+from conformance.modelcheck.cache import Cache
+from conformance.modelcheck.check import (
+    CheckOptions,
+    check,
+    check_models,
+    graph_and_spec,
+    state_graph,
+    verdict_of,
+)
+from conformance.modelcheck.manifest import Check, Expect, Model, load_model, model_from_config
+from conformance.modelcheck.tlc import TlcOptions
+from conformance.suites import coverage, situations, transition_cover
+from conformance.tla.values import Action, State
+from conformance.verdict import Verdict
+
+pytestmark = pytest.mark.tlc
+
+MODULES = Path(__file__).parent / "modules"
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> CheckOptions:
+    return CheckOptions(cache=Cache(tmp_path / "cache"))
+
+
+def lock(
+    expect: Expect | None = None,
+    *,
+    invariants: tuple[str, ...] = (),
+    properties: tuple[str, ...] = (),
+    specification: str = "",
+    deadlock: bool = False,
+) -> Model:
+    """The lock's model; with an expectation, that and the formulas given replace its own."""
+    model = load_model(MODULES / "lock.toml")
+    if expect is None and not invariants:
+        return model
+    checked = Check(
+        specification=specification,
+        init="" if specification else "Init",
+        next="" if specification else "Next",
+        invariants=invariants,
+        properties=properties,
+        deadlock=deadlock,
+    )
+    return replace(model, check=checked, expect=expect, feeds_suite=False)
+
+
+def violated(formula: str, length: int) -> Expect:
+    return Expect(result="violated", violated=formula, counterexample_length=length)
+
+
+def test_a_model_that_holds_and_its_graph_from_one_run(options: CheckOptions) -> None:
+    events: list[Event] = []
+    result = check(lock(), options, events.append)
+    assert (result.verdict, result.problems, result.cached) == (Verdict.PASS, (), False)
+    assert (result.outcome.exit_code, result.outcome.distinct_states) == (0, 23)
+    assert result.outcome.never_fired == ()
+    finished = [event for event in events if isinstance(event, StageFinished)]
+    assert finished[0].figures["distinct_states"] == 23
+
+    again = check(lock(), options)
+    assert (again.verdict, again.cached) == (Verdict.PASS, True)
+    assert again.outcome == result.outcome
+
+    graph, prepared = graph_and_spec(lock(), options)
+    spec = prepared.spec
+    assert graph.variables == spec.variables
+    assert {graph.states[i] for i in graph.initial} == set(spec.initial_states())
+    edges: set[tuple[State, Action, State]] = {
+        (graph.states[source], graph.actions[action], graph.states[target])
+        for source, action, target in zip(graph.source, graph.action, graph.target, strict=True)
+    }
+    # The evaluator, which shares nothing with TLC, sees the same transitions, arguments and all.
+    assert edges == {
+        (state, action, reached)
+        for state in graph.states
+        for action, reached in spec.successors(state)
+    }
+    suite = transition_cover(graph)
+    assert coverage(graph, suite).covered_transitions == len(edges)
+    reached = situations(
+        graph, {name: spec.state_formula(name) for name in prepared.model.situations}
+    )
+    assert [test.name for test in reached.suite] == ["Waiting"]
+    assert reached.unreached == ("Impossible",)
+
+
+def test_a_damaged_cached_graph_is_made_again(options: CheckOptions) -> None:
+    graph = state_graph(lock(), options)
+    assert options.cache is not None
+    (entry,) = (options.cache.root / "graph").iterdir()
+    content = entry.read_bytes()
+    entry.write_bytes(content[:-100])
+    assert state_graph(lock(), options).digest == graph.digest
+    assert entry.read_bytes() == content
+
+
+def test_each_kind_of_violation_with_its_shortest_counterexample(options: CheckOptions) -> None:
+    models = [
+        lock(violated("ShortQueue", 3), invariants=("TypeOK", "ShortQueue")),
+        lock(violated("OneTurn", 6), invariants=("OneTurn",)),
+        lock(violated("NeverReleased", 4), properties=("TurnsNeverFall", "NeverReleased")),
+        lock(violated("deadlock", 8), deadlock=True),
+        lock(violated("SomebodyHolds", 1), specification="Spec", properties=("SomebodyHolds",)),
+        lock(violated("AlwaysAgain", 8), specification="FairSpec", properties=("AlwaysAgain",)),
+        lock(Expect(result="holds", distinct_states=23), specification="FairSpec",
+             properties=("SomebodyHolds",)),
+    ]  # fmt: skip
+    results = check_models(models, options)
+    found = [(r.outcome.violated, r.counterexample_length) for r in results]
+    assert [(r.model.expect, r.problems) for r in results] == [(m.expect, ()) for m in models], (
+        found
+    )
+    assert verdict_of(results) == Verdict.PASS
+    assert [r.outcome.exit_code for r in results] == [12, 12, 13, 11, 13, 13, 0]
+
+    invariant = results[1].story()
+    assert [line for line in invariant if line[0] != " "] == [
+        "1. Initial state",
+        '2. Ask("a")',
+        '3. Take("a")',
+        *([line for line in invariant if line[0] != " "][3:]),
+    ]
+    # A temporal counterexample: TLC's labels lack the arguments, the evaluator finds them.
+    lasso = results[5].story()
+    assert any(line.endswith('Take("a")') for line in lasso)
+    assert lasso[-1].startswith("From here")
+
+
+def test_what_comes_out_otherwise_is_a_failure_with_the_story(options: CheckOptions) -> None:
+    models = [
+        lock(Expect(result="holds", distinct_states=24)),
+        lock(violated("TypeOK", 3), invariants=("TypeOK",)),
+        lock(violated("OneTurn", 5), invariants=("OneTurn",)),
+        lock(Expect(result="holds", distinct_states=23), invariants=("ShortQueue",)),
+        lock(violated("OneTurn", 6), invariants=("ShortQueue", "OneTurn")),
+    ]
+    events: list[Event] = []
+    results = check_models(models, options, events.append)
+    assert [r.verdict for r in results] == [Verdict.FAIL] * 5
+    assert [r.problems[0] for r in results] == [
+        "has 23 distinct states, expected 24",
+        "holds, but must violate TypeOK: the formula or the model has lost its teeth "
+        "(23 distinct states)",
+        "has a counterexample of 6 states, expected 5",
+        "ShortQueue is violated after 3 states, but the model holds",
+        "violates ShortQueue, expected OneTurn",
+    ]
+    findings = [event for event in events if isinstance(event, Finding)]
+    assert any('2. Ask("a")' in finding.story for finding in findings)
+
+
+def test_an_override_makes_a_mutant_of_the_spec(options: CheckOptions) -> None:
+    mutant = replace(
+        lock(violated("HolderReleasesFirst", 5), properties=("HolderReleasesFirst",)),
+        definitions={"Mutant_Guard(h)": "TRUE"},
+        overrides={"Guard": "Mutant_Guard"},
+    )
+    assert check(mutant, options).problems == ()
+
+
+def test_an_action_that_never_fires_is_named(options: CheckOptions) -> None:
+    idle = replace(
+        lock(Expect(result="holds", distinct_states=5), invariants=("TypeOK",)),
+        constants={"Processes": '{"a", "b"}', "Turns": "0"},
+    )
+    result = check(idle, options)
+    assert result.problems == ()
+    assert result.outcome.never_fired == ("Take", "Release")
+
+
+def test_a_formula_without_value_is_an_error_with_tlcs_words(options: CheckOptions) -> None:
+    result = check(lock(Expect(result="holds"), invariants=("Broken",)), options)
+    assert (result.verdict, result.outcome.result) == (Verdict.ERROR, "error")
+    assert "Head" in result.outcome.error
+    assert result.outcome.exit_code >= 75
+
+
+def test_names_that_do_not_exist_are_told_with_file_and_key(options: CheckOptions) -> None:
+    with pytest.raises(UserError, match=r"lock\.toml: `check\.invariants` names TypeOk.*TypeOK"):
+        check(lock(invariants=("TypeOk",)), options)
+    with pytest.raises(UserError, match=r"lock\.toml.*no value to Turns"):
+        check(replace(lock(), constants={"Processes": "{1}"}), options)
+
+
+def test_a_module_that_does_not_parse_is_a_spec_error_with_its_line(
+    options: CheckOptions, tmp_path: Path
+) -> None:
+    config = tmp_path / "Unparsable.cfg"
+    config.write_text("INIT Init\nNEXT Next\n")
+    with pytest.raises(SpecError, match="line 4"):
+        check(model_from_config(MODULES / "Unparsable.tla", config), options)
+
+
+def test_a_users_own_module_and_configuration_with_model_values(
+    options: CheckOptions, tmp_path: Path
+) -> None:
+    config = tmp_path / "Lock.cfg"
+    config.write_text(
+        "SPECIFICATION Spec\nCONSTANTS Processes = {p1, p2}\nTurns = 1\nINVARIANT ShortQueue\n"
+    )
+    result = check(model_from_config(MODULES / "Lock.tla", config), options)
+    assert (result.verdict, result.problems) == (Verdict.FAIL, ("ShortQueue is violated",))
+    assert result.to_json()["expected"] is None
+    assert "2. Ask(p1)" in result.story()
+
+
+def test_a_violated_model_has_no_graph(options: CheckOptions) -> None:
+    with pytest.raises(UserError, match="stops at a violation of ShortQueue"):
+        state_graph(lock(invariants=("ShortQueue",)), options)
+
+
+def test_a_run_out_of_time_is_inconclusive(options: CheckOptions) -> None:
+    large = replace(
+        lock(invariants=("ShortQueue",)),
+        constants={"Processes": "1..8", "Turns": "100"},
+        check=Check(init="Init", next="Next"),
+    )
+    result = check(large, replace(options, tlc=TlcOptions(timeout=4.0)))
+    assert (result.verdict, result.outcome.result) == (Verdict.INCONCLUSIVE, "timeout")
+
+
+INTERRUPTED = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from conformance.modelcheck.cache import Cache
+from conformance.modelcheck.check import CheckOptions, check_models
+from conformance.modelcheck.manifest import load_model
+
+model = replace(load_model(Path(sys.argv[1])), constants={"Processes": "1..8", "Turns": "100"},
+                feeds_suite=False)
+try:
+    check_models([model, model], CheckOptions(cache=Cache(Path(sys.argv[2]))),
+                 lambda event: print(type(event).__name__, flush=True))
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_an_interrupt_ends_every_jvm_and_leaves_nothing(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(MODULES / "lock.toml"), str(tmp_path / "cache")],
+        env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(Path.cwd())},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    # A progress event: a JVM is at work.
+    assert any(line.startswith("Progress") for line in iter(process.stdout.readline, ""))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    assert list(scratch.iterdir()) == []
+    deadline = time.monotonic() + 10
+    while (running := _commands_with(str(scratch))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert running == []
+
+
+def _commands_with(text: str) -> list[str]:
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return [line for line in listed.stdout.splitlines() if text in line]
