@@ -19,6 +19,7 @@ from types import MappingProxyType
 from conformance.errors import SpecError, UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.sany import COMMUNITY_MODULES, export_xml
+from conformance.tla.sanyxml import child_of, location_of, own_arity, string_of, text_of
 from conformance.tla.tools import Tools, find_tools
 
 _SANY_NAMES = {
@@ -81,11 +82,11 @@ class _Scope:
 
 class _Reader:
     def __init__(self, root: ET.Element) -> None:
-        self._root_name = _text(root, "RootModule")
+        self._root_name = text_of(root, "RootModule")
         context = root.find("context")
         if context is None:
             raise SpecError("SANY's XML export has no context: the TLA+ tools are not as expected.")
-        self._entries = {_text(entry, "UID"): entry[1] for entry in context}
+        self._entries = {text_of(entry, "UID"): entry[1] for entry in context}
         self._uids = count(1)
         self._definitions: dict[int, s.Definition] = {}
         self._made: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
@@ -98,14 +99,14 @@ class _Reader:
         node = next(
             entry
             for entry in self._entries.values()
-            if entry.tag == "ModuleNode" and _text(entry, "uniquename") == self._root_name
+            if entry.tag == "ModuleNode" and text_of(entry, "uniquename") == self._root_name
         )
-        refs = [(ref.tag, _text(ref, "UID")) for ref in node if ref.tag.endswith("Ref")]
+        refs = [(ref.tag, text_of(ref, "UID")) for ref in node if ref.tag.endswith("Ref")]
         declared = [self._entries[uid] for tag, uid in refs if tag == "OpDeclNodeRef"]
         defined = [uid for tag, uid in refs if tag == "UserDefinedOpKindRef"]
         top = _Scope()
         operators = {
-            _text(self._entries[uid], "uniquename"): self._specialised(uid, top)
+            text_of(self._entries[uid], "uniquename"): self._specialised(uid, top)
             for uid in defined
             if self._standard(uid) is None
         }
@@ -127,11 +128,13 @@ class _Reader:
                 definition = node.find("definition/AssumeDefRef")
                 name = None
                 if definition is not None:
-                    name = _text(self._entries[_text(definition, "UID")], "uniquename")
-                yield s.Assumption(_location(node), name, self._expr(_child(node, "body")[0], top))
+                    name = text_of(self._entries[text_of(definition, "UID")], "uniquename")
+                yield s.Assumption(
+                    location_of(node), name, self._expr(child_of(node, "body")[0], top)
+                )
 
     def _sources(self, path: Path, search: Sequence[Path]) -> dict[str, Path]:
-        names = {_text(e, "uniquename") for e in self._entries.values() if e.tag == "ModuleNode"}
+        names = {text_of(e, "uniquename") for e in self._entries.values() if e.tag == "ModuleNode"}
         folders = [path.parent, *search, COMMUNITY_MODULES]
         found = {self._root_name: path}
         for name in sorted(names - {self._root_name} - set(s.STANDARD_MODULES)):
@@ -146,11 +149,11 @@ class _Reader:
     def _standard(self, uid: str) -> str | None:
         """The builtin's name if the operator is a standard module's, perhaps instantiated."""
         node = self._entries[uid]
-        body = _child(node, "body")[0]
+        body = child_of(node, "body")[0]
         while body.tag == "SubstInNode":
-            body = _child(body, "body")[0]
-        name = _text(node, "uniquename").rsplit("!", 1)[-1] or _text(node, "uniquename")
-        names = s.STANDARD_MODULES.get(_text(_child(body, "location"), "filename"), frozenset())
+            body = child_of(body, "body")[0]
+        name = text_of(node, "uniquename").rsplit("!", 1)[-1] or text_of(node, "uniquename")
+        names = s.STANDARD_MODULES.get(text_of(child_of(body, "location"), "filename"), frozenset())
         return name if name in names else None
 
     def _specialised(self, uid: str, scope: _Scope) -> int:
@@ -160,7 +163,7 @@ class _Reader:
         made_for = (uid, tuple(sorted((key, repr(e)) for key, e in substitution.items())))
         if made_for not in self._made:
             new = self._made[made_for] = next(self._uids)
-            extra = _free_bounds(substitution.values())
+            extra = s.free_names(substitution.values())
             self._extra_params[new] = extra
             self._define(new, self._entries[uid], _Scope(substitution), extra)
         return self._made[made_for]
@@ -169,15 +172,15 @@ class _Reader:
         self, new: int, node: ET.Element, scope: _Scope, extra: tuple[s.Bound, ...] = ()
     ) -> None:
         params = [
-            self._entry(ref) for ref in _child(node, "params").iterfind("leibnizparam/*[UID]")
+            self._entry(ref) for ref in child_of(node, "params").iterfind("leibnizparam/*[UID]")
         ]
         named = [(uid, self._fresh(param)) for uid, param in params]
         self._definitions[new] = s.Definition(
-            location=_location(node),
+            location=location_of(node),
             uid=new,
-            name=_text(node, "uniquename"),
+            name=text_of(node, "uniquename"),
             params=(*extra, *(bound for _, bound in named)),
-            body=self._expr(_child(node, "body")[0], scope.bind(named)),
+            body=self._expr(child_of(node, "body")[0], scope.bind(named)),
             recursive=node.find("recursive") is not None,
             substituted=node.find("body/SubstInNode/substs/Subst") is not None,
         )
@@ -187,7 +190,7 @@ class _Reader:
         if uid not in self._dependencies:
             seen: set[str] = set()
             self._dependencies[uid] = frozenset(
-                self._reach(_child(self._entries[uid], "body"), seen)
+                self._reach(child_of(self._entries[uid], "body"), seen)
             )
         return self._dependencies[uid]
 
@@ -195,12 +198,12 @@ class _Reader:
         found: set[str] = set()
         for child in node:
             if child.tag == "OpDeclNodeRef":
-                found.add(_text(child, "UID"))
+                found.add(text_of(child, "UID"))
             elif child.tag == "UserDefinedOpKindRef":
-                uid = _text(child, "UID")
+                uid = text_of(child, "UID")
                 if uid not in seen and self._standard(uid) is None:
                     seen.add(uid)
-                    found |= self._reach(_child(self._entries[uid], "body"), seen)
+                    found |= self._reach(child_of(self._entries[uid], "body"), seen)
             elif child.tag == "SubstInNode":
                 # What the inner substitution replaces may also be needed from outside when the
                 # same module is instantiated twice: a superset only makes more copies.
@@ -210,24 +213,24 @@ class _Reader:
         return found
 
     def _entry(self, ref: ET.Element) -> tuple[str, ET.Element]:
-        uid = _text(ref, "UID")
+        uid = text_of(ref, "UID")
         return uid, self._entries[uid]
 
     def _fresh(self, node: ET.Element) -> s.Bound:
-        name = _text(node, "uniquename")
-        return s.Bound(_location(node), next(self._uids), name, int(_text(node, "arity")))
+        name = text_of(node, "uniquename")
+        return s.Bound(location_of(node), next(self._uids), name, int(text_of(node, "arity")))
 
     # --- expressions ----------------------------------------------------------------------
 
     def _expr(self, node: ET.Element, scope: _Scope) -> s.Expr:
-        location = _location(node)
+        location = location_of(node)
         match node.tag:
             case "OpApplNode":
                 return self._application(node, location, scope)
             case "NumeralNode":
-                return s.Number(location, int(_text(node, "IntValue")))
+                return s.Number(location, int(text_of(node, "IntValue")))
             case "StringNode":
-                return s.String(location, _child(node, "StringValue").text or "")
+                return s.String(location, child_of(node, "StringValue").text or "")
             case "AtNode":
                 if scope.at is None:
                     raise SpecError(f"{location}: @ stands outside of an EXCEPT.")
@@ -235,9 +238,9 @@ class _Reader:
             case "LetInNode":
                 return self._let(node, location, scope)
             case "SubstInNode":
-                return self._expr(_child(node, "body")[0], self._substitute(node, scope))
+                return self._expr(child_of(node, "body")[0], self._substitute(node, scope))
             case "LabelNode":
-                return self._expr(_child(node, "body")[0], scope)
+                return self._expr(child_of(node, "body")[0], scope)
             case "DecimalNode":
                 return s.Opaque(location, "a decimal number")
             case _:
@@ -246,8 +249,8 @@ class _Reader:
     def _argument(self, node: ET.Element, scope: _Scope) -> s.Argument:
         if node.tag != "OpArgNode":
             return self._expr(node, scope)
-        location = _location(node)
-        ref = _child(node, "argument")[0]
+        location = location_of(node)
+        ref = child_of(node, "argument")[0]
         uid, entry = self._entry(ref)
         match ref.tag:
             case "BuiltInKindRef":
@@ -257,7 +260,7 @@ class _Reader:
             case "OpDeclNodeRef" if uid in scope.substitution:
                 return scope.substitution[uid]
             case "OpDeclNodeRef":
-                return s.OperatorArg(location, s.Constant(location, _text(entry, "uniquename")))
+                return s.OperatorArg(location, s.Constant(location, text_of(entry, "uniquename")))
             case _:
                 standard = self._standard(uid)
                 if standard is not None:
@@ -269,22 +272,22 @@ class _Reader:
         if uid in scope.local:
             return scope.local[uid]()
         node = self._entries[uid]
-        if _text(node, "uniquename") == "LAMBDA":
+        if text_of(node, "uniquename") == "LAMBDA":
             new = next(self._uids)
             self._define(new, node, scope)
             return new
         made = self._specialised(uid, scope)
         if self._extra_params.get(made):
             raise UnsupportedError(
-                f"{location}: the operator {_text(node, 'uniquename')} of a parametrised INSTANCE "
+                f"{location}: the operator {text_of(node, 'uniquename')} of a parametrised INSTANCE "
                 "is passed as an argument, which the reader cannot resolve. Wrap it in a LAMBDA."
             )
         return made
 
     def _substitute(self, node: ET.Element, scope: _Scope) -> _Scope:
         substitution = dict(scope.substitution)
-        for subst in _child(node, "substs"):
-            declared = _text(_child(subst, "OpDeclNodeRef"), "UID")
+        for subst in child_of(node, "substs"):
+            declared = text_of(child_of(subst, "OpDeclNodeRef"), "UID")
             substitution[declared] = self._argument(subst[1], scope)
         return replace(scope, substitution=substitution)
 
@@ -294,11 +297,11 @@ class _Reader:
         order: list[int] = []
         local: dict[str, Callable[[], int]] = dict(scope.local)
         inner = replace(scope, local=local)
-        for ref in _child(node, "opDefs"):
+        for ref in child_of(node, "opDefs"):
             if ref.tag == "UserDefinedOpKindRef":
                 uid, entry = self._entry(ref)
                 local[uid] = self._once(entry, inner, order)
-        body = self._expr(_child(node, "body")[0], inner)
+        body = self._expr(child_of(node, "body")[0], inner)
         return s.Let(location, tuple(order), body) if order else body
 
     def _once(self, node: ET.Element, scope: _Scope, order: list[int]) -> Callable[[], int]:
@@ -314,11 +317,11 @@ class _Reader:
         return uid
 
     def _application(self, node: ET.Element, location: s.Location, scope: _Scope) -> s.Expr:
-        ref = _child(node, "operator")[0]
+        ref = child_of(node, "operator")[0]
         uid, entry = self._entry(ref)
         match ref.tag:
             case "BuiltInKindRef":
-                return self._builtin(_text(entry, "uniquename"), node, location, scope)
+                return self._builtin(text_of(entry, "uniquename"), node, location, scope)
             case "FormalParamNodeRef":
                 bound = replace(scope.bound[uid], location=location)
                 return self._call(bound, bound.name, node, location, scope)
@@ -327,7 +330,7 @@ class _Reader:
             case "UserDefinedOpKindRef":
                 return self._defined(uid, node, location, scope)
             case _:
-                return s.Opaque(location, _text(entry, "uniquename"))
+                return s.Opaque(location, text_of(entry, "uniquename"))
 
     def _call(
         self,
@@ -347,9 +350,9 @@ class _Reader:
     def _declared(
         self, uid: str, entry: ET.Element, node: ET.Element, location: s.Location, scope: _Scope
     ) -> s.Expr:
-        name = _text(entry, "uniquename")
+        name = text_of(entry, "uniquename")
         if uid not in scope.substitution:
-            if _text(entry, "kind") == _VARIABLE:
+            if text_of(entry, "kind") == _VARIABLE:
                 return s.Variable(location, name)
             return self._call(s.Constant(location, name), name, node, location, scope)
         value = scope.substitution[uid]
@@ -364,19 +367,19 @@ class _Reader:
         if standard is not None:
             args = self._operands(node, scope)
             own = len(self._entries[uid].findall("params/leibnizparam"))
-            extra = own - _own_arity(self._entries[uid])
+            extra = own - own_arity(self._entries[uid])
             return s.Builtin(location, standard, args[extra:])
-        name = _text(self._entries[uid], "uniquename")
+        name = text_of(self._entries[uid], "uniquename")
         target = scope.local[uid]() if uid in scope.local else self._specialised(uid, scope)
         return self._call(target, name, node, location, scope)
 
     def _operands(self, node: ET.Element, scope: _Scope) -> tuple[s.Argument, ...]:
-        return tuple(self._argument(operand, scope) for operand in _child(node, "operands"))
+        return tuple(self._argument(operand, scope) for operand in child_of(node, "operands"))
 
     # --- the language's own operators -----------------------------------------------------
 
     def _builtin(self, name: str, node: ET.Element, loc: s.Location, scope: _Scope) -> s.Expr:
-        operands = list(_child(node, "operands"))
+        operands = list(child_of(node, "operands"))
         if name in _KINDS:
             binders, inner = self._binders(node, scope)
             return s.Binding(loc, _KINDS[name], binders, self._expr(operands[0], inner))
@@ -389,7 +392,7 @@ class _Reader:
             case "$FcnApply":
                 return s.Apply(loc, *(self._expr(o, scope) for o in operands))
             case "$RcdSelect":
-                return s.Field(loc, self._expr(operands[0], scope), _string(operands[1]))
+                return s.Field(loc, self._expr(operands[0], scope), string_of(operands[1]))
             case "$RcdConstructor":
                 return s.Record(loc, self._fields(operands, scope))
             case "$SetOfRcds":
@@ -421,20 +424,20 @@ class _Reader:
         """Whether the substitution maps variables to distinct variables: only then may ENABLED
         be substituted into (Specifying Systems, section 17.8)."""
         kinds = ((self._entries[key], value) for key, value in scope.substitution.items())
-        values = [v for entry, v in kinds if _text(entry, "kind") == _VARIABLE]
+        values = [v for entry, v in kinds if text_of(entry, "kind") == _VARIABLE]
         names = {value.name for value in values if isinstance(value, s.Variable)}
         return len(names) == len(values)
 
     def _fields(self, pairs: list[ET.Element], scope: _Scope) -> tuple[tuple[str, s.Expr], ...]:
-        operands = (list(_child(pair, "operands")) for pair in pairs)
-        return tuple((_string(name), self._expr(value, scope)) for name, value in operands)
+        operands = (list(child_of(pair, "operands")) for pair in pairs)
+        return tuple((string_of(name), self._expr(value, scope)) for name, value in operands)
 
     def _case(self, pairs: list[ET.Element], loc: s.Location, scope: _Scope) -> s.Expr:
         arms: list[tuple[s.Expr, s.Expr]] = []
         other: s.Expr | None = None
         for pair in pairs:
-            guard, value = _child(pair, "operands")
-            if guard.tag == "StringNode" and _string(guard) == "$Other":
+            guard, value = child_of(pair, "operands")
+            if guard.tag == "StringNode" and string_of(guard) == "$Other":
                 other = self._expr(value, scope)
             else:
                 arms.append((self._expr(guard, scope), self._expr(value, scope)))
@@ -443,17 +446,17 @@ class _Reader:
     def _except(self, operands: list[ET.Element], loc: s.Location, scope: _Scope) -> s.Expr:
         updates: list[s.Update] = []
         for pair in operands[1:]:
-            path, value = _child(pair, "operands")
-            at = s.Bound(_location(pair), next(self._uids), "@")
-            steps = tuple(self._expr(step, scope) for step in _child(path, "operands"))
+            path, value = child_of(pair, "operands")
+            at = s.Bound(location_of(pair), next(self._uids), "@")
+            steps = tuple(self._expr(step, scope) for step in child_of(path, "operands"))
             new_value = self._expr(value, replace(scope, at=at))
-            updates.append(s.Update(_location(pair), steps, at, new_value))
+            updates.append(s.Update(location_of(pair), steps, at, new_value))
         return s.Except(loc, self._expr(operands[0], scope), tuple(updates))
 
     def _recursive_function(
         self, node: ET.Element, operands: list[ET.Element], loc: s.Location, scope: _Scope
     ) -> s.Expr:
-        uid, entry = self._entry(_child(_child(node, "boundSymbols"), "unbound")[0])
+        uid, entry = self._entry(child_of(child_of(node, "boundSymbols"), "unbound")[0])
         function = self._fresh(entry)
         binders, inner = self._binders(node, scope.bind([(uid, function)]), skip_unbound=True)
         return s.RecursiveFunction(loc, function, binders, self._expr(operands[0], inner))
@@ -463,7 +466,7 @@ class _Reader:
     ) -> tuple[tuple[s.Binder, ...], _Scope]:
         binders: list[s.Binder] = []
         inner = scope
-        for symbol in _child(node, "boundSymbols"):
+        for symbol in child_of(node, "boundSymbols"):
             if symbol.tag == "unbound" and skip_unbound:
                 continue
             refs = [ref for ref in symbol if ref.tag == "FormalParamNodeRef"]
@@ -477,18 +480,6 @@ class _Reader:
         return tuple(binders), inner
 
 
-def _own_arity(node: ET.Element) -> int:
-    """The arity that a standard operator has by itself, without an instance's parameters."""
-    body = _child(node, "body")[0]
-    bound_outside: set[str] = set()
-    while body.tag == "SubstInNode":
-        for ref in _child(body, "substs").iter("FormalParamNodeRef"):
-            bound_outside.add(_text(ref, "UID"))
-        body = _child(body, "body")[0]
-    refs = node.findall("params/leibnizparam/*[UID]")
-    return sum(_text(ref, "UID") not in bound_outside for ref in refs)
-
-
 def _flat(name: str, arg: s.Argument) -> tuple[s.Argument, ...]:
     return arg.args if isinstance(arg, s.Builtin) and arg.operator == name else (arg,)
 
@@ -497,72 +488,18 @@ def _as_argument(bound: s.Bound) -> s.Argument:
     return s.OperatorArg(bound.location, bound) if bound.arity else bound
 
 
-def _free_bounds(arguments: Iterable[s.Argument]) -> tuple[s.Bound, ...]:
-    """The identifiers that the expressions mention and do not bind, each once."""
-    free: dict[int, s.Bound] = {}
-    inside: set[int] = set()
-    for argument in arguments:
-        for node in s.walk(argument):
-            match node:
-                case s.Bound() | s.OperatorArg(target=s.Bound()) | s.Call(target=s.Bound()):
-                    bound = node if isinstance(node, s.Bound) else node.target
-                    if isinstance(bound, s.Bound):
-                        free.setdefault(bound.uid, bound)
-                case s.Binding(binders=binders) | s.RecursiveFunction(binders=binders):
-                    inside.update(name.uid for binder in binders for name in binder.names)
-                    if isinstance(node, s.RecursiveFunction):
-                        inside.add(node.function.uid)
-                case s.Except():
-                    inside.update(update.at.uid for update in node.updates)
-                case _:
-                    pass
-    return tuple(bound for uid, bound in free.items() if uid not in inside)
-
-
 def _builtin_name(entry: ET.Element) -> str:
-    name = _text(entry, "uniquename")
+    name = text_of(entry, "uniquename")
     return _SANY_NAMES.get(name, name)
 
 
 def _declarations(nodes: Iterable[ET.Element], kind: str) -> tuple[s.Declaration, ...]:
     found = [
-        s.Declaration(_location(node), _text(node, "uniquename"), int(_text(node, "arity")))
+        s.Declaration(location_of(node), text_of(node, "uniquename"), int(text_of(node, "arity")))
         for node in nodes
-        if _text(node, "kind") == kind
+        if text_of(node, "kind") == kind
     ]
     # SANY lists declarations in a hash table's order; the text's order is the one people know.
     return tuple(
         sorted(found, key=lambda d: (d.location.module, d.location.line, d.location.column))
-    )
-
-
-def _child(node: ET.Element, tag: str) -> ET.Element:
-    found = node.find(tag)
-    if found is None:
-        raise SpecError(
-            f"SANY's XML export has a {node.tag} without {tag}: this version of the TLA+ tools is "
-            "not one that the reader knows. Unset TLA2TOOLS_JAR to use the bundled one."
-        )
-    return found
-
-
-def _text(node: ET.Element, tag: str) -> str:
-    return _child(node, tag).text or ""
-
-
-def _string(node: ET.Element) -> str:
-    return (node.findtext("StringValue") or node.text or "").strip()
-
-
-def _location(node: ET.Element) -> s.Location:
-    place = node.find("location")
-    if place is None:
-        return s.Location("", 0, 0, 0, 0)
-    column, line = place[0], place[1]
-    return s.Location(
-        module=place[2].text or "",
-        line=int(line[0].text or 0),
-        column=int(column[0].text or 0),
-        end_line=int(line[1].text or 0),
-        end_column=int(column[1].text or 0),
     )

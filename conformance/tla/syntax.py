@@ -22,7 +22,7 @@ definition mentions only its own parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -380,3 +380,25 @@ def walk(node: Argument) -> Iterator[Argument]:
     yield node
     for child in children(node):
         yield from walk(child)
+
+
+def free_names(arguments: Iterable[Argument]) -> tuple[Bound, ...]:
+    """The identifiers that the expressions mention and do not bind, each once."""
+    free: dict[int, Bound] = {}
+    inside: set[int] = set()
+    for argument in arguments:
+        for node in walk(argument):
+            match node:
+                case Bound() | OperatorArg(target=Bound()) | Call(target=Bound()):
+                    bound = node if isinstance(node, Bound) else node.target
+                    if isinstance(bound, Bound):
+                        free.setdefault(bound.uid, bound)
+                case Binding(binders=binders) | RecursiveFunction(binders=binders):
+                    inside.update(name.uid for binder in binders for name in binder.names)
+                    if isinstance(node, RecursiveFunction):
+                        inside.add(node.function.uid)
+                case Except():
+                    inside.update(update.at.uid for update in node.updates)
+                case _:
+                    pass
+    return tuple(bound for uid, bound in free.items() if uid not in inside)

@@ -111,6 +111,8 @@ class ActionLister:
         operators: dict[int, s.OperatorArg] = {}
         for param, arg in zip(definition.params, args, strict=True):
             if isinstance(arg, s.OperatorArg):
+                if not self._constant_operator(arg, place):
+                    return None
                 operators[param.uid] = arg
                 continue
             value = self._evaluate(arg, place)
@@ -126,6 +128,17 @@ class ActionLister:
         inner = replace(place, action=action, operators=operators, depth=place.depth + 1)
         params = tuple(param for param in definition.params if not param.arity)
         return definition.body, inner.bind(params, tuple(values))
+
+    def _constant_operator(self, arg: s.OperatorArg, place: _Place) -> bool:
+        """Whether an operator that is passed says nothing about states."""
+        target = arg.target
+        if isinstance(target, s.Bound):
+            passed = place.operators.get(target.uid)
+            return passed is not None and self._constant_operator(passed, place)
+        if not isinstance(target, int):
+            return True
+        facts = self._machine.analysis.of_definition(target)
+        return not facts.variables and not facts.primes
 
     def _bindings(self, binders: tuple[s.Binder, ...], place: _Place) -> list[_Place] | None:
         """The places for all values of bound names over constant sets; None if there is none."""

@@ -7,84 +7,30 @@ the conjuncts before it, a LET is computed where a path first needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
 from conformance.errors import UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.evaluate import builtins, logic, structures
-from conformance.tla.evaluate.analysis import Analysis
-from conformance.tla.evaluate.emitter import Emitter, Line
-from conformance.tla.evaluate.program import Program
+from conformance.tla.evaluate.lazy import LazyValues, Routine
 from conformance.tla.evaluate.scope import (
     Closure,
     Code,
     Context,
     Entry,
-    Kind,
     Known,
     Lazy,
     Named,
     Operator,
-    Slot,
     Standard,
-    common,
 )
 
 _INLINE_SIZE = 12
 """Definitions up to this many nodes are expanded where they are called."""
 
 
-class Routine(Protocol):
-    """A compiled definition: its Python name, the variables it reads, how it takes arguments."""
-
-    name: str
-    variables: tuple[str, ...]
-    strict: tuple[bool, ...]
-    kind: Kind
-    lazy: bool
-
-
-class Services(Protocol):
-    """What a writer asks of the machine that owns the generated code."""
-
-    program: Program
-    analysis: Analysis
-
-    def constant(self, node: s.Expr) -> Code: ...
-    def pool(self, value: object) -> Code: ...
-    def elements(self, node: s.Expr) -> tuple[Code, Kind] | None: ...
-    def count(self, elements: Code) -> int: ...
-    def infinite(self, node: s.Expr) -> bool: ...
-    def routine(self, definition: s.Definition) -> Routine: ...
-    def enabled(self, writer: Writer, node: s.Expr, context: Context) -> Code: ...
-
-
-class Writer:
-    """The code of one generated function.
-
-    `partial`: states are being built (initial or next), so what depends on the variables that
-    are being assigned must not be remembered from one branch to another. `shared` are the lazy
-    expressions (by id) whose code stands once, in a function; `emissions` counts the others.
-    """
-
-    def __init__(
-        self,
-        services: Services,
-        *,
-        partial: bool = False,
-        initial: bool = False,
-        shared: Set[int] = frozenset(),
-    ) -> None:
-        self.services = services
-        self.shared = shared
-        self.emissions: dict[int, int] = {}
-        self.emitter = Emitter()
-        self.partial = partial
-        self.initial = initial
-        self._tops: dict[int, Line] = {}
+class Writer(LazyValues):
+    """The code of one generated function."""
 
     # --- expressions ----------------------------------------------------------------------
 
@@ -194,119 +140,13 @@ class Writer:
         if isinstance(entry, Known):
             return entry.code
         assert isinstance(entry, Lazy), node
-        return self._force(entry, context)
+        return self.force(entry, context)
 
     def _constant(self, node: s.Constant, context: Context) -> Code:
         meaning = self.services.program.meaning(node)
         if isinstance(meaning, s.Definition):
             return self.apply_definition(meaning, (), context)
         return self.services.pool(meaning)
-
-    def lazy(self, node: s.Expr, context: Context) -> Lazy:
-        """An entry for an expression that is computed where first needed."""
-        emitter = self.emitter
-        entry = Lazy(node, context, emitter.placeholder(), emitter.loops, emitter.function)
-        if id(node) in self.shared and not self._volatile(entry, context.primed):
-            self._share(entry, context)
-        return entry
-
-    def _share(self, lazy: Lazy, context: Context) -> None:
-        """Computes the value in a function of its own, which all uses call."""
-        assert lazy.node is not None
-        name, function = self.emitter.fresh("l"), self.emitter.fresh("g")
-        self.emitter.line(f"{name} = UNSET")
-        with self.function(f"def {function}():"):
-            self.emitter.line(f"nonlocal {name}")
-            with self.emitter.block(f"if {name} is UNSET:"):
-                code = self.expr(lazy.node, context)
-                self.emitter.line(f"{name} = {code.text}")
-            self.emitter.line(f"return {name}")
-        lazy.function_name, lazy.kind = function, code.kind
-        lazy.name = name
-
-    def _force(self, lazy: Lazy, context: Context) -> Code:
-        primed = context.primed or lazy.context.primed
-        inner = context.within(lazy.context.env, primed=primed)
-        if lazy.node is not None and self._trivial(lazy.node):
-            return self.expr(lazy.node, inner)
-        if lazy.name and primed == lazy.context.primed:
-            return Code(
-                f"({lazy.name} if {lazy.name} is not UNSET else {lazy.function_name}())", lazy.kind
-            )
-        emitter = self.emitter
-        for function in self._functions(lazy):
-            slot = lazy.slots.get((function, primed))
-            if slot is not None and emitter.is_known(slot.name):
-                return Code(slot.name, slot.kind, atom=True)
-        slot = self._slot(lazy, primed)
-        if not self._volatile(lazy, primed) and (emitter.loops > slot.loops or slot.emitted):
-            _declare(slot)
-            with emitter.block(f"if {slot.name} is UNSET:"):
-                self._compute(lazy, slot, inner)
-        else:
-            self._compute(lazy, slot, inner)
-        emitter.know(slot.name)
-        return Code(slot.name, slot.kind, atom=True)
-
-    def _compute(self, lazy: Lazy, slot: Slot, context: Context) -> None:
-        if lazy.node is None:
-            # An argument whose value was at hand comes as it is.
-            a = lazy.thunk
-            code = Code(f"{a}() if {a}.__class__ is FunctionType else {a}", lazy.kind)
-        else:
-            code = self.expr(lazy.node, context)
-        self.emissions[id(lazy.node)] = self.emissions.get(id(lazy.node), 0) + 1
-        self.emitter.line(f"{slot.name} = {code.text}")
-        slot.kind = common(slot.kind, code.kind) if slot.emitted else code.kind
-        slot.emitted = True
-
-    def _functions(self, lazy: Lazy) -> tuple[int, ...]:
-        return tuple({function for function, _ in lazy.slots})
-
-    def _slot(self, lazy: Lazy, primed: bool) -> Slot:
-        emitter = self.emitter
-        key = (emitter.function, primed)
-        if key not in lazy.slots:
-            name = emitter.fresh("l")
-            if emitter.function == lazy.function:
-                lazy.slots[key] = Slot(name, lazy.declaration, lazy.loops)
-            else:
-                lazy.slots[key] = Slot(name, self._tops[emitter.function], 0)
-        return lazy.slots[key]
-
-    def _trivial(self, node: s.Expr) -> bool:
-        if isinstance(node, s.Number | s.String | s.Bound | s.Variable):
-            return True
-        return self.services.analysis.of(node).constant
-
-    def _volatile(self, lazy: Lazy, primed: bool) -> bool:
-        if not self.partial or lazy.node is None:
-            return False
-        facts = self.services.analysis.of(lazy.node)
-        if facts.primes or (facts.variables and (primed or self.initial)):
-            return True
-        entries = (lazy.context.env.get(uid) for uid in facts.free | facts.calls)
-        return any(self._volatile_entry(entry, primed) for entry in entries)
-
-    def volatile(self, node: s.Expr, context: Context) -> bool:
-        """Whether a name or call stands for something about the state that is being built."""
-        free = self.services.analysis.of(node).free
-        uids = free | ({node.target} if isinstance(node, s.Call) else set())
-        entries = (context.env.get(uid) for uid in uids if isinstance(uid, int))
-        return any(self._volatile_entry(entry, context.primed) for entry in entries)
-
-    def _volatile_entry(self, entry: Entry | None, primed: bool) -> bool:
-        if isinstance(entry, Closure):
-            facts = self.services.analysis.of_definition(entry.definition.uid)
-            return facts.primes or bool(facts.free) or (bool(facts.variables) and self.initial)
-        return isinstance(entry, Lazy) and self._volatile(entry, primed)
-
-    @contextmanager
-    def function(self, header: str) -> Iterator[None]:
-        """A function nested in this one."""
-        with self.emitter.nested_function(header):
-            self._tops[self.emitter.function] = self.emitter.placeholder()
-            yield
 
     # --- LET and calls --------------------------------------------------------------------
 
@@ -354,7 +194,7 @@ class Writer:
     def _apply(self, entry: Entry, node: s.Call, context: Context) -> Code:
         match entry:
             case Lazy():
-                return self._force(entry, context)
+                return self.force(entry, context)
             case Known(code=code):
                 return code
             case operator:
@@ -566,15 +406,6 @@ def _literal(node: s.Expr) -> Code | None:
             return None
 
 
-def _declare(slot: Slot) -> None:
-    declaration = f"{slot.name} = UNSET"
-    line = slot.declaration
-    if line.text is None:
-        line.text = declaration
-    elif declaration not in line.text.split("; "):
-        line.text += f"; {declaration}"
-
-
 def unsupported(node: s.Node, what: str) -> UnsupportedError:
     """The error for what the Python evaluator lacks."""
     return UnsupportedError(
@@ -586,6 +417,3 @@ def unsupported(node: s.Node, what: str) -> UnsupportedError:
 def bound_entries(names: Mapping[int, Code]) -> dict[int, Entry]:
     """Entries of names that Python variables hold."""
     return {uid: Known(code) for uid, code in names.items()}
-
-
-__all__ = ["Routine", "Services", "Writer", "bound_entries", "replace", "unsupported"]
