@@ -13,9 +13,10 @@ from conformance.events import Emit, JsonValue, StageFinished, StageStarted, ign
 from conformance.modelcheck.check import CheckOptions, graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
-from conformance.modelcheck.prepare import PreparedModel
+from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.systems.protocol import SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
+from conformance.tla.tools import find_tools
 from conformance.tla.values import Value
 from conformance.verdict import Verdict
 
@@ -59,10 +60,18 @@ class Workbench:
     """A model made ready to drive a system: its graph, its spec, the system's factory."""
 
     model: Model
-    graph: StateGraph
     prepared: PreparedModel
     factory: str
     """`module:function`, importable in every worker."""
+    known_graph: StateGraph | None
+    """None on a bench that needs none: the spec's evaluator knows no bounds."""
+
+    @property
+    def graph(self) -> StateGraph:
+        """The model's complete state graph."""
+        if self.known_graph is None:
+            raise LookupError(f"the bench of {self.model.name} was made without a state graph")
+        return self.known_graph
 
     @property
     def constants(self) -> Mapping[str, Value]:
@@ -85,7 +94,9 @@ def one_model(name: str) -> Model:
     return found[0]
 
 
-def workbench(context: Context, model: Model, system: str | None = None) -> Workbench:
+def workbench(
+    context: Context, model: Model, system: str | None = None, *, with_graph: bool = True
+) -> Workbench:
     """Read the model's state graph (from the cache or TLC) and find its system."""
     name = system or model.system
     if not name:
@@ -94,7 +105,11 @@ def workbench(context: Context, model: Model, system: str | None = None) -> Work
             "module:function, or set `system` in its manifest."
         )
     path = factory_path(name, context.settings.systems)
-    graph, prepared = graph_and_spec(model, context.check, context.emit)
-    bench = Workbench(model, graph, prepared, path)
+    if with_graph:
+        graph, prepared = graph_and_spec(model, context.check, context.emit)
+        bench = Workbench(model, prepared, path, graph)
+    else:
+        prepared = prepare(model, context.check.tools or find_tools())
+        bench = Workbench(model, prepared, path, None)
     bench.make_system()
     return bench

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from conformance.events import JsonValue
+from conformance.replay.engine import Divergence
 from conformance.replay.explore import ExploreResult, Profile
 from conformance.replay.explore import explore as run_machine
 from conformance.replay.machine import Exploration
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
+from conformance.replay.saved import Again, SavedDivergence, replay_again, save
 from conformance.replay.suite import Locate, ReplayResult, finding, replay_suite
 from conformance.replay.weights import calibrate, copies
 from conformance.stages.context import Context, Workbench, stage
@@ -31,14 +36,7 @@ def replay(
             stop_after=stop_after,
         )
         for divergence in result.divergences:
-            context.emit(
-                finding(
-                    oracle,
-                    divergence,
-                    locate=locator(bench),
-                    reproduce=_command(bench, suite),
-                )
-            )
+            tell(context, bench, oracle, divergence, "replay")
         outcome.verdict = result.verdict
         rate = result.steps / max(result.seconds, 1e-9)
         outcome.summary = (
@@ -74,9 +72,38 @@ def locator(bench: Workbench) -> Locate:
     return locate
 
 
-def _command(bench: Workbench, suite: Suite) -> str:
-    seed = "" if suite.seed is None else f" --seed {suite.seed}"
-    return f"kconform replay {bench.model.name} --suite {suite.kind}{seed} --system {bench.factory}"
+def tell(
+    context: Context, bench: Workbench, oracle: Oracle, divergence: Divergence, name: str
+) -> None:
+    """Keep the divergence as an ITF file and report it with the command that replays that."""
+    key = finding(oracle, divergence).key
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{key}").strip("-")
+    path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
+    save(path, oracle, divergence, model=bench.model.name, system=bench.factory)
+    context.emit(
+        finding(
+            oracle,
+            divergence,
+            stage=name,
+            locate=locator(bench),
+            reproduce=f"kconform replay {path}",
+        )
+    )
+
+
+def replay_saved(
+    context: Context, bench: Workbench, saved: SavedDivergence
+) -> tuple[Again, Divergence | None]:
+    """Replay one saved path: as before, differently, or fixed."""
+    with stage(context, "replay", bench.model.name) as outcome:
+        oracle = spec_oracle(bench)
+        again, divergence = replay_again(saved, oracle, bench.make_system)
+        if divergence is not None:
+            context.emit(finding(oracle, divergence, locate=locator(bench)))
+        outcome.verdict = Verdict.PASS if again is Again.FIXED else Verdict.FAIL
+        outcome.summary = f"{again} ({len(saved.actions)} steps)"
+        outcome.figures = {"model": bench.model.name, "again": str(again)}
+    return again, divergence
 
 
 def explore(
@@ -104,16 +131,7 @@ def explore(
             exploration, names, profile=profile, examples=examples, steps=steps, seed=context.seed
         )
         if result.divergence is not None:
-            context.emit(
-                finding(
-                    oracle,
-                    result.divergence,
-                    stage="explore",
-                    locate=locator(bench),
-                    reproduce=f"kconform explore {name} --profile {profile} --seed {context.seed} "
-                    f"--system {bench.factory}",
-                )
-            )
+            tell(context, bench, oracle, result.divergence, "explore")
         never = tuple(n for n in frequencies.enabled if not result.frequencies.taken.get(n))
         outcome.verdict = result.verdict
         if never and result.verdict is Verdict.PASS:

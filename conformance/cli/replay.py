@@ -1,0 +1,141 @@
+"""kconform replay and explore: an implementation against the spec, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.cli.options import ColdOption, JsonOption, SeedOption, SystemOption
+from conformance.cli.session import Session, session
+from conformance.errors import UserError
+from conformance.modelcheck.check import CheckOptions
+from conformance.replay.explore import Profile
+from conformance.replay.saved import SavedDivergence, load
+from conformance.stages.context import Context, Workbench, one_model, workbench
+from conformance.stages.replay import explore as explore_stage
+from conformance.stages.replay import replay as replay_stage
+from conformance.stages.replay import replay_saved
+from conformance.stages.suite import cover, make_suite, measured
+from conformance.suites.suite import load_suite
+from conformance.traces.model import complete
+from conformance.traces.store import TraceStore
+
+
+def replay(
+    what: Annotated[
+        str | None, typer.Argument(help="A model, or a saved divergence (FILE.itf.json).")
+    ] = None,
+    kind: Annotated[
+        str, typer.Option("--suite", help="cover, walks, situations, or a saved suite (.npz).")
+    ] = "cover",
+    walks: Annotated[int, typer.Option(min=1, help="Number of random walks.")] = 1000,
+    length: Annotated[int, typer.Option(min=1, help="Steps of a random walk at most.")] = 20,
+    stop_after: Annotated[
+        int, typer.Option(min=1, help="End after this many diverging tests.")
+    ] = 1,
+    store: Annotated[Path | None, typer.Option(help="Replay a trace of this store.")] = None,
+    trace: Annotated[int | None, typer.Option(help="The trace's number in the store.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The model of a file that does not name one.")
+    ] = None,
+    seed: SeedOption = None,
+    system: SystemOption = None,
+    cold: ColdOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Drive an implementation along a suite, a saved divergence or a recorded trace."""
+    with session("replay", as_json=as_json) as work:
+        context = Context(
+            work.settings,
+            work.emit,
+            CheckOptions(cold=cold),
+            work.settings.seed if seed is None else seed,
+        )
+        saved = _saved(what, store, trace)
+        if saved is not None:
+            name = model or saved.model
+            if not name:
+                raise UserError(f"{what} does not name its model. Give it with --model.")
+            bench = workbench(context, one_model(name), system or saved.system or None)
+            replay_saved(context, bench, saved)
+            return
+        if what is None:
+            raise UserError("Name a model or a saved divergence, or give --store and --trace.")
+        bench = workbench(context, one_model(what), system)
+        _replay_suite(work, context, bench, kind, (walks, length), stop_after)
+
+
+def _saved(what: str | None, store: Path | None, trace: int | None) -> SavedDivergence | None:
+    if store is not None or trace is not None:
+        if store is None or trace is None:
+            raise UserError("--store and --trace go together: which trace of which store.")
+        return _recorded(store, trace)
+    if what is not None and what.endswith(".json"):
+        return load(Path(what))
+    return None
+
+
+def _recorded(path: Path, number: int) -> SavedDivergence:
+    """A trace of a store as a path to replay; how it failed is known only from the audit."""
+    store = TraceStore.open(path)
+    trace = store.trace(number)
+    identity = store.manifest.identity
+    return SavedDivergence(
+        identity.model,
+        identity.system,
+        "",
+        tuple(identity.variables),
+        complete(trace.initial),
+        tuple(step.action for step in trace.steps),
+    )
+
+
+def _replay_suite(
+    work: Session,
+    context: Context,
+    bench: Workbench,
+    kind: str,
+    size: tuple[int, int],
+    stop_after: int,
+) -> None:
+    name = bench.model.name
+    if kind == "cover":
+        suite = cover(context, name, bench.graph)
+    elif kind.endswith(".npz"):
+        suite = measured(context, name, bench.graph, load_suite(Path(kind), bench.graph))
+    elif kind in ("walks", "situations"):
+        walks, length = size
+        made = make_suite(context, kind, bench.graph, bench.prepared, walks=walks, length=length)
+        suite = measured(context, name, bench.graph, made)
+    else:
+        raise UserError(
+            f"There is no suite {kind!r}: give cover, walks, situations or the path of a .npz file."
+        )
+    result = replay_stage(context, bench, suite, stop_after=stop_after)
+    for note in result.notes:
+        work.say(f"  note: {note}")
+
+
+def explore(
+    model: Annotated[str, typer.Argument(help="The model whose constants bound the system.")],
+    profile: Annotated[
+        Profile, typer.Option(help="dev: seconds; ci: a minute, derandomised; nightly: long.")
+    ] = Profile.DEV,
+    examples: Annotated[int | None, typer.Option(min=1, help="Hypothesis examples.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of an example at most.")] = None,
+    seed: SeedOption = None,
+    system: SystemOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it."""
+    with session("explore", as_json=as_json) as work:
+        context = Context(
+            work.settings,
+            work.emit,
+            CheckOptions(),
+            work.settings.seed if seed is None else seed,
+        )
+        bench = workbench(context, one_model(model), system, with_graph=False)
+        explore_stage(context, bench, profile=profile, examples=examples, steps=steps)

@@ -1,0 +1,116 @@
+"""The gate: model check, suites, replay, exploration, recording, audit and a canary, in turn."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.audit.session import spark_session
+from conformance.bugs.canary import run_canary
+from conformance.config import Tier
+from conformance.errors import UserError
+from conformance.modelcheck.manifest import Model, find_models
+from conformance.modelcheck.manifest import Tier as TierName
+from conformance.replay.explore import Profile
+from conformance.stages.check import check
+from conformance.stages.context import Context, Workbench, stage, workbench
+from conformance.stages.record import Subject, audit, record
+from conformance.stages.replay import explore, replay
+from conformance.stages.suite import cover
+from conformance.traces.store import TraceStore
+
+
+@dataclass(frozen=True, slots=True)
+class GatePlan:
+    """What a gate runs. `output` gets the stores; reports are the caller's."""
+
+    tier: Tier
+    models: tuple[Model, ...]
+    output: Path
+    canary: bool = True
+    master: str | None = None
+
+    @property
+    def feeding(self) -> tuple[Model, ...]:
+        """The models whose state graphs drive a system."""
+        return tuple(model for model in self.models if model.feeds_suite and model.system)
+
+
+def plan(context: Context, tier: Tier, names: Sequence[str], output: Path) -> GatePlan:
+    """Choose the models: those named, those of the settings, or all of the tier."""
+    chosen = tuple(names) or tier.models
+    if chosen:
+        models = find_models(chosen)
+    else:
+        known: TierName = "nightly" if tier.name == "nightly" else "ci"
+        models = find_models((), known)
+        if known == "nightly":
+            models = [*find_models((), "ci"), *models]
+    if not models:
+        raise UserError("The gate has no model to check. Name one, or add models to the tier.")
+    return GatePlan(tier, tuple(models), output, canary=context.settings.canary)
+
+
+def run(context: Context, gate: GatePlan) -> None:
+    """Run every stage; a stage that fails does not keep the later ones from being run.
+
+    Its verdicts are the events'. UserError, and only that, ends it early.
+    """
+    check(context, gate.models)
+    benches = [workbench(context, model) for model in gate.feeding if _holds(model)]
+    if not benches:
+        with stage(context, "replay") as outcome:
+            outcome.summary = "no model of this tier feeds a suite: no implementation was tested"
+        return
+    for bench in benches:
+        replay(context, bench, cover(context, bench.model.name, bench.graph))
+    for bench in _one_per_system(benches):
+        profile = Profile.NIGHTLY if gate.tier.name == "nightly" else Profile.CI
+        explore(context, bench, profile=profile, examples=gate.tier.examples)
+    _record_and_audit(context, gate, benches)
+    if gate.canary:
+        run_canary(context, benches)
+
+
+def _holds(model: Model) -> bool:
+    return model.expect is None or model.expect.result == "holds"
+
+
+def _one_per_system(benches: Sequence[Workbench]) -> list[Workbench]:
+    """The largest model of each system and variant: exploration is not bounded by its graph."""
+    found: dict[tuple[str, str], Workbench] = {}
+    for bench in benches:
+        key = (bench.factory, bench.model.variant)
+        known = found.get(key)
+        if known is None or len(bench.graph.states) > len(known.graph.states):
+            found[key] = bench
+    return list(found.values())
+
+
+def _record_and_audit(context: Context, gate: GatePlan, benches: Sequence[Workbench]) -> None:
+    """Share the tier's traces out among the models; one Spark session for all."""
+    chosen = _one_per_system(benches)
+    share = max(1, gate.tier.traces // len(chosen))
+    with spark_session(gate.master) as spark:
+        for bench in chosen:
+            store = gate.output / "stores" / bench.model.name.replace("/", "-")
+            record(
+                context,
+                bench,
+                spark,
+                store,
+                traces=share,
+                length=gate.tier.trace_length,
+                replace=True,
+            )
+            subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
+            audit(context, subject, spark, listing=_fresh(store.with_suffix(".failing")))
+
+
+def _fresh(path: Path) -> Path:
+    """A path at which nothing of an earlier run is left."""
+    if path.exists():
+        shutil.rmtree(path)
+    return path

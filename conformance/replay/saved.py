@@ -1,0 +1,114 @@
+"""A divergence as an ITF file: kept, shown to others, and replayed until it is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from conformance.errors import DataError
+from conformance.replay.engine import Divergence, Driver, close, run_path
+from conformance.replay.oracle import Oracle
+from conformance.replay.suite import MakeSystem, finding
+from conformance.tla.itf import ItfTrace, dump_trace, load_trace
+from conformance.tla.values import Action, State
+
+_KEY = "kconform"
+
+
+class Again(StrEnum):
+    """What replaying a saved divergence shows."""
+
+    AS_BEFORE = "FAILED as before"
+    DIFFERENTLY = "FAILED differently"
+    FIXED = "FIXED"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDivergence:
+    """The path to a divergence, and what it was: `key` is the finding's."""
+
+    model: str
+    system: str
+    key: str
+    variables: tuple[str, ...]
+    initial: State
+    actions: tuple[Action, ...]
+
+
+def save(path: Path, oracle: Oracle, divergence: Divergence, *, model: str, system: str) -> None:
+    """Write the spec's states along the path, and what diverged, into one ITF file."""
+    states = [divergence.initial]
+    for action in divergence.actions[:-1]:
+        following = oracle.successors(states[-1], action)
+        if not following:
+            break
+        states.append(following[0])
+    if divergence.allowed:
+        states.append(divergence.allowed[0])
+    actions = divergence.actions[: len(states) - 1]
+    about = {"model": model, "system": system, "key": finding(oracle, divergence).key}
+    trace = ItfTrace(oracle.variables, tuple(states), actions, meta={_KEY: about})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(path.name + ".tmp")
+    aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
+    aside.replace(path)
+
+
+def load(path: Path) -> SavedDivergence:
+    """Read a file that `save` wrote, or any ITF trace whose steps name their actions.
+
+    DataError if it cannot be read, or if a step has no action.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read: {error}.") from error
+    trace = load_trace(text)
+    about = trace.meta.get(_KEY)
+    meta = about if isinstance(about, Mapping) else {}
+    if not trace.states:
+        raise DataError(f"{path} holds no state: there is nothing to replay.")
+    actions = tuple(action for action in trace.actions if action is not None)
+    if len(actions) != len(trace.states) - 1:
+        raise DataError(
+            f"{path} does not say which action each step took (the key `action` in a state's "
+            "#meta). Give the actions, or import the trace and audit it."
+        )
+    return SavedDivergence(
+        str(meta.get("model", "")),
+        str(meta.get("system", "")),
+        str(meta.get("key", "")),
+        trace.variables,
+        trace.states[0],
+        actions,
+    )
+
+
+def replay_again(
+    saved: SavedDivergence, oracle: Oracle, make_system: MakeSystem
+) -> tuple[Again, Divergence | None]:
+    """Drive the saved path against a fresh system and compare with how it failed before.
+
+    DataError if the spec does not allow the path any more.
+    """
+    if saved.variables != oracle.variables:
+        raise DataError(
+            "The saved trace has other variables than the spec has now: it was saved for another "
+            "version of the spec and says nothing about this one."
+        )
+    system = make_system()
+    try:
+        result = run_path(Driver(system, oracle), saved.initial, saved.actions)
+    finally:
+        close(system)
+    if result.disabled:
+        raise DataError(
+            f"The spec does not allow {result.disabled} as step {result.steps + 1} of the saved "
+            "trace: it was saved for another version of the spec or model."
+        )
+    if result.divergence is None:
+        return Again.FIXED, None
+    same = finding(oracle, result.divergence).key == saved.key
+    return (Again.AS_BEFORE if same else Again.DIFFERENTLY), result.divergence

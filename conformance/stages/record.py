@@ -1,0 +1,169 @@
+"""Stages `record` and `audit`: what the implementation did, and whether the spec allows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version as distribution_version
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from conformance.audit.coverage import ModelTable
+from conformance.audit.engine import Options
+from conformance.audit.engine import audit as run_audit
+from conformance.audit.explain import EvaluatedSpec
+from conformance.audit.result import AuditResult
+from conformance.audit.rules import compile_rules
+from conformance.errors import DataError, UserError
+from conformance.modelcheck.cache import cache_key, module_files
+from conformance.modelcheck.check import graph_and_spec
+from conformance.modelcheck.graph import StateGraph
+from conformance.modelcheck.labels import is_safety_property
+from conformance.modelcheck.manifest import Model, find_models
+from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.replay.record import Plan, RecordResult
+from conformance.replay.record import record as run_record
+from conformance.stages.context import Context, Workbench, stage
+from conformance.tla.sany import COMMUNITY_MODULES
+from conformance.tla.tools import find_tools
+from conformance.tla.values import format_value
+from conformance.traces.manifest import Identity
+from conformance.traces.store import TraceStore
+from conformance.verdict import Verdict
+
+
+def spec_hash(model: Model) -> str:
+    """Hash of the text of every module of the spec, and of what the model replaces in it."""
+    replaced = [f"{name}={text}" for name, text in {**model.definitions, **model.overrides}.items()]
+    return cache_key(replaced, module_files(model.spec_path, [COMMUNITY_MODULES]))
+
+
+def identity(bench: Workbench, length: int, seed: int) -> Identity:
+    """What a store recorded on this bench is of."""
+    model, spec = bench.model, bench.prepared.spec
+    return Identity(
+        spec=model.spec,
+        spec_hash=spec_hash(model),
+        model=_model_reference(model),
+        constants={name: format_value(value) for name, value in bench.constants.items()},
+        variables=list(spec.variables),
+        actions=[str(action) for action in spec.actions],
+        system=bench.factory,
+        system_version=distribution_version("kafka-conformance"),
+        parameters={"seed": str(seed), "length": str(length)},
+    )
+
+
+def _model_reference(model: Model) -> str:
+    """The model's name if the name finds it, else its manifest's path."""
+    try:
+        (found,) = find_models([model.name])
+    except (UserError, ValueError):
+        return str(model.origin)
+    return model.name if found.origin == model.origin else str(model.origin)
+
+
+def record(
+    context: Context,
+    bench: Workbench,
+    spark: SparkSession,
+    path: Path,
+    *,
+    traces: int,
+    length: int,
+    replace: bool = False,
+) -> RecordResult:
+    """Record random walks of the system into a new store."""
+    with stage(context, "record", bench.model.name, traces) as outcome:
+        result = run_record(
+            spark,
+            Plan(bench.factory, bench.constants, traces, length, context.seed),
+            bench.prepared.spec,
+            identity(bench, length, context.seed),
+            path,
+            graph=bench.graph,
+            emit=context.emit,
+            replace=replace,
+        )
+        # What was recorded is judged by the audit; here it only has to be there.
+        counts = result.manifest.counts
+        outcome.verdict = Verdict.PASS if counts.traces else Verdict.INCONCLUSIVE
+        outcome.figures = {"store": str(path), **result.figures()}
+        outcome.summary = (
+            f"{counts.traces:,} traces, {counts.steps:,} steps, {counts.states:,} distinct states"
+            + (f"; {result.diverged:,} left what the spec allows" if result.diverged else "")
+        )
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A store and the model that it is to be audited against."""
+
+    store: TraceStore
+    prepared: PreparedModel
+    graph: StateGraph | None
+
+
+def open_subject(context: Context, path: Path, model_name: str | None = None) -> Subject:
+    """Open a store and find its model. DataError if the spec's text is another one now."""
+    store = TraceStore.open(path)
+    name = model_name or store.manifest.identity.model
+    found = find_models([name])
+    if len(found) != 1:
+        raise DataError(f"{path} names the model {name}, which is not one model. Give --model.")
+    model = found[0]
+    if store.manifest.identity.spec_hash != spec_hash(model):
+        raise DataError(
+            f"{path} was recorded against another text of {store.manifest.identity.spec}: the spec "
+            f"or the model {model.name} changed since. Record the traces again, or check out the "
+            "version that they were recorded with."
+        )
+    if model.feeds_suite or model.expect is None:
+        graph, prepared = graph_and_spec(model, context.check, context.emit)
+        return Subject(store, prepared, graph)
+    return Subject(store, prepare(model, context.check.tools or find_tools()), None)
+
+
+def audit(
+    context: Context, subject: Subject, spark: SparkSession, *, listing: Path | None = None
+) -> AuditResult:
+    """Judge every trace of the store by the spec's own text."""
+    store, prepared, graph = subject.store, subject.prepared, subject.graph
+    check, spec = prepared.model.check, prepared.spec
+    rules = compile_rules(
+        spec, store.columns.schema, store.actions, check.invariants, safety_properties(prepared)
+    )
+    table = None if graph is None else ModelTable.of_graph(graph, store.actions)
+    options = Options(
+        optional_actions=_disabled_in(prepared, graph),
+        listing=listing,
+        reproduce=lambda trace: f"kconform replay --store {store.path} --trace {trace}",
+    )
+    return run_audit(
+        spark,
+        store,
+        rules,
+        model=table,
+        spec=EvaluatedSpec(spec),
+        options=options,
+        emit=context.emit,
+    )
+
+
+def safety_properties(prepared: PreparedModel) -> tuple[str, ...]:
+    """The properties of the form [][A]_v; the others are liveness, which no finite trace has."""
+    return tuple(
+        name
+        for name in prepared.model.check.properties
+        if is_safety_property(prepared.module, name)
+    )
+
+
+def _disabled_in(prepared: PreparedModel, graph: StateGraph | None) -> tuple[str, ...]:
+    """Actions that this model's constants switch off: nowhere in its complete graph."""
+    if graph is None:
+        return ()
+    fired = {action.name for action in graph.actions}
+    names = dict.fromkeys(action.name for action in prepared.spec.actions)
+    return tuple(name for name in names if name not in fired)
