@@ -199,7 +199,7 @@ class _Audit:
         self._progress("judging distinct states and transitions")
         with self._clock.phase("formulas"):
             states = judge.read_states(
-                self._spark, self._store.files("states"), self._rules.variables
+                self._spark, self._store.files("states"), self._store.columns
             )
             of_states = self._keep(judge.judge_states(states, self._rules))
             state_counts = _valued(of_states, [rule.name for rule in self._rules.invariants])

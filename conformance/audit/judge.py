@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from conformance.audit.rules import (
     INIT,
@@ -20,16 +21,19 @@ from conformance.audit.rules import (
     violations,
 )
 from conformance.audit.scan import INITIAL, KEY
-from conformance.traces.states import FINGERPRINT
+from conformance.traces.states import FINGERPRINT, StateColumns
 
 UNKNOWN_STATE = "the store lacks a state that the trace refers to"
 UNKNOWN_ACTION = "the trace has an action that the store's dictionary lacks"
 UNOBSERVED = "a state has variables that were not observed"
 
 
-def read_states(spark: SparkSession, files: Iterable[Path], variables: Sequence[str]) -> DataFrame:
+def read_states(spark: SparkSession, files: Iterable[Path], columns: StateColumns) -> DataFrame:
     """The states of a store with `whole`: whether all variables were observed."""
-    states = spark.read.parquet(*(path.resolve().as_uri() for path in files))
+    # Given the schema, Spark starts no job to find it.
+    reader = spark.read.schema(from_arrow_schema(columns.arrow))
+    states = reader.parquet(*(path.resolve().as_uri() for path in files))
+    variables = columns.schema.names()
     whole = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in variables) or "true"
     return states.withColumn("whole", F.expr(whole))
 

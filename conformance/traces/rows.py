@@ -35,6 +35,8 @@ known to precede it. They are null where a trace has a total order.
 _DICTIONARY_BYTES = 8 << 20
 """Fingerprints repeat: a dictionary that holds them all takes 2 bytes each instead of 8."""
 
+_ODD = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)))
+
 
 class TraceRows:
     """Gathers traces in compact arrays; `write` makes one Parquet file of them."""
@@ -97,6 +99,20 @@ class TraceRows:
     def distinct_states(self) -> npt.NDArray[np.int64]:
         """The fingerprints that occur, sorted."""
         return np.unique(np.asarray(self._states, np.int64))
+
+    def distinct_transitions(self) -> npt.NDArray[np.int64]:
+        """A hash of each (state, action, state) that occurs, sorted; for counting them."""
+        states = np.asarray(self._states, np.int64).view(np.uint64)
+        lengths = np.asarray(self._lengths, np.int64)
+        if not len(self._actions):
+            return np.zeros(0, np.int64)
+        last = np.zeros(len(states), bool)
+        last[np.cumsum(lengths)[lengths > 0] - 1] = True
+        first = np.concatenate([[True], last[:-1]])
+        mixed = states[~last] * _ODD[0] + np.asarray(self._actions).astype(np.uint64) * _ODD[1]
+        mixed ^= mixed >> np.uint64(29)
+        hashes = (mixed + states[~first]) * _ODD[2]
+        return np.unique((hashes ^ (hashes >> np.uint64(32))).view(np.int64))
 
     def write(self, path: Path) -> None:
         """Write the traces, in the order in which they were added."""

@@ -89,7 +89,7 @@ class StoreWriter:
         if self._states:
             raise ValueError("the states of a store are written once")
         order = np.argsort(fingerprints, kind="stable")
-        for number, first in enumerate(range(0, len(order), STATES_PER_FILE)):
+        for number, first in enumerate(range(0, max(len(order), 1), STATES_PER_FILE)):
             rows = order[first : first + STATES_PER_FILE]
             table = self.columns.table(fingerprints[rows], [states[row] for row in rows.tolist()])
             path = self.folder / "states" / f"part-{number:05d}.parquet"

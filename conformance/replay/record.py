@@ -1,0 +1,310 @@
+"""Records what an implementation does along random walks, spread over Spark's workers.
+
+Every trace's choices derive from the seed and the trace's number, files hold fixed ranges of
+numbers, and states are written once and sorted: the store is the same whatever the number of
+workers.
+"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from conformance.errors import UserError
+from conformance.events import Emit, JsonValue, Progress, ignore
+from conformance.modelcheck.graph import StateGraph, StateTable
+from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
+from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
+from conformance.replay.walker import Walk, Walker, trace_seed
+from conformance.systems.registry import load_factory
+from conformance.tla.config import ModelConfig
+from conformance.tla.spec import Spec, bind
+from conformance.tla.syntax import Module
+from conformance.tla.values import Action, Fingerprinter, State, Value
+from conformance.traces.manifest import Identity, Manifest
+from conformance.traces.model import End, PartialState, state_fingerprint
+from conformance.traces.rows import TraceRows
+from conformance.traces.states import infer_columns
+from conformance.traces.writer import (
+    ChunkInfo,
+    StoreWriter,
+    open_writer,
+    traces_per_file,
+    write_chunk,
+)
+
+STAGE = "record"
+_ROUNDS = 8
+"""Into how many jobs the files are divided at most, to show progress between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to record: `traces` walks of at most `length` steps each."""
+
+    factory: str
+    """`module:function`, importable in every worker."""
+    constants: Mapping[str, Value]
+    traces: int
+    length: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordResult:
+    """A store that was recorded."""
+
+    path: Path
+    manifest: Manifest
+    diverged: int
+    distinct_transitions: int
+    seconds: float
+
+    def figures(self) -> dict[str, JsonValue]:
+        """The recording's part of the JSON report; the audit says what passes."""
+        counts = self.manifest.counts
+        return {
+            "traces": {
+                "in": counts.traces,
+                "pass": counts.traces - counts.problems,
+                "fail": self.diverged,
+                "inconclusive": counts.problems - self.diverged,
+            },
+            "steps": counts.steps,
+            "distinct_states": counts.states,
+            "distinct_transitions": self.distinct_transitions,
+            "ends": dict(counts.ends),
+            "content_hash": self.manifest.content_hash,
+            "seconds": round(self.seconds, 3),
+            "scan_seconds": 0.0,
+            "findings": 0,
+        }
+
+
+def record(
+    spark: SparkSession,
+    plan: Plan,
+    spec: Spec,
+    identity: Identity,
+    path: Path,
+    *,
+    graph: StateGraph | None = None,
+    emit: Emit = ignore,
+    replace: bool = False,
+) -> RecordResult:
+    """Record walks into a new store at `path`, which must be reachable by every worker.
+
+    `graph` chooses the actions and is the fast oracle; the spec's evaluator decides where it
+    does not reach. Without a graph the evaluator does all.
+    """
+    if plan.traces < 1 or plan.length < 1:
+        raise UserError("Nothing to record: give at least one trace of at least one step.")
+    started = time.monotonic()
+    variables = spec.variables
+    reference = list(spec.initial_states())
+    placeholder = infer_columns(variables, reference)
+    with open_writer(path, identity, placeholder, replace=replace) as writer:
+        spill = writer.folder / "spill"
+        spill.mkdir()
+        _write_job(spill, _Job(plan, identity.parsed_actions(), spec.module, spec.config), graph)
+        seen = _run(spark, writer, plan, emit)
+        states = _distinct_states(spill, seen, graph)
+        allowed = [state for state, known in states.values() if known]
+        every = [state for state, _ in states.values()]
+        writer.columns = infer_columns(variables, every, reference=allowed)
+        writer.write_states(np.fromiter(states, np.int64, count=len(states)), every)
+        transitions = _union(spill, "transitions")
+        shutil.rmtree(spill)
+        manifest = writer.manifest()
+    return RecordResult(
+        path,
+        manifest,
+        manifest.counts.ends.get(End.DIVERGED.value, 0),
+        len(transitions),
+        time.monotonic() - started,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """All that a worker needs beside the graph."""
+
+    plan: Plan
+    actions: tuple[Action, ...]
+    module: Module
+    config: ModelConfig
+
+
+def _write_job(spill: Path, job: _Job, graph: StateGraph | None) -> None:
+    """Files, not closures: each worker process reads them once, not once per task."""
+    # Plain pickle cannot write the read-only mappings of a syntax tree.
+    dump = cast("Callable[[object], bytes]", cloudpickle.dumps)
+    (spill / "job.pickle").write_bytes(dump(job))
+    if graph is not None:
+        (spill / "graph.npz").write_bytes(graph_to_bytes(graph))
+
+
+def _run(spark: SparkSession, writer: StoreWriter, plan: Plan, emit: Emit) -> npt.NDArray[np.int64]:
+    """Record every file, in a few rounds; the fingerprints of all states that were seen."""
+    size = traces_per_file(plan.traces)
+    numbers = list(range(-(-plan.traces // size)))
+    per_round = max(-(-len(numbers) // _ROUNDS), spark.sparkContext.defaultParallelism)
+    done = 0
+    for first in range(0, len(numbers), per_round):
+        part = numbers[first : first + per_round]
+        tasks = spark.sparkContext.parallelize(part, len(part))
+        chunks = tasks.mapPartitions(partial(_record_files, str(writer.folder), size)).collect()
+        for chunk in chunks:
+            writer.add_chunk(chunk)
+            done += chunk.entry.rows
+        emit(Progress(STAGE, done, plan.traces))
+    return _union(writer.folder / "spill", "seen")
+
+
+def _record_files(folder: str, size: int, numbers: Iterator[int]) -> Iterator[ChunkInfo]:
+    """A task on a worker: writes its files of the store and returns what they hold."""
+    recorder = _recorder(folder)
+    for number in numbers:
+        yield recorder.record(number, size)
+
+
+@lru_cache(maxsize=1)
+def _recorder(folder: str) -> _Recorder:
+    # A worker process serves many tasks, and building graph and system takes longer than one.
+    return _Recorder(Path(folder))
+
+
+class _Recorder:
+    """What one worker process keeps between its tasks."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        spill = folder / "spill"
+        job: _Job = pickle.loads((spill / "job.pickle").read_bytes())
+        self._plan = job.plan
+        self._codes = {action: code for code, action in enumerate(job.actions)}
+        spec = bind(job.module, job.config)
+        self._variables = spec.variables
+        blob = spill / "graph.npz"
+        graph = graph_from_bytes(blob.read_bytes()) if blob.exists() else None
+        self._prints: dict[PartialState, int] = {}
+        if graph is not None:
+            self._prints.update(zip(graph.states, graph.fingerprints.tolist(), strict=True))
+        self._others: dict[PartialState, int] = {}
+        self._fingerprint = Fingerprinter()
+        system = load_factory(job.plan.factory)(job.plan.constants)
+        self._walker = Walker(system, *_oracles(spec, graph, self._prints))
+
+    def record(self, number: int, size: int) -> ChunkInfo:
+        """Record the traces of one file; beside it, spill the states that the graph lacks."""
+        plan = self._plan
+        rows = TraceRows()
+        fresh: dict[int, tuple[PartialState, bool]] = {}
+        for trace_id in range(number * size, min((number + 1) * size, plan.traces)):
+            seed = trace_seed(plan.seed, trace_id)
+            walk = self._walker.walk(seed, plan.length)
+            prints = self._fingerprints(walk, fresh)
+            codes = [self._codes[action] for action in walk.actions]
+            rows.add(trace_id, seed, prints, codes, walk.end.value, walk.problem)
+        spill = self._folder / "spill"
+        (spill / f"states-{number:05d}.pickle").write_bytes(pickle.dumps(fresh))
+        np.save(spill / f"seen-{number:05d}.npy", rows.distinct_states())
+        np.save(spill / f"transitions-{number:05d}.npy", rows.distinct_transitions())
+        return write_chunk(self._folder, number, rows)
+
+    def _fingerprints(self, walk: Walk, fresh: dict[int, tuple[PartialState, bool]]) -> list[int]:
+        known = self._prints
+        try:
+            return [known[state] for state in walk.states]
+        except KeyError:
+            return self._new_fingerprints(walk, fresh)
+
+    def _new_fingerprints(
+        self, walk: Walk, fresh: dict[int, tuple[PartialState, bool]]
+    ) -> list[int]:
+        """As `_fingerprints`, for a walk that left the graph. What diverged is not allowed."""
+        prints = []
+        for state in walk.states:
+            value = self._prints.get(state)
+            if value is None:
+                value = self._other_fingerprint(state)
+                allowed = walk.end is not End.DIVERGED or state is not walk.states[-1]
+                fresh[value] = (state, allowed)
+            prints.append(value)
+        return prints
+
+    def _other_fingerprint(self, state: PartialState) -> int:
+        value = self._others.get(state)
+        if value is None:
+            value = state_fingerprint(state, self._variables, self._fingerprint)
+            self._others[state] = value
+        return value
+
+
+class _Layered:
+    """The graph's oracle for its own states, the evaluator's for all others."""
+
+    def __init__(self, graph: Oracle, wider: Oracle, members: Mapping[PartialState, int]) -> None:
+        self._graph = graph
+        self._wider = wider
+        self._members = members
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self._graph.variables
+
+    def initial_states(self) -> Sequence[State]:
+        return self._graph.initial_states()
+
+    def successors(self, state: State, action: Action) -> Sequence[State]:
+        oracle = self._graph if state in self._members else self._wider
+        return oracle.successors(state, action)
+
+    def enabled(self, state: State) -> Sequence[Action]:
+        oracle = self._graph if state in self._members else self._wider
+        return oracle.enabled(state)
+
+
+def _oracles(
+    spec: Spec, graph: StateGraph | None, members: Mapping[PartialState, int]
+) -> tuple[Oracle, Oracle | None]:
+    wider = SpecOracle(spec.variables, list(spec.initial_states()), spec.successors)
+    if graph is None:
+        return wider, None
+    return _Layered(GraphOracle(graph), wider, members), wider
+
+
+def _distinct_states(
+    spill: Path, seen: npt.NDArray[np.int64], graph: StateGraph | None
+) -> dict[int, tuple[PartialState, bool]]:
+    """The states that were seen, by fingerprint, and whether the spec allows them."""
+    states: dict[int, tuple[PartialState, bool]] = {}
+    if graph is not None:
+        rows = np.flatnonzero(np.isin(graph.fingerprints, seen))
+        table = StateTable(graph.states.values, graph.states.columns[rows])
+        prints = graph.fingerprints[rows].tolist()
+        states.update((value, (state, True)) for value, state in zip(prints, table, strict=True))
+    for path in sorted(spill.glob("states-*.pickle")):
+        for value, (state, allowed) in pickle.loads(path.read_bytes()).items():
+            before = states.get(value)
+            states[value] = (state, allowed or (before is not None and before[1]))
+    return dict(sorted(states.items()))
+
+
+def _union(spill: Path, kind: str) -> npt.NDArray[np.int64]:
+    """The distinct numbers of all the files of a kind, read one by one."""
+    union = np.zeros(0, np.int64)
+    for path in sorted(spill.glob(f"{kind}-*.npy")):
+        union = np.union1d(union, np.load(path))
+    return union

@@ -1,0 +1,152 @@
+"""Random walks of a system along its spec, as a recorder takes them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from conformance.replay.engine import Divergence, Driver, Kind
+from conformance.replay.oracle import Oracle
+from conformance.systems.protocol import SystemUnderTest
+from conformance.tla.values import Action, State, Value, fingerprint, format_value
+from conformance.traces.model import End, PartialState
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What the implementation did: n + 1 states, n actions, why it ended."""
+
+    states: tuple[PartialState, ...]
+    actions: tuple[Action, ...]
+    end: End
+    problem: str | None = None
+
+
+def trace_seed(seed: int, trace_id: int) -> int:
+    """The seed of one trace, a signed 64-bit integer: the same whoever records the trace."""
+    digest = blake2b(f"{seed}:{trace_id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+class Walker:
+    """Drives one system along walks that choose among the actions which the spec enables.
+
+    `oracle` is the fast one (a model's state graph); `wider`, if there is one, is asked where
+    it does not allow what the implementation did, since a CONSTRAINT may have cut it off.
+    """
+
+    def __init__(
+        self, system: SystemUnderTest, oracle: Oracle, wider: Oracle | None = None
+    ) -> None:
+        self._driver = Driver(system, oracle)
+        self._oracle = oracle
+        self._wider = wider
+        self._initial = sorted(oracle.initial_states(), key=fingerprint)
+
+    def walk(self, seed: int, length: int) -> Walk:
+        """One walk of at most `length` steps; the same for the same seed."""
+        choose = random.Random(seed).random
+        driver = self._driver
+        initial = self._initial[int(choose() * len(self._initial))]
+        divergence = driver.reset(initial)
+        if divergence is not None:
+            return self._diverged([], [], divergence)
+        actions: list[Action] = []
+        path: list[tuple[State, ...]] = [driver.candidates]
+        end = End.LENGTH
+        while len(actions) < length:
+            enabled = self._enabled(driver.candidates)
+            if not enabled:
+                end = End.DEADLOCK if len(driver.candidates) == 1 else End.AMBIGUOUS
+                break
+            action = enabled[int(choose() * len(enabled))]
+            divergence = driver.step(action)
+            if divergence is not None and not self._allowed_after_all(divergence):
+                return self._diverged(path, [*actions, action], divergence)
+            actions.append(action)
+            path.append(driver.candidates)
+        return Walk(self._witness(path, actions), tuple(actions), end)
+
+    def _enabled(self, candidates: Sequence[State]) -> Sequence[Action]:
+        """The actions that every candidate enables: whichever is real, the system can take it."""
+        first = self._oracle.enabled(candidates[0])
+        if len(candidates) == 1:
+            return first
+        others = [set(self._oracle.enabled(state)) for state in candidates[1:]]
+        return [action for action in first if all(action in other for other in others)]
+
+    def _allowed_after_all(self, divergence: Divergence) -> bool:
+        action = divergence.action
+        if self._wider is None or divergence.kind is not Kind.NOT_ALLOWED or action is None:
+            return False
+        allowed = dict.fromkeys(
+            state
+            for before in divergence.before
+            for state in self._wider.successors(before, action)
+        )
+        found = tuple(state for state in allowed if self._shows(state, divergence.observed))
+        if found:
+            self._driver.candidates = found
+        return bool(found)
+
+    def _shows(self, state: State, observed: Mapping[str, Value]) -> bool:
+        pairs = zip(self._oracle.variables, state, strict=True)
+        return all(observed.get(name, value) == value for name, value in pairs)
+
+    def _witness(
+        self, path: Sequence[tuple[State, ...]], actions: Sequence[Action]
+    ) -> tuple[State, ...]:
+        """One behaviour of the spec that shows what was observed, chosen backwards."""
+        if all(len(candidates) == 1 for candidates in path):
+            return tuple(candidates[0] for candidates in path)
+        states = [min(path[-1], key=fingerprint)]
+        for candidates, action in zip(reversed(path[:-1]), reversed(actions), strict=True):
+            before = [s for s in candidates if states[-1] in self._after(s, action)]
+            states.append(min(before, key=fingerprint))
+        return tuple(reversed(states))
+
+    def _after(self, state: State, action: Action) -> Sequence[State]:
+        allowed = self._oracle.successors(state, action)
+        return (
+            allowed if self._wider is None else [*allowed, *self._wider.successors(state, action)]
+        )
+
+    def _diverged(
+        self,
+        path: Sequence[tuple[State, ...]],
+        actions: Sequence[Action],
+        divergence: Divergence,
+    ) -> Walk:
+        """The walk up to the divergence, with what was observed as its last state."""
+        observed = divergence.observed
+        last = tuple(observed.get(name) for name in self._oracle.variables)
+        before = self._witness(path, actions[:-1]) if path else ()
+        return Walk((*before, last), tuple(actions), End.DIVERGED, self._problem(divergence))
+
+    def _problem(self, divergence: Divergence) -> str:
+        """The kind and the variables that differ on one line, for merging; then the values."""
+        nearest = _nearest(divergence.allowed, divergence.observed, self._oracle.variables)
+        names = ", ".join(name for name, _, _ in nearest)
+        lines = [f"{divergence.kind.value}{': ' if names else ''}{names}"]
+        lines += [
+            f"{name}: expected {format_value(want)}, observed {format_value(have)}"
+            for name, want, have in nearest
+        ]
+        return "\n".join([*lines, divergence.detail]).rstrip()
+
+
+def _nearest(
+    allowed: Sequence[State], observed: Mapping[str, Value], variables: Sequence[str]
+) -> list[tuple[str, Value, Value]]:
+    """The differences from the allowed state that has the fewest."""
+    compared = [
+        [
+            (name, want, observed[name])
+            for name, want in zip(variables, state, strict=True)
+            if name in observed and observed[name] != want
+        ]
+        for state in allowed
+    ]
+    return min(compared, key=len, default=[])
