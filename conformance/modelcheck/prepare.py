@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import UserError
+from conformance.errors import UnsupportedError, UserError
 from conformance.modelcheck.cache import cache_key, module_files
 from conformance.modelcheck.generate import Generated, LabelledNext, generate
 from conformance.modelcheck.labels import encloses, is_safety_property, specification_parts
@@ -80,7 +80,10 @@ def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:
         if parts is None:
             return None
         init = parts.init
-    actions = spec.actions
+    try:
+        actions = spec.actions
+    except UnsupportedError:
+        return None  # TLC may still know what to do with it
     names = {action.name for action in actions}
     for action in actions:
         definition = module.operator(action.name)

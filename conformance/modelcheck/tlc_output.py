@@ -105,24 +105,30 @@ class Transcript:
 
 _START = re.compile(r"^@!@!@STARTMSG (-?\d+):(\d+) @!@!@$")
 _END = re.compile(r"^@!@!@ENDMSG (-?\d+) @!@!@$")
+_MARKER = re.compile(r"@!@!@(?:STARTMSG|ENDMSG) \S+ @!@!@")
 
 
 def messages(lines: Iterable[str]) -> Iterator[Message]:
-    """The messages in TLC's output, as they are complete; a cut-off last one is dropped."""
+    """The messages in TLC's output, as they are complete; a cut-off last one is dropped.
+
+    TLC wraps an error's message into another one: what is inside belongs to the outer one.
+    """
     head: tuple[int, int] | None = None
     text: list[str] = []
     for raw in lines:
         line = raw.rstrip("\r\n")
-        if start := _START.match(line):
-            head, text = (int(start[1]), int(start[2])), []
-        elif _END.match(line) and head is not None:
+        if head is None:
+            if start := _START.match(line):
+                head, text = (int(start[1]), int(start[2])), []
+            elif line.strip():
+                yield Message(0, 0, line)
+        elif (end := _END.match(line)) and int(end[1]) == head[0]:
             yield Message(*head, "\n".join(text))
             head = None
-        elif head is None:
-            if line.strip():
-                yield Message(0, 0, line)
         else:
-            text.append(line)
+            inner = _MARKER.sub("", line)
+            if inner or not line:
+                text.append(inner)
 
 
 _STATS = re.compile(r"([\d,]+) states generated.*?, ([\d,]+) distinct states found")

@@ -126,6 +126,21 @@ def test_errors_and_what_stands_outside_are_kept() -> None:
     assert transcript.outside == ["Parsing file Spec.tla", '<<"kconform", 1>>']
 
 
+def test_a_message_inside_a_message_belongs_to_it() -> None:
+    transcript = said(
+        (1000, 1, "@!@!@STARTMSG 2184:0 @!@!@\nAttempted to apply Head to the empty sequence.\n"
+                  "@!@!@ENDMSG 2184 @!@!@"),
+        (1000, 1, "The exception was\n: @!@!@STARTMSG 5001:0 @!@!@\nFile not found.\n"
+                  "@!@!@ENDMSG 5001 @!@!@"),
+        (2194, 0, "The depth of the complete state graph search is 2."),
+    )  # fmt: skip
+    assert transcript.errors == [
+        "Attempted to apply Head to the empty sequence.",
+        "The exception was\n: \nFile not found.",
+    ]
+    assert transcript.depth == 2
+
+
 def test_a_message_that_is_cut_off_is_dropped() -> None:
     assert list(messages(["@!@!@STARTMSG 2193:0 @!@!@\n", "Model checking comp"])) == []
     assert list(messages(["loose\n"])) == [Message(0, 0, "loose")]
