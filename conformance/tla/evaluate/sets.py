@@ -232,6 +232,8 @@ class Records(SymbolicSet):
         return _product_size(list(self._fields.values()))
 
     def elements(self) -> Iterator[Value]:
+        if self.size() == 0:  # another factor may be infinite
+            return
         names = list(self._fields)
         for choice in product(*map(canonical_sorted, self._fields.values())):
             yield Fn(dict(zip(names, choice, strict=True)))
@@ -261,6 +263,8 @@ class Product(SymbolicSet):
         return _product_size(self._factors)
 
     def elements(self) -> Iterator[Value]:
+        if self.size() == 0:  # another factor may be infinite
+            return iter(())
         return product(*map(canonical_sorted, self._factors))
 
     def __str__(self) -> str:
