@@ -622,10 +622,13 @@ Request(f, type) ==
                     !.currentLeaderEpoch = leaderEpoch[f],
                     !.brokerEpoch = brokerEpoch[f]]
 
+\* Whether there is an epoch to ask about.
+HasEpoch(f) == LatestEpoch(epochCache[f]) # NoEpoch
+
 MaySendEpochRequest(f) ==
   /\ online[f] /\ channel[f].type = "None"
   /\ fetchState[f] = "Truncating"
-  /\ LatestEpoch(epochCache[f]) # NoEpoch
+  /\ HasEpoch(f)
 
 EpochRequest(f) == [Request(f, "EpochRequest") EXCEPT !.lastEpoch = LatestEpoch(epochCache[f])]
 
@@ -741,7 +744,7 @@ FollowerStep ==
 TruncateToHighWatermark(f) ==
   /\ online[f] /\ channel[f].type = "None"
   /\ fetchState[f] = "Truncating"
-  /\ LatestEpoch(epochCache[f]) = NoEpoch
+  /\ ~HasEpoch(f)
   /\ SetReplica(f, [TruncateTo(Replica(f), fetchOffset[f]) EXCEPT !.state = "Fetching"])
   /\ UNCHANGED channel /\ FollowerStep
 
