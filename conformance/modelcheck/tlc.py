@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 import threading
@@ -202,10 +201,3 @@ class _Watch:
         """The process ended by itself, or somebody else ends it."""
         if self._timer is not None:
             self._timer.cancel()
-
-
-def cpu_count() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
