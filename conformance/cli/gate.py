@@ -19,6 +19,7 @@ from conformance.modelcheck.check import CheckOptions
 from conformance.report import html, json_report, junit
 from conformance.stages.context import Context
 from conformance.tla.tools import Tools, find_tools
+from conformance.verdict import Verdict
 
 
 def gate(
@@ -56,6 +57,10 @@ def gate(
         work.header.update(_header(planned, context, tools))
         try:
             run(context, planned)
+        except BaseException:
+            work.header["incomplete"] = True  # a report of half a gate must not look whole
+            work.extra.append(Verdict.INCONCLUSIVE)
+            raise
         finally:
             _write_reports(work, folder)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from conformance.replay.oracle import Oracle
-from conformance.systems.protocol import ActionRefused, Closeable, SystemUnderTest
+from conformance.systems.protocol import ActionRefused, Closeable, Offers, SystemUnderTest
 from conformance.tla.values import Action, State, Value
 
 
@@ -20,6 +20,7 @@ class Kind(StrEnum):
     REFUSED = "action refused"
     RAISED = "exception"
     INVARIANT = "invariant violated"
+    OFFERS = "other steps on offer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,17 @@ class Disabled(Exception):
 class Driver:
     """Drives one system along actions, keeping the spec states that its observations allow."""
 
-    __slots__ = ("_actions", "_indexes", "_initial", "_oracle", "_system", "candidates", "full")
+    __slots__ = (
+        "_actions",
+        "_agreed",
+        "_indexes",
+        "_initial",
+        "_offers",
+        "_oracle",
+        "_system",
+        "candidates",
+        "full",
+    )
 
     def __init__(self, system: SystemUnderTest, oracle: Oracle) -> None:
         self._system = system
@@ -76,6 +87,8 @@ class Driver:
         self.candidates: tuple[State, ...] = ()
         self._initial: State = ()
         self._actions: list[Action] = []
+        self._offers = system if isinstance(system, Offers) else None
+        self._agreed: set[State] = set()
 
     def reset(self, initial: State) -> Divergence | None:
         """Start the system in `initial`; a divergence if it shows another state."""
@@ -88,7 +101,7 @@ class Driver:
         except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence
             return self._raised((initial,), (initial,))
         if self._matches(initial, observed):
-            return None
+            return self._compare_offers((initial,))
         return self._divergence(Kind.WRONG_INITIAL, (), (initial,), observed)
 
     def step(self, action: Action) -> Divergence | None:
@@ -115,8 +128,34 @@ class Driver:
             return self._raised(before, allowed)
         self.candidates = tuple(state for state in allowed if self._matches(state, observed))
         if self.candidates:
-            return None
+            return self._compare_offers(before)
         return self._divergence(Kind.NOT_ALLOWED, before, allowed, observed)
+
+    def _compare_offers(self, before: Sequence[State]) -> Divergence | None:
+        """Keep the candidates in which the spec enables exactly what the system would start.
+
+        A state in which they once agreed is not asked again.
+        """
+        system = self._offers
+        if system is None or self._agreed.issuperset(self.candidates):
+            return None
+        try:
+            offered = system.offers()
+        except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence
+            return self._raised(before, self.candidates)
+        names = system.offerable
+        enabled = {state: self._enabled(state, names) for state in self.candidates}
+        agreeing = tuple(state for state in self.candidates if enabled[state] == offered)
+        if agreeing:
+            self.candidates = agreeing
+            self._agreed.update(agreeing)
+            return None
+        nearest = min(enabled.values(), key=lambda actions: len(actions ^ offered))
+        detail = _offer_lines(offered - nearest, nearest - offered)
+        return self._divergence(Kind.OFFERS, before, self.candidates, {}, detail)
+
+    def _enabled(self, state: State, names: frozenset[str]) -> frozenset[Action]:
+        return frozenset(a for a in self._oracle.enabled(state) if a.name in names)
 
     def _matches(self, state: State, observed: Mapping[str, Value]) -> bool:
         for name, index in self._indexes:  # noqa: SIM110  the hot loop: a generator costs twice
@@ -144,6 +183,16 @@ class Driver:
 
     def _raised(self, before: Sequence[State], allowed: Sequence[State]) -> Divergence:
         return self._divergence(Kind.RAISED, before, allowed, {}, traceback.format_exc(limit=-12))
+
+
+def _offer_lines(more: frozenset[Action], less: frozenset[Action]) -> str:
+    lines = [
+        f"would take {action}, which the spec does not enable" for action in sorted(more, key=str)
+    ]
+    lines += [
+        f"would not take {action}, which the spec enables" for action in sorted(less, key=str)
+    ]
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -158,6 +159,8 @@ def finding(
     action = divergence.action
     name = action.name if action else "Init"
     variables = sorted({part.variable.partition("[")[0] for part in parts})
+    if divergence.kind is Kind.OFFERS:
+        variables = sorted(set(re.findall(r"take (\w+)", divergence.detail)))
     return Finding(
         key=":".join([stage, name, divergence.kind.name.lower(), *variables]),
         title=f"{action or 'initial state'}: {divergence.kind}",
@@ -180,6 +183,7 @@ _MESSAGES = {
     ),
     Kind.REFUSED: "The spec allows this action, the implementation cannot take it.",
     Kind.RAISED: "The implementation raised an exception.",
+    Kind.OFFERS: "The implementation would go on with other steps than the spec enables here.",
     Kind.INVARIANT: "The state that spec and implementation agree on breaks an invariant.",
 }
 

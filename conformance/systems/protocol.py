@@ -55,6 +55,23 @@ class Snapshots(Protocol):
 
 
 @runtime_checkable
+class Offers(Protocol):
+    """Optional: a system that tells which steps it would take by itself now.
+
+    Driving a system along what the spec allows cannot show that it would do more. With this
+    the harness compares, in every state, what the system would start with what the spec
+    enables: too much and too little are both divergences.
+    """
+
+    @property
+    def offerable(self) -> frozenset[str]:
+        """The names of the spec's actions that the system starts by itself."""
+
+    def offers(self) -> frozenset[Action]:
+        """The instances of these actions that it would start now; changes nothing."""
+
+
+@runtime_checkable
 class Closeable(Protocol):
     """Optional: a system that holds files, threads or sockets."""
 

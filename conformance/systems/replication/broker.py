@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from conformance.systems.protocol import ActionRefused
 from conformance.systems.replication.controller import AlterPartitionItem, Controller
 from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import MockClock
@@ -30,6 +31,7 @@ from impl.types import BrokerEndPoint, ProtocolConfig, TopicPartition
 
 TOPIC_PARTITION = TopicPartition("topic", 0)
 LOG_DIRECTORY = "data"
+_LAG_MS = 30_000
 _ONE_BATCH = 1
 """Fetch limit in bytes: at least one batch is always sent, so this means exactly one."""
 
@@ -96,6 +98,8 @@ class Broker:
         self.epoch = epoch
         self.disk = disk
         self.alter_partition: AlterPartitionItem | None = None
+        self._rehearsing = False
+        self._rehearsed: LeaderAndIsr | None = None
         self.admission = Admission(self._epoch_of_last_fetch)
         self.clock = MockClock(1_000_000)
         self._controller = controller
@@ -104,7 +108,7 @@ class Broker:
         concurrency = NoConcurrency()
         self._runtime = FetcherRuntime(self.clock, concurrency, MetricsRegistry(self.clock))
         self.replica_manager = ReplicaManager(
-            ReplicaManagerConfig(broker_id, epoch, settings.protocol),
+            ReplicaManagerConfig(broker_id, epoch, settings.protocol, _LAG_MS),
             self.clock,
             LogManager(disk, (LOG_DIRECTORY,), ImmediateScheduler(), concurrency),
             self,
@@ -150,6 +154,59 @@ class Broker:
         request = LeaderAndIsrRequest(0, 0, (state,), self.epoch)
         self.replica_manager.become_leader_or_follower(request)
 
+    # ---- ISR changes -----------------------------------------------------------------------
+
+    def expand_isr(self, follower: int) -> None:
+        """Let the leader see that this follower is not fenced, and look at it (maybeExpandIsr)."""
+        partition = self.replica_manager.get_partition_or_exception(TOPIC_PARTITION)
+        replica = partition.get_replica(follower)
+        if replica is None:
+            raise ActionRefused("the leader knows of no such replica")
+        self.admission.admit(follower)
+        try:
+            partition.maybe_expand_isr(replica)
+        finally:
+            self.admission.admit(None)
+
+    def shrink_isr(self, follower: int) -> None:
+        """Let replica.lag.time.max.ms pass since this follower, and no other, has caught up."""
+        partition = self.replica_manager.get_partition_or_exception(TOPIC_PARTITION)
+        self.clock.sleep(_LAG_MS + 1)
+        now = self.clock.milliseconds()
+        for replica in partition.remote_replicas():
+            if replica.broker_id != follower:
+                replica.state = replace(replica.state, last_caught_up_time_ms=now)
+        partition.maybe_shrink_isr()
+
+    def proposals(self) -> list[tuple[str, int, LeaderAndIsr]]:
+        """The ISR changes that this leader would propose: ExpandIsr or ShrinkIsr, of whom, what."""
+        partition = self.partition
+        if partition is None or not partition.is_leader:
+            return []
+        found = []
+        for replica in partition.remote_replicas():
+            for name, change in (("ExpandIsr", self.expand_isr), ("ShrinkIsr", self.shrink_isr)):
+                proposed = self._rehearse(partition, change, replica.broker_id)
+                if proposed is not None:
+                    found.append((name, replica.broker_id, proposed))
+        return found
+
+    def _rehearse(
+        self, partition: Partition, change: Callable[[int], None], follower: int
+    ) -> LeaderAndIsr | None:
+        """Run the change with nobody listening, and put back what it has touched."""
+        before = partition.partition_state
+        states = [(replica, replica.state) for replica in partition.remote_replicas()]
+        self._rehearsed, self._rehearsing = None, True
+        try:
+            change(follower)
+        finally:
+            self._rehearsing = False
+            partition.partition_state = before
+            for replica, state in states:
+                replica.state = state
+        return self._rehearsed
+
     def checkpoint_high_watermark(self, high_watermark: int) -> None:
         """The checkpoint file as it was written when the high watermark was this one."""
         OffsetCheckpointFile(self.disk, LOG_DIRECTORY, OffsetCheckpointFile.HIGH_WATERMARK).write(
@@ -166,7 +223,9 @@ class Broker:
         /,
     ) -> None:
         """Answer at once, or keep the item in flight where the spec has two steps."""
-        if not self._settings.two_step_isr:
+        if self._rehearsing:
+            self._rehearsed = proposed
+        elif not self._settings.two_step_isr:
             on_complete(self._controller.alter_partition(self.id, proposed))
         elif self.alter_partition is None:
             self.alter_partition = AlterPartitionItem(proposed, on_complete)

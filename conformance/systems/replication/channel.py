@@ -135,6 +135,22 @@ class Channel:
             raise ActionRefused("the fetcher has no truncating partition without epoch")
         thread.truncate_to_high_watermark(partitions)
 
+    def next_steps(self) -> list[str]:
+        """What the fetcher would do next, by the spec's action names; changes nothing."""
+        thread = self._follower().fetcher()
+        if self.trip is not None or thread is None:
+            return []
+        truncating = thread.fetch_truncating_partitions()
+        state = thread.fetch_state(TOPIC_PARTITION)
+        steps = []
+        if truncating.with_epoch:
+            steps.append("SendEpochRequest")
+        if truncating.without_epoch:
+            steps.append("TruncateToHighWatermark")
+        if state is not None and state.is_ready_for_fetch(self._follower().clock.milliseconds()):
+            steps.append("SendFetch")
+        return steps
+
     def _thread(self) -> tuple[ReplicaFetcherThread, int]:
         if self.trip is not None:
             raise ActionRefused("the fetcher still waits for an answer")

@@ -98,6 +98,10 @@ class Controller:
         members = tuple((member, self.broker_epochs[member]) for member in sorted(proposed.isr))
         return LeaderAndIsr(leader, now.leader_epoch, members, self.registration.partition_epoch)
 
+    def accepts(self, proposed: LeaderAndIsr) -> bool:
+        """Whether an ISR change would be registered now."""
+        return self._validate(proposed) is Errors.NONE
+
     def _validate(self, proposed: LeaderAndIsr) -> Errors:
         now = self.registration
         if proposed.leader_epoch != now.leader_epoch:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -30,13 +29,17 @@ from impl.records import MemoryRecords, Record
 from impl.types import ProtocolConfig
 
 _RECORD = MemoryRecords.with_records(Record(b"value"))
-_LAG_MS = 30_000
 
 PROTOCOLS = {
     "Kip320": ProtocolConfig(truncation_on_fetch=False),
     "TruncateOnFetch": ProtocolConfig(truncation_on_fetch=True),
 }
 """The implementation's switch for each protocol of the spec that it implements."""
+
+
+_FETCHER = frozenset({"SendEpochRequest", "SendFetch", "TruncateToHighWatermark"})
+_ONE_STEP = _FETCHER | {"ExpandIsr", "ShrinkIsr"}
+_TWO_STEP = _FETCHER | {"SubmitExpandIsr", "SubmitShrinkIsr"}
 
 
 class ReplicationSystem:
@@ -129,6 +132,37 @@ class ReplicationSystem:
         views = tuple([self._view(broker) for broker in self._all])
         return self._observer.observe(self._controller.registration, views)
 
+    # ---- Offers ----------------------------------------------------------------------------
+
+    @property
+    def offerable(self) -> frozenset[str]:
+        """What brokers start by themselves: ISR changes and the fetchers' next requests."""
+        return _TWO_STEP if self._settings.two_step_isr else _ONE_STEP
+
+    def offers(self) -> frozenset[Action]:
+        """The ISR changes that leaders would propose, the requests that fetchers would send."""
+        found: list[Action] = []
+        for name, broker_id in self._ids.items():
+            if not self._online[broker_id]:
+                continue
+            broker = self._brokers[broker_id]
+            found += [Action(step, (name,)) for step in self._channels[broker_id].next_steps()]
+            for kind, follower in self._isr_changes(broker):
+                found.append(Action(kind, (name, self._names[follower - 1])))
+        return frozenset(found)
+
+    def _isr_changes(self, broker: Broker) -> list[tuple[str, int]]:
+        """Changes that the leader would propose and, if that is one step, the controller take."""
+        two_step = self._settings.two_step_isr
+        if two_step and broker.alter_partition is not None:
+            return []  # AlterPartitionManager has one item of a partition in flight
+        prefix = "Submit" if two_step else ""
+        return [
+            (prefix + change, follower)
+            for change, follower, proposed in broker.proposals()
+            if two_step or self._controller.accepts(proposed)
+        ]
+
     def _view(self, broker_id: int) -> BrokerView:
         broker, trip = self._brokers[broker_id], self._channels[broker_id].trip
         look = running if self._online[broker_id] else stopped
@@ -176,27 +210,10 @@ class ReplicationSystem:
         self._brokers[leader].replica_manager.delete_records({TOPIC_PARTITION: offset})
 
     def _expand_isr(self, leader: int, follower: int) -> None:
-        broker = self._brokers[leader]
-        partition = broker.replica_manager.get_partition_or_exception(TOPIC_PARTITION)
-        replica = partition.get_replica(follower)
-        if replica is None:
-            raise ActionRefused("the leader knows of no such replica")
-        broker.admission.admit(follower)
-        try:
-            partition.maybe_expand_isr(replica)
-        finally:
-            broker.admission.admit(None)
+        self._brokers[leader].expand_isr(follower)
 
     def _shrink_isr(self, leader: int, follower: int) -> None:
-        """Let time pass for this follower alone: replica.lag.time.max.ms since it caught up."""
-        broker = self._brokers[leader]
-        partition = broker.replica_manager.get_partition_or_exception(TOPIC_PARTITION)
-        broker.clock.sleep(_LAG_MS + 1)
-        now = broker.clock.milliseconds()
-        for replica in partition.remote_replicas():
-            if replica.broker_id != follower:
-                replica.state = replace(replica.state, last_caught_up_time_ms=now)
-        partition.maybe_shrink_isr()
+        self._brokers[leader].shrink_isr(follower)
 
     def _handle_alter_partition(self, leader: int) -> None:
         item = self._brokers[leader].alter_partition
