@@ -89,7 +89,7 @@ class Machine:
         try:
             return self.pool(self.guarded(function))
         except EvaluationError as error:
-            return Code(f"raise_reason({str(error)!r})")
+            return Code(f"raise_again({self.pool(error).text})")
 
     def pool(self, value: object) -> Code:
         """A name for a constant value."""

@@ -375,9 +375,9 @@ def incomplete(action: str, variables: Iterable[str]) -> NoReturn:
     raise EvaluationError(f"{action} does not say what becomes of the variables {names}")
 
 
-def raise_reason(reason: str) -> NoReturn:
+def raise_again(error: EvaluationError) -> NoReturn:
     """The error of a constant subexpression, raised where a formula needs its value."""
-    raise EvaluationError(reason)
+    raise EvaluationError(error.reason, error.location)
 
 
 # Sequences
