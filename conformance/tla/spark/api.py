@@ -62,18 +62,16 @@ class SparkFormula:
 
     @property
     def reason(self) -> str:
-        """Why the formula may be undefined, with the places in the specification.
+        """SQL of type string: why the formula may be undefined, with places in the specification.
 
         Which of several causes it was, the Python evaluator says of a row (`explain`).
         """
-        return _reason(self.formula.causes)
+        return sql.text(_reason(self.formula.causes))
 
     @property
     def verdict(self) -> str:
         """SQL of type struct<value: boolean, reason: string>, the reason NULL where defined."""
-        bound = (
-            f"named_struct('value', v_, 'reason', if(isnull(v_), {sql.text(self.reason)}, NULL))"
-        )
+        bound = f"named_struct('value', v_, 'reason', if(isnull(v_), {self.reason}, NULL))"
         return sql.first(f"transform(array({self.value}), v_ -> {bound})")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.tla.spark import sql
+from conformance.tla.spark.naming import Named, bind
 
 Causes = tuple[str, ...]
 
@@ -294,10 +295,9 @@ class Quantified(Formula):
 
 @dataclass(frozen=True, slots=True)
 class Bind(Formula):
-    """A formula in which `variable` stands for an SQL expression that is evaluated once."""
+    """A formula in which names stand for SQL expressions that are evaluated once."""
 
-    variable: str
-    expression: str
+    names: Named
     body: Formula
 
     @property
@@ -309,33 +309,13 @@ class Bind(Formula):
         return self.body.causes
 
     def value(self) -> str:
-        value = self.body.value()
-        bound = let(self.variable, self.expression, value)
-        if bound is not None:
-            return bound
-        return sql.first(f"transform(array({self.expression}), {self.variable} -> {value})")
+        return bind(self.names, self.body.value())
 
     def holds(self) -> str:
-        return self._condition(self.body.holds())
+        return bind(self.names, self.body.holds())
 
     def fails(self) -> str:
-        return self._condition(self.body.fails())
-
-    def _condition(self, condition: str) -> str:
-        bound = let(self.variable, self.expression, condition)
-        if bound is not None:
-            return bound
-        return f"exists(array({self.expression}), {self.variable} -> {condition})"
-
-
-def let(name: str, expression: str, body: str) -> str | None:
-    """The body with the expression put in, where it occurs once at most; else None."""
-    uses = body.count(name)
-    if uses == 0:
-        return body
-    if uses == 1 and "->" not in body:
-        return body.replace(name, expression)
-    return None
+        return bind(self.names, self.body.fails())
 
 
 def undefined(cause: str) -> Formula:

@@ -78,6 +78,9 @@ from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted, equa
 MAX_COPIES = 64
 """A quantifier is written out for each element while there are at most so many copies."""
 
+FEW = 2
+"""Integers are written out where there are no more than so many."""
+
 LIMIT_COPIES = 4096
 _EMPTY: tuple[Value, ...] = ((), frozenset())
 Candidates = tuple[tuple[Formula, Term], ...]
@@ -327,7 +330,8 @@ def quantify(
     if static is not None:
         candidates, guards = static
         copies = scope.copies * len(candidates)
-        if copies <= MAX_COPIES or (_names_only(candidates) and copies <= LIMIT_COPIES):
+        few = copies <= MAX_COPIES and len(candidates) <= FEW
+        if few or (_names_only(candidates) and copies <= LIMIT_COPIES):
             return _written_out(scope, candidates, guards, body, neutral)
     if isinstance(domain, Image):
         mapped = _through(scope, domain, body, neutral)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from conformance.tla.spark import sql
-from conformance.tla.spark.formulas import Bind, Formula, Guard, Guards, let
+from conformance.tla.spark.formulas import Bind, Formula, Guard, Guards
+from conformance.tla.spark.naming import bind
 
 _SHORT = 48
 
@@ -71,9 +71,7 @@ class Scope:
             body = compile_body()
         finally:
             names = self._frames.pop()
-        for name, text in reversed(names):
-            body = Bind(name, text, body)
-        return body
+        return Bind(tuple(names), body) if names else body
 
     def text(self, compile_body: Callable[[], str]) -> str:
         """A lambda's body that introduces the names that its parts share."""
@@ -82,9 +80,7 @@ class Scope:
             body = compile_body()
         finally:
             names = self._frames.pop()
-        for name, text in reversed(names):
-            body = _let(name, text, body)
-        return body
+        return bind(names, body)
 
     @contextmanager
     def unrolled(self, copies: int) -> Iterator[None]:
@@ -94,8 +90,3 @@ class Scope:
             yield
         finally:
             self.copies //= copies
-
-
-def _let(name: str, text: str, body: str) -> str:
-    bound = let(name, text, body)
-    return sql.first(f"transform(array({text}), {name} -> {body})") if bound is None else bound
