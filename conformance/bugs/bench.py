@@ -1,0 +1,186 @@
+"""Runs faults one by one, each in its own process, and tables what found them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from conformance.bugs.fault import Catalogue, Fault, relocated
+from conformance.bugs.worker import Found, Job
+from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
+from conformance.resources import resource_root
+from conformance.verdict import Verdict, merge
+
+STAGE = "bugs"
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard to look before a fault counts as survived."""
+
+    seed: int = 1
+    traces: int = 5_000
+    examples: int = 200
+    timeout: float = 900.0
+    """Seconds for one fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class BugResult:
+    """One row of the table."""
+
+    fault: Fault
+    found: Found
+    unseen: bool
+    """Killed by an ordinary test only, for the reason that the catalogue gives."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """PASS if it was killed."""
+        return Verdict.PASS if self.found.killed else Verdict.FAIL
+
+    @property
+    def reason(self) -> str:
+        """Why the spec does not see it; empty for a fault that it sees."""
+        return self.fault.unseen.reason if self.unseen and self.fault.unseen else self.found.note
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The row in the JSON report."""
+        found = self.found
+        return {
+            "bug": self.fault.id,
+            "jira": self.fault.jira,
+            "title": self.fault.title,
+            "tags": list(self.fault.tags),
+            "killed": found.killed,
+            "oracle": found.oracle or None,
+            "model": found.model or None,
+            "traces": found.traces,
+            "steps": found.steps,
+            "seconds": found.seconds,
+            "counterexample_length": found.counterexample_length,
+            "reason": self.reason,
+        }
+
+
+def run_bench(
+    catalogue: Catalogue, faults: Sequence[Fault], effort: Effort, emit: Emit
+) -> list[BugResult]:
+    """Run each fault until an oracle finds it; an event per fault, and one for the table."""
+    started = time.monotonic()
+    emit(StageStarted(STAGE, catalogue.system, len(faults)))
+    results = []
+    for number, fault in enumerate(faults):
+        emit(Progress(STAGE, number, len(faults), f"{fault.id} {fault.title}"))
+        result = run_fault(catalogue, fault, effort)
+        results.append(result)
+        if not result.found.killed:
+            emit(survivor(fault, result.found))
+    killed = sum(result.found.killed for result in results)
+    by_test = sum(result.unseen for result in results)
+    emit(
+        StageFinished(
+            STAGE,
+            catalogue.system,
+            merge(result.verdict for result in results),
+            time.monotonic() - started,
+            f"{killed} of {len(results)} faults killed, {by_test} of them by tests of the "
+            "implementation alone",
+            {"bugs": [result.to_json() for result in results]},
+        )
+    )
+    return results
+
+
+def run_fault(catalogue: Catalogue, fault: Fault, effort: Effort) -> BugResult:
+    """One fault: by the tests where the catalogue says that the spec cannot see it."""
+    with relocated(fault) as folder:
+        if fault.unseen is not None:
+            return BugResult(fault, _by_tests(fault.unseen.tests, folder, effort), unseen=True)
+        models = fault.models or catalogue.models
+        job = Job(models, catalogue.system, effort.seed, effort.traces, effort.examples)
+        return BugResult(fault, by_oracles(job, folder, effort.timeout), unseen=False)
+
+
+def by_oracles(job: Job, folder: Path, timeout: float) -> Found:
+    """Run the oracles against the implementation in `folder`."""
+    command = [sys.executable, "-m", "conformance.bugs.worker"]
+    with _process(command, folder) as process:
+        try:
+            answer, said = process.communicate(msgspec.json.encode(job), timeout)
+        except subprocess.TimeoutExpired:
+            return Found(killed=False, seconds=timeout, note=f"gave up after {timeout:.0f} s")
+    if process.returncode != 0:
+        last = said.decode(errors="replace").strip()[-2000:]
+        raise RuntimeError(f"the bench's worker ended with {process.returncode}:\n{last}")
+    return msgspec.json.decode(answer, type=Found)
+
+
+def _by_tests(tests: Sequence[str], folder: Path, effort: Effort) -> Found:
+    """Killed if a test fails against the faulty copy that passes against the clean one."""
+    started = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    root = resource_root()
+    if not all((root / test.partition("::")[0]).exists() for test in tests):
+        note = "the tests belong to a checkout; this is an installed kconform"
+        return Found(killed=False, note=note)
+    with _process(command, folder, cwd=root) as process:
+        try:
+            out, _ = process.communicate(timeout=effort.timeout)
+        except subprocess.TimeoutExpired:
+            return Found(killed=False, note="the tests did not end")
+    killed = process.returncode == 1
+    note = "" if killed else out.decode(errors="replace").strip()[-500:]
+    seconds = round(time.monotonic() - started, 3)
+    return Found(
+        killed=killed, oracle="tests of impl" if killed else "", seconds=seconds, note=note
+    )
+
+
+@contextmanager
+def _process(
+    command: Sequence[str], folder: Path, cwd: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A child that imports the faulty copy first; ended with its children if we are interrupted."""
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=_environment(folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _environment(folder: Path) -> Mapping[str, str]:
+    """PYTHONPATH reaches Spark's workers too: they run the same faulty copy."""
+    own = str(Path(__file__).resolve().parents[2])
+    inherited = os.environ.get("PYTHONPATH", "")
+    paths = [str(folder), own, *([inherited] if inherited else [])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"}
+
+
+def survivor(fault: Fault, found: Found) -> Finding:
+    """A fault that nothing found: the spec is too abstract or the suite too weak."""
+    return Finding(
+        key=f"{STAGE}:{fault.id}",
+        title=f"{fault.id} ({fault.jira}) survived: {fault.title}",
+        stage=STAGE,
+        message=f"No oracle found this fault in {found.traces:,} traces and {found.steps:,} steps."
+        + (f" {found.note}" if found.note else ""),
+        reproduce=f"kconform bugs {fault.id}",
+    )

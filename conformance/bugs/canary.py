@@ -1,0 +1,34 @@
+"""The canary: one known fault per gate, chosen by the seed, which the gate must find."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from conformance.bugs.bench import Effort, run_fault, survivor
+from conformance.bugs.fault import built_in_catalogues, load_catalogue
+from conformance.stages.context import Context, Workbench, stage
+from conformance.verdict import Verdict
+
+
+def run_canary(context: Context, benches: Sequence[Workbench]) -> None:
+    """Put one fault into each built-in system of these benches; a survivor fails the gate."""
+    systems = {bench.model.system for bench in benches}
+    for path in built_in_catalogues():
+        catalogue = load_catalogue(path)
+        visible = [fault for fault in catalogue.faults if fault.unseen is None]
+        if catalogue.system not in systems or not visible:
+            continue
+        fault = random.Random(context.seed).choice(visible)
+        with stage(context, "canary", f"{fault.id} {fault.jira}") as outcome:
+            result = run_fault(catalogue, fault, Effort(context.seed, traces=0, examples=100))
+            outcome.verdict = Verdict.PASS if result.found.killed else Verdict.FAIL
+            outcome.figures = result.to_json()
+            outcome.summary = (
+                f"{fault.title}: found by the {result.found.oracle} in "
+                f"{result.found.counterexample_length} steps"
+                if result.found.killed
+                else f"{fault.title}: NOT found; a gate that cannot fail is broken"
+            )
+            if not result.found.killed:
+                context.emit(survivor(fault, result.found))

@@ -1,0 +1,174 @@
+"""Faults: one-line patches that re-create a historical bug, and the copies that carry them."""
+
+from __future__ import annotations
+
+import importlib.resources
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import msgspec
+
+from conformance.errors import UserError
+
+Tag = Literal["seq", "conc", "crash", "time", "multi"]
+
+
+class Unseen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Why the spec cannot see a fault, and the ordinary tests that kill it."""
+
+    reason: str
+    tests: tuple[str, ...]
+
+
+class Patch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Replace `old`, which must stand in `file` exactly once, by `new`."""
+
+    file: str
+    old: str
+    new: str
+
+
+class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A named fault. `patches` are applied to a copy of the package `package`."""
+
+    id: str
+    jira: str
+    title: str
+    tags: tuple[Tag, ...]
+    patches: tuple[Patch, ...]
+    package: str = "impl"
+    models: tuple[str, ...] = ()
+    """The models whose suites reach it; empty: all models of the bench."""
+    unseen: Unseen | None = None
+
+
+class _Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    system: str
+    fault: tuple[Fault, ...]
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The faults of one system, and the models that the bench drives it with."""
+
+    system: str
+    models: tuple[str, ...]
+    faults: tuple[Fault, ...]
+
+
+def load_catalogue(path: Path) -> Catalogue:
+    """The catalogue in a TOML file; UserError if it is not one or an id stands twice."""
+    try:
+        read = msgspec.toml.decode(path.read_bytes(), type=_Catalogue)
+    except OSError as error:
+        raise UserError(f"The fault catalogue {path} cannot be read: {error.strerror}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path} is no catalogue of faults: {error}. docs/bugs.md describes its keys."
+        ) from error
+    ids = [fault.id for fault in read.fault]
+    for one in ids:
+        if ids.count(one) > 1:
+            raise UserError(f"{path}: the fault {one} stands twice. Give each its own id.")
+    return Catalogue(read.system, read.models, read.fault)
+
+
+def built_in_catalogues() -> list[Path]:
+    """The catalogues that stand beside the adapters."""
+    root = Path(str(importlib.resources.files("conformance.systems")))
+    return sorted(root.glob("*/faults.toml"))
+
+
+@contextmanager
+def relocated(fault: Fault) -> Iterator[Path]:
+    """A folder with the faulty copy of the package, to be put first on PYTHONPATH.
+
+    UserError if a patch's target does not exist, is not unique, or the patch changes nothing:
+    a fault that puts in no fault proves nothing.
+    """
+    with _copied(fault.package) as folder:
+        for patch in fault.patches:
+            _apply(fault, folder / fault.package, patch)
+        yield folder
+
+
+@contextmanager
+def _copied(package: str) -> Iterator[Path]:
+    source = Path(str(importlib.resources.files(package)))
+    with TemporaryDirectory(prefix="kconform-fault-") as name:
+        folder = Path(name)
+        shutil.copytree(source, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        yield folder
+
+
+def _apply(fault: Fault, root: Path, patch: Patch) -> None:
+    target = root / patch.file
+    if not target.is_file():
+        raise UserError(f"The fault {fault.id} patches {patch.file}, which does not exist.")
+    text = target.read_text(encoding="utf-8")
+    count = text.count(patch.old)
+    if count != 1:
+        raise UserError(
+            f"The fault {fault.id} looks for a text in {patch.file} that stands there {count} "
+            "times instead of once: the implementation has changed. Adapt the fault to it."
+        )
+    if patch.old == patch.new:
+        raise UserError(f"The fault {fault.id} changes nothing in {patch.file}.")
+    target.write_text(text.replace(patch.old, patch.new), encoding="utf-8")
+
+
+@contextmanager
+def patched_by_file(patch: Path, package: str = "impl") -> Iterator[Path]:
+    """As `relocated`, for a user's own unified diff; UserError if it does not apply."""
+    if not patch.is_file():
+        raise UserError(f"There is no patch {patch}. Give a unified diff of {package}/.")
+    with _copied(package) as folder:
+        before = _texts(folder)
+        run = subprocess.run(
+            [
+                "git",
+                "apply",
+                "--unsafe-paths",
+                "-p1",
+                f"--directory={folder}",
+                str(patch.resolve()),
+            ],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode != 0:
+            said = run.stderr.strip() or run.stdout.strip()
+            raise UserError(
+                f"{patch} does not apply to {package}/: {said}. Make it with `git diff` in a "
+                "checkout of this version."
+            )
+        if _texts(folder) == before:
+            raise UserError(f"{patch} changes nothing in {package}/.")
+        yield folder
+
+
+def _texts(folder: Path) -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))}
+
+
+def choose(faults: Sequence[Fault], ids: Sequence[str]) -> list[Fault]:
+    """The faults of these ids (all if none); UserError for an unknown one."""
+    if not ids:
+        return list(faults)
+    known = {fault.id: fault for fault in faults}
+    unknown = [one for one in ids if one not in known]
+    if unknown:
+        raise UserError(
+            f"There is no fault {unknown[0]}. Known: {', '.join(known)}. `kconform bugs --list` "
+            "shows what each is."
+        )
+    return [known[one] for one in ids]

@@ -1,0 +1,226 @@
+"""One fault's run, in a process of its own whose PYTHONPATH begins with the faulty copy.
+
+Reads a job (JSON) from standard input, writes the outcome (JSON) to standard output.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from conformance.audit.session import spark_session
+from conformance.events import Event, Finding, StageFinished
+from conformance.replay.engine import Divergence, Driver, close, run_path
+from conformance.replay.explore import Profile
+from conformance.replay.oracle import GraphOracle, Oracle
+from conformance.replay.saved import save
+from conformance.replay.shorten import shortest_failure
+from conformance.replay.suite import divergence_story, finding
+from conformance.stages.context import Context, Workbench, one_model, workbench
+from conformance.stages.record import Subject, audit, record
+from conformance.stages.replay import explore
+from conformance.suites.postman import transition_cover
+from conformance.suites.suite import Test
+from conformance.tla.values import Action, State
+from conformance.traces.store import TraceStore
+from conformance.verdict import Verdict
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What to run against the implementation that this process imports."""
+
+    models: tuple[str, ...]
+    system: str
+    seed: int
+    traces: int
+    """Recorded and audited if nothing found it before; 0: not at all."""
+    examples: int
+    save_to: str = ""
+    """Where to keep the divergence as an ITF file, if anywhere."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Whether and how the fault was found. `steps` and `traces`: those driven until then."""
+
+    killed: bool
+    oracle: str = ""
+    model: str = ""
+    traces: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    counterexample_length: int | None = None
+    title: str = ""
+    story: tuple[str, ...] = ()
+    note: str = ""
+
+
+class _Effort:
+    """What was driven until now."""
+
+    def __init__(self) -> None:
+        self.traces = self.steps = 0
+        self.started = time.monotonic()
+
+    def found(
+        self, oracle_name: str, bench: Workbench, divergence: Divergence, oracle: Oracle
+    ) -> Found:
+        """A kill by step equality, its counterexample told."""
+        return Found(
+            killed=True,
+            oracle=oracle_name,
+            model=bench.model.name,
+            traces=self.traces,
+            steps=self.steps,
+            seconds=round(time.monotonic() - self.started, 3),
+            counterexample_length=divergence.step,
+            title=finding(oracle, divergence).title,
+            story=divergence_story(oracle, divergence),
+        )
+
+
+def run(job: Job) -> Found:
+    """The gate's oracles in turn, the quick ones first, until one finds the fault."""
+    context = Context(seed=job.seed)
+    effort = _Effort()
+    benches = [workbench(context, one_model(name), job.system) for name in job.models]
+    for bench in benches:
+        divergence = _replay(bench, effort)
+        if divergence is not None:
+            oracle = GraphOracle(bench.graph)
+            if job.save_to:
+                path = Path(job.save_to)
+                save(path, oracle, divergence, model=bench.model.name, system=bench.factory)
+            return effort.found("transition suite", bench, divergence, oracle)
+    for bench in benches:
+        killed = _explore(context, bench, job, effort)
+        if killed is not None:
+            return killed
+    if job.traces:
+        return _bulk(context, benches, job, effort)
+    return Found(
+        killed=False,
+        traces=effort.traces,
+        steps=effort.steps,
+        seconds=round(time.monotonic() - effort.started, 3),
+    )
+
+
+def _replay(bench: Workbench, effort: _Effort) -> Divergence | None:
+    """The minimal transition suite, shortest tests first: a kill shows early and short."""
+    suite = transition_cover(bench.graph)
+    oracle = GraphOracle(bench.graph)
+    system = bench.make_system()
+    try:
+        driver = Driver(system, oracle)
+        for test in sorted(suite.tests, key=len):
+            outcome = run_path(driver, bench.graph.states[test.initial], _actions(bench, test))
+            effort.traces += 1
+            effort.steps += outcome.steps
+            if outcome.divergence is not None:
+                return shortest_failure(
+                    oracle, outcome.divergence, lambda i, a: _again(bench, oracle, i, a)
+                )
+    finally:
+        close(system)
+    return None
+
+
+def _actions(bench: Workbench, test: Test) -> Iterator[Action]:
+    graph = bench.graph
+    return (graph.actions[code] for code in graph.action[test.edges].tolist())
+
+
+def _again(
+    bench: Workbench, oracle: Oracle, initial: State, actions: Sequence[Action]
+) -> Divergence | None:
+    system = bench.make_system()
+    try:
+        return run_path(Driver(system, oracle), initial, actions).divergence
+    finally:
+        close(system)
+
+
+def _explore(context: Context, bench: Workbench, job: Job, effort: _Effort) -> Found | None:
+    events: list[Event] = []
+    watched = Context(context.settings, events.append, context.check, context.seed)
+    with _output_folder(watched) as inside:
+        result = explore(inside, bench, profile=Profile.CI, examples=job.examples)
+    effort.traces += result.examples
+    effort.steps += result.steps
+    if result.divergence is None:
+        return None
+    told = next(event for event in events if isinstance(event, Finding))
+    return Found(
+        killed=True,
+        oracle="Hypothesis" if not result.invariant else f"invariant {result.invariant}",
+        model=bench.model.name,
+        traces=effort.traces,
+        steps=effort.steps,
+        seconds=round(time.monotonic() - effort.started, 3),
+        counterexample_length=result.divergence.step,
+        title=told.title,
+        story=told.story,
+    )
+
+
+@contextmanager
+def _output_folder(context: Context) -> Iterator[Context]:
+    """The same context, its output in a folder that is removed."""
+    with tempfile.TemporaryDirectory(prefix="kconform-bugs-") as folder:
+        settings = msgspec.structs.replace(context.settings, output=folder)
+        yield Context(settings, context.emit, context.check, context.seed)
+
+
+def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort) -> Found:
+    """Random traces, recorded and audited on Spark."""
+    events: list[Event] = []
+    watched = Context(context.settings, events.append, context.check, context.seed)
+    with tempfile.TemporaryDirectory(prefix="kconform-bugs-") as folder, spark_session() as spark:
+        for number, bench in enumerate(benches):
+            store = Path(folder) / str(number)
+            record(watched, bench, spark, store, traces=job.traces, length=30)
+            result = audit(
+                watched, Subject(TraceStore.open(store), bench.prepared, bench.graph), spark
+            )
+            effort.traces += result.accounting.traces
+            effort.steps += result.steps
+            if result.verdict is Verdict.FAIL:
+                told = next(event for event in events if isinstance(event, Finding))
+                return Found(
+                    killed=True,
+                    oracle=f"bulk traces: {told.formula}",
+                    model=bench.model.name,
+                    traces=effort.traces,
+                    steps=effort.steps,
+                    seconds=round(time.monotonic() - effort.started, 3),
+                    counterexample_length=told.step,
+                    title=told.title,
+                    story=told.story,
+                )
+    failed = [e.summary for e in events if isinstance(e, StageFinished) and e.verdict != "pass"]
+    return Found(
+        killed=False,
+        traces=effort.traces,
+        steps=effort.steps,
+        seconds=round(time.monotonic() - effort.started, 3),
+        note="; ".join(failed),
+    )
+
+
+def main() -> None:
+    """Standard input to standard output; a fault of the harness itself is an exit code."""
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    output, sys.stdout = sys.stdout, sys.stderr  # whatever prints must not spoil the answer
+    found = run(job)
+    output.write(msgspec.json.encode(found).decode() + "\n")
+    output.flush()
+
+
+if __name__ == "__main__":
+    main()
