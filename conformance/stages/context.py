@@ -76,13 +76,17 @@ class Workbench:
     @property
     def constants(self) -> Mapping[str, Value]:
         """The model's constants, as values; operators are left out."""
-        spec = self.prepared.spec
-        declared = self.prepared.module.constants
-        return {one.name: spec.value(one.name) for one in declared if not one.arity}
+        return constants_of(self.prepared)
 
     def make_system(self) -> SystemUnderTest:
         """A fresh system for this model's constants."""
         return load_factory(self.factory)(self.constants)
+
+
+def constants_of(prepared: PreparedModel) -> Mapping[str, Value]:
+    """The values of the model's constants, by name; constant operators are left out."""
+    declared = prepared.module.constants
+    return {one.name: prepared.spec.value(one.name) for one in declared if not one.arity}
 
 
 def one_model(name: str) -> Model:

@@ -44,7 +44,7 @@ def identity(bench: Workbench, length: int, seed: int) -> Identity:
     return Identity(
         spec=model.spec,
         spec_hash=spec_hash(model),
-        model=_model_reference(model),
+        model=model_reference(model),
         constants={name: format_value(value) for name, value in bench.constants.items()},
         variables=list(spec.variables),
         actions=[str(action) for action in spec.actions],
@@ -54,7 +54,7 @@ def identity(bench: Workbench, length: int, seed: int) -> Identity:
     )
 
 
-def _model_reference(model: Model) -> str:
+def model_reference(model: Model) -> str:
     """The model's name if the name finds it, else its manifest's path."""
     try:
         (found,) = find_models([model.name])

@@ -1,0 +1,68 @@
+"""Stage `import`: what a foreign implementation wrote, into a store that the audit judges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version as distribution_version
+from pathlib import Path
+
+from conformance.audit.explain import EvaluatedSpec
+from conformance.modelcheck.manifest import Model
+from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.stages.context import Context, constants_of, stage
+from conformance.stages.record import model_reference, spec_hash
+from conformance.tla.tools import find_tools
+from conformance.tla.values import format_value
+from conformance.traces.importing import ImportResult
+from conformance.traces.importing import import_traces as run_import
+from conformance.traces.manifest import Identity
+from conformance.verdict import Verdict
+
+FOREIGN = "foreign"
+
+
+def import_traces(
+    context: Context, model: Model, files: Sequence[Path], store: Path, *, replace: bool = False
+) -> ImportResult:
+    """Import files; a trace that cannot be read is in the store, listed, and inconclusive."""
+    with stage(context, "import", str(store), len(files)) as outcome:
+        prepared = prepare(model, context.check.tools or find_tools())
+        result = run_import(
+            files,
+            _identity(prepared, files),
+            store,
+            spec=EvaluatedSpec(prepared.spec),
+            replace=replace,
+        )
+        counts = result.manifest.counts
+        outcome.verdict = Verdict.INCONCLUSIVE if result.problems else Verdict.PASS
+        outcome.summary = (
+            f"{counts.traces:,} traces, {counts.steps:,} steps; "
+            f"{len(result.problems)} cannot be judged"
+        )
+        outcome.figures = {
+            "store": str(store),
+            "traces": counts.traces,
+            "steps": counts.steps,
+            "ambiguous": result.ambiguous,
+            "problems": [
+                {"trace": p.trace, "file": p.file, "line": p.line, "reason": p.reason}
+                for p in result.problems[:100]
+            ],
+        }
+    return result
+
+
+def _identity(prepared: PreparedModel, files: Sequence[Path]) -> Identity:
+    model, spec = prepared.model, prepared.spec
+    return Identity(
+        spec=model.spec,
+        spec_hash=spec_hash(model),
+        model=model_reference(model),
+        constants={name: format_value(value) for name, value in constants_of(prepared).items()},
+        variables=list(spec.variables),
+        actions=[str(action) for action in spec.actions],
+        system=FOREIGN,
+        system_version=distribution_version("kafka-conformance"),
+        parameters={"files": ", ".join(path.name for path in files)},
+    )
