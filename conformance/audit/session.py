@@ -45,6 +45,8 @@ START_SETTINGS: Mapping[str, str] = MappingProxyType(
 LOCAL_SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "spark.driver.memory": "2g",
+        # Spark's default of 200 is for clusters: here the tasks would cost more than the work.
+        "spark.sql.shuffle.partitions": "8",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }

@@ -12,5 +12,5 @@ from conformance.audit.session import spark_session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    with spark_session("local[2]", settings={"spark.sql.shuffle.partitions": "2"}) as session:
+    with spark_session("local[2]", settings={"spark.sql.shuffle.partitions": "1"}) as session:
         yield session

@@ -1,0 +1,182 @@
+"""Audits a large synthetic store and prints the ratios that the harness promises.
+
+The protocol is a walk in a cube: three counters, six actions. With the default side it has
+157,464 states and 927,000 transitions. Run: python benchmarks/audit.py [--traces N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from conformance.audit.coverage import ModelTable
+from conformance.audit.engine import Options, audit
+from conformance.audit.rules import compile_rules
+from conformance.audit.scan import read_traces
+from conformance.audit.session import spark_session
+from conformance.tla.config import parse_config
+from conformance.tla.reader import load_module
+from conformance.tla.spec import bind
+from conformance.tla.values import Action, State, fingerprint
+from conformance.traces.manifest import Identity
+from conformance.traces.rows import TraceRows
+from conformance.traces.states import infer_columns
+from conformance.traces.store import TraceStore
+from conformance.traces.writer import open_writer, traces_per_file, write_chunk
+
+CUBE = r"""---- MODULE Cube ----
+EXTENDS Integers
+CONSTANT Side
+VARIABLES x, y, z
+Init == x = 0 /\ y = 0 /\ z = 0
+Up(v) == v < Side - 1
+Right == Up(x) /\ x' = x + 1 /\ UNCHANGED <<y, z>>
+Left  == x > 0 /\ x' = x - 1 /\ UNCHANGED <<y, z>>
+North == Up(y) /\ y' = y + 1 /\ UNCHANGED <<x, z>>
+South == y > 0 /\ y' = y - 1 /\ UNCHANGED <<x, z>>
+Rise  == Up(z) /\ z' = z + 1 /\ UNCHANGED <<x, y>>
+Sink  == z > 0 /\ z' = z - 1 /\ UNCHANGED <<x, y>>
+Next == Right \/ Left \/ North \/ South \/ Rise \/ Sink
+Within == x \in 0..(Side - 1) /\ y \in 0..(Side - 1) /\ z \in 0..(Side - 1)
+Near == [][(x' - x) \in -1..1 /\ (y' - y) \in -1..1 /\ (z' - z) \in -1..1]_<<x, y, z>>
+====
+"""
+ACTIONS = tuple(map(Action, ("Right", "Left", "North", "South", "Rise", "Sink")))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--traces", type=int, default=1_000_000)
+    parser.add_argument("--length", type=int, default=20)
+    parser.add_argument("--side", type=int, default=54)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--no-table", action="store_true", help="let the formulas decide all")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "Cube.tla").write_text(CUBE)
+        config = parse_config(f"CONSTANT Side = {options.side} INIT Init NEXT Next")
+        spec = bind(load_module(Path(folder) / "Cube.tla"), config)
+        states, prints = cube(options.side)
+        path = Path(folder) / "store"
+        begun = time.monotonic()
+        write(path, options.traces, options.length, options.side, states, prints)
+        print(f"store written in {time.monotonic() - begun:.1f} s")
+        begun = time.monotonic()
+        store = TraceStore.open(path)
+        print(f"hashes verified in {time.monotonic() - begun:.2f} s")
+        rules = compile_rules(spec, store.columns.schema, ACTIONS, ["Within"], ["Near"])
+        model = None if options.no_table else table(options.side, prints)
+        with spark_session(options.master) as spark:
+            warm_up(spark, store)
+            result = audit(spark, store, rules, model=model, options=Options())
+            bare = min(bare_scan(spark, store) for _ in range(3))
+            memory = heap_peak(spark)
+    print(f"verdict               {result.verdict}  {result.figures()['traces']}")
+    print(f"steps                 {result.steps:,}")
+    print(f"distinct transitions  {result.distinct_transitions:,}")
+    print(f"scan                  {result.scan_seconds:.2f} s")
+    print(f"                      {result.steps / result.scan_seconds:,.0f} steps/s")
+    print(f"bare scan             {bare:.2f} s, ratio {result.scan_seconds / bare:.2f}")
+    print(f"formulas              {result.formula_seconds:.2f} s")
+    print(f"audit in all          {result.seconds:.2f} s")
+    print(f"driver's heap, peak   {memory / 2**20:,.0f} MiB (all pools)")
+    print(f"driver's Python, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
+
+
+def cube(side: int) -> tuple[list[State], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    states: list[State] = [(x, y, z) for x in range(side) for y in range(side) for z in range(side)]
+    return states, np.array([fingerprint(state) for state in states])
+
+
+DELTAS = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]])
+
+
+def write(
+    path: Path,
+    traces: int,
+    length: int,
+    side: int,
+    states: list[State],
+    prints: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> None:
+    """Walks from the origin that step towards a place of their own, so that all is visited."""
+    identity = Identity(
+        spec="Cube", spec_hash="0", model="cube", constants={"Side": str(side)},
+        variables=["x", "y", "z"], actions=[str(action) for action in ACTIONS],
+        system="synthetic", system_version="1",
+    )  # fmt: skip
+    columns = infer_columns(("x", "y", "z"), states)
+    rng = np.random.default_rng(1)
+    size = traces_per_file(traces)
+    with open_writer(path, identity, columns) as writer:
+        for number, first in enumerate(range(0, traces, size)):
+            rows = TraceRows()
+            count = min(size, traces - first)
+            here = np.zeros((count, 3), np.int64)
+            visited, taken = [prints[cell(here, side)]], []
+            bias = rng.dirichlet([0.7] * 6, count).cumsum(axis=1)
+            for _ in range(length):
+                action = choose(rng, bias, here, side)
+                here = here + DELTAS[action]
+                visited.append(prints[cell(here, side)])
+                taken.append(action)
+            for offset, (path_, codes) in enumerate(
+                zip(np.stack(visited, 1).tolist(), np.stack(taken, 1).tolist(), strict=True)
+            ):
+                rows.add(first + offset, 0, path_, codes, "length")
+            writer.add_chunk(write_chunk(writer.folder, number, rows))
+        writer.write_states(prints, states)
+
+
+def cell(here: np.ndarray, side: int) -> np.ndarray:  # type: ignore[type-arg]
+    return (here[:, 0] * side + here[:, 1]) * side + here[:, 2]
+
+
+def choose(rng: np.random.Generator, bias: np.ndarray, here: np.ndarray, side: int) -> np.ndarray:  # type: ignore[type-arg]
+    """One action per walk that stays within the cube."""
+    action = (rng.random((len(here), 1)) > bias).sum(axis=1).clip(0, 5)
+    outside = ((here + DELTAS[action] < 0) | (here + DELTAS[action] >= side)).any(axis=1)
+    return np.where(outside, action ^ 1, action)
+
+
+def table(side: int, prints: np.ndarray[tuple[int], np.dtype[np.int64]]) -> ModelTable:
+    grid = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    parts = []
+    for code, delta in enumerate(DELTAS):
+        after = grid + delta
+        inside = ((after >= 0) & (after < side)).all(axis=1)
+        parts.append((cell(grid[inside], side), np.full(inside.sum(), code), cell(after[inside], side)))
+    source, action, target = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return ModelTable(prints, prints[source], action.astype(np.int32), prints[target])
+
+
+def warm_up(spark: SparkSession, store: TraceStore) -> None:
+    """Start the executor's threads and compile Spark's own classes, on one file."""
+    read_traces(spark, store.files("traces")[:1]).selectExpr("explode(states)").count()
+
+
+def bare_scan(spark: SparkSession, store: TraceStore) -> float:
+    """Seconds of a Parquet scan that reads every element of both arrays."""
+    begun = time.monotonic()
+    traces = read_traces(spark, store.files("traces"))
+    traces.select(F.explode("states").alias("x")).agg(F.expr("bit_xor(x)")).collect()
+    traces.select(F.explode("actions").alias("x")).agg(F.expr("bit_xor(x)")).collect()
+    return time.monotonic() - begun
+
+
+def heap_peak(spark: SparkSession) -> int:
+    """Bytes: the sum of the peaks of the JVM's heap pools."""
+    beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]
+    pools = [pool for pool in beans.getMemoryPoolMXBeans() if "HEAP" == pool.getType().name()]
+    return sum(int(pool.getPeakUsage().getUsed()) for pool in pools)
+
+
+if __name__ == "__main__":
+    main()
