@@ -7,11 +7,9 @@ from importlib.metadata import version as distribution_version
 from typing import Annotated
 
 import typer
-from click.exceptions import Abort, ClickException
 
 from conformance.cli import audit, bugs, check, gate, record, replay, suite
 from conformance.cli.session import internal_error
-from conformance.errors import ExitCode
 
 app = typer.Typer(
     name="kconform",
@@ -51,14 +49,6 @@ def options(
 def run() -> None:
     """The console script: every way out has its documented exit code."""
     try:
-        code = app(standalone_mode=False)
-    except ClickException as error:
-        error.show()
-        sys.exit(ExitCode.USAGE)
-    except (Abort, KeyboardInterrupt):
-        sys.exit(ExitCode.INTERRUPTED)
-    except SystemExit:
-        raise
-    except BaseException:  # noqa: BLE001  the last resort: a fault of our own, shown in full
+        app()  # ends in SystemExit: with 2 for a wrong option, with 130 for an interrupt
+    except Exception:  # noqa: BLE001  the last resort: a fault of our own, shown in full
         sys.exit(internal_error())
-    sys.exit(code or ExitCode.PASS)
