@@ -102,6 +102,9 @@ class Explainer:
         match node:
             case s.Builtin(operator=r"\land" | r"\lor" as word, args=args):
                 yield from self._connective(args, scope, outcome, decisive=word == r"\lor")
+            case s.Builtin(operator="[A]_v" | "<<A>>_v", args=(action, subscript)):
+                yield self._explain(_expression(action), scope)
+                yield replace(self._explain(_expression(subscript), scope), parts=())
             case s.Builtin(operator="=>", args=(left, right)):
                 yield self._explain(_expression(left), scope)
                 if self._outcome(_expression(left), scope)[0] is True:

@@ -123,6 +123,8 @@ class Writer(LazyValues):
         """The code, with a check that its value is a boolean unless that is known."""
         if code.kind == "bool":
             return code
+        if code.kind is not None and code.kind != "lazy":
+            return Code(f"not_boolean({code.text})", "bool")
         first, name = self.named(code)
         text = f"({first} is True or {name} is not False and not_boolean({name}))"
         return Code(text, "bool")
