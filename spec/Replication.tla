@@ -240,6 +240,13 @@ NoDivergenceMissed ==
     /\ FetchWasServed(FetchAnswer(l, f, channel[f]))
     => IsPrefixUpTo(f, l, LogEndOffset(f))
 
+\* What a follower asks for below its leader's log start is out of range: neither
+\* served nor called diverging (the leader no longer knows those epochs).
+BelowLogStartIsOutOfRange ==
+  \A f \in Brokers :
+    MaySendFetch(f) /\ fetchOffset[f] < logStartOffset[leader[f]]
+      => FetchAnswer(leader[f], f, FetchRequest(f)).error # "NONE"
+
 (***************************************************************************)
 (* Action properties.                                                      *)
 (***************************************************************************)
