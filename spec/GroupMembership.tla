@@ -63,4 +63,291 @@ TypeOK ==
                                 generation : GenerationsOrNone, error : Errors]]
   /\ idsGiven \in [Members -> 0..Len(MemberIds)]
   /\ failures \in Nat
+
+(***************************************************************************)
+(* Reading the state.                                                      *)
+(***************************************************************************)
+MemberId(p)         == memberGeneration[p].memberId
+MemberGeneration(p) == memberGeneration[p].generation
+InGeneration        == groupState \in {"CompletingRebalance", "Stable"}
+
+\* p and q are different members in users' eyes: two processes with one instance id are
+\* one member that was started twice.
+AreApart(p, q) == p # q /\ (IsStatic(p) => InstanceOf[p] # InstanceOf[q])
+
+\* The assignment that p has been given, whether or not the user has heard of it.
+Given(p) == IF joinFuture[p].state = "Succeeded" THEN joinFuture[p].assignment ELSE owned[p]
+
+\* p is, by the coordinator's word, a member, under the id and in the generation it thinks.
+IsCurrent(p) ==
+  /\ MemberId(p) \in members /\ MemberGeneration(p) = generation
+  /\ IsStatic(p) => staticMembers[InstanceOf[p]] = MemberId(p)
+
+(***************************************************************************)
+(* Invariants: the group as the coordinator has it.                        *)
+(***************************************************************************)
+
+\* A group without members has no leader and no protocol, and nobody waits in it.
+EmptyGroupHasNoLeader ==
+  /\ members = {} => leader = NoMemberId /\ awaitingJoin = {} /\ awaitingSync = {}
+  /\ groupState \in {"Empty", "Dead"} => members = {} /\ protocolName = NoProtocol
+
+\* Somebody who is there assigns the partitions.
+LeaderIsMember == members # {} => leader \in members
+
+\* Two processes never both count as the same instance (KIP-345).
+OneMemberPerInstance ==
+  /\ \A a, b \in members :
+       InstanceOfId(a) = InstanceOfId(b) /\ InstanceOfId(a) # NoInstance => a = b
+  /\ \A i \in Instances : staticMembers[i] # NoMemberId =>
+       staticMembers[i] \in members /\ InstanceOfId(staticMembers[i]) = i
+  /\ \A id \in members : InstanceOfId(id) # NoInstance =>
+       staticMembers[InstanceOfId(id)] = id
+
+\* group.max.size holds of every generation. Presupposes dynamic members: a static member
+\* that has not joined keeps its place, and may be one too many (see the model of it).
+GroupWithinMaximumSize == InGeneration => Cardinality(members) <= MaxSize
+
+\* The protocol of a generation is one that each of its members knows.
+MembersOfAGenerationAgreeOnProtocol ==
+  InGeneration => \A id \in members : protocolName \in supported[id]
+
+\* A process that was told its id and has not come back is no member: it neither counts
+\* nor is assigned anything.
+PendingMembersAreNoMembers ==
+  /\ pendingMembers \intersect members = {}
+  /\ \A id \in Ids : assignment[id] # {} => id \in members
+
+\* In a stable group every partition is consumed, by one member.
+AssignmentIsComplete ==
+  groupState = "Stable" =>
+    /\ \A k \in Partitions : \E id \in members : k \in assignment[id]
+    /\ \A a, b \in members : a # b => assignment[a] \intersect assignment[b] = {}
+
+\* Requests wait only as long as there is something to wait for; new members are those
+\* whose first JoinGroup waits.
+RequestsWaitOnlyForTheirPhase ==
+  /\ awaitingJoin \subseteq members /\ awaitingSync \subseteq members
+  /\ awaitingJoin # {} => groupState = "PreparingRebalance"
+  /\ awaitingSync # {} => groupState = "CompletingRebalance"
+  /\ newMembers \subseteq awaitingJoin
+
+\* No timer runs for an operation that is over.
+CompletedOperationsAreRemoved ==
+  /\ joinTimer # "None" <=> groupState = "PreparingRebalance"
+  /\ pendingSync # {} => InGeneration
+
+\* Who waits for an answer will be given one: its request is held.
+WaitingRequestIsHeld ==
+  \A p \in Members :
+    /\ channel[p].type = "JoinGroupParked" => channel[p].memberId \in awaitingJoin
+    /\ channel[p].type = "SyncGroupParked" => channel[p].memberId \in awaitingSync
+
+\* Nobody waits for the rebalance timeout once all are there (KAFKA-7909).
+RebalanceEndsWhenAllHaveJoined ==
+  groupState = "PreparingRebalance" /\ joinTimer = "Rebalance" => ~HasAllMembersJoined(Group)
+
+\* The sync timeout waits for members of the group. Not so where a static member joins
+\* again before the sync timeout is over: see the model of it.
+AwaitedSyncIsOfAMember == pendingSync \subseteq members
+
+\* What a stable group is, is stored: a fail-over loses nothing of it.
+StableGroupIsStored ==
+  groupState = "Stable" =>
+    /\ groupRecord.present
+    /\ groupRecord.generation = generation /\ groupRecord.protocol = protocolName
+    /\ groupRecord.leader = leader /\ groupRecord.members = members
+    /\ groupRecord.staticMembers = staticMembers /\ groupRecord.assignment = assignment
+
+(***************************************************************************)
+(* Invariants: the members among each other.                               *)
+(***************************************************************************)
+
+\* Two members that both believe to be stable in one generation never consume the same
+\* partition, and each holds what the coordinator has for it.
+AtMostOneStableGeneration ==
+  /\ \A p, q \in Members :
+       /\ AreApart(p, q) /\ memberState[p] = "STABLE" /\ memberState[q] = "STABLE"
+       /\ MemberGeneration(p) = MemberGeneration(q)
+       => Given(p) \intersect Given(q) = {}
+  /\ \A p \in Members :
+       memberState[p] = "STABLE" /\ groupState = "Stable" /\ IsCurrent(p) =>
+         Given(p) = assignment[MemberId(p)]
+
+\* One process assigns the partitions of a generation. Presupposes no fail-over: what was
+\* not stored is forgotten, and its generation's number is given again.
+OneLeaderPerGeneration ==
+  \A p, q \in Members :
+    /\ AreApart(p, q) /\ isLeader[p] /\ isLeader[q]
+    /\ MemberGeneration(p) # NoGeneration
+    => MemberGeneration(p) # MemberGeneration(q)
+
+\* Members of one generation speak one protocol. Presupposes no fail-over, as above.
+OneProtocolPerGeneration ==
+  \A p, q \in Members :
+    MemberGeneration(p) # NoGeneration /\ MemberGeneration(p) = MemberGeneration(q) =>
+      memberGeneration[p].protocol = memberGeneration[q].protocol
+
+\* Who is in a generation knows its own id; who is not, joins.
+MemberStateIsConsistent ==
+  \A p \in Members :
+    /\ memberState[p] \in {"COMPLETING_REBALANCE", "STABLE"} =>
+         MemberId(p) # NoMemberId /\ MemberGeneration(p) # NoGeneration
+    /\ memberState[p] = "UNJOINED" => MemberGeneration(p) = NoGeneration /\ rejoinNeeded[p]
+    /\ joinFuture[p].state = "None" /\ memberState[p] # "STABLE" => rejoinNeeded[p] \/ failed[p]
+
+\* Eager rebalancing: who joins has given up all its partitions (onPartitionsRevoked).
+RevokedBeforeJoining ==
+  \A p \in Members : joinFuture[p].state # "None" => owned[p] = {}
+
+\* Who holds partitions will be told before it joins again.
+OwnerWillBePrepared == \A p \in Members : owned[p] # {} => needsJoinPrepare[p]
+
+(***************************************************************************)
+(* Action properties.                                                      *)
+(***************************************************************************)
+
+\* The group is what the log says, and no request of before is waiting.
+Reloads ==
+  /\ FailOvers /\ groupRecord' = groupRecord
+  /\ generation' = groupRecord.generation /\ members' = groupRecord.members
+  /\ awaitingJoin' = {} /\ awaitingSync' = {}
+
+\* A generation's number counts completed join phases. It falls only by a fail-over, to
+\* what was stored, and when the group is deleted; what is stored does not fall.
+GenerationsNeverFall ==
+  [][/\ \/ generation' \in {generation, generation + 1}
+        \/ Reloads
+        \/ groupState = "Empty" /\ groupState' = "Dead"
+     /\ groupRecord'.generation >= groupRecord.generation \/ groupState' = "Dead"]_vars
+
+\* A member never goes back to an older generation but by forgetting. Presupposes neither
+\* fail-over nor deletion.
+MemberGenerationsNeverFall ==
+  [][\A p \in Members :
+       memberGeneration'[p].generation # NoGeneration =>
+         memberGeneration'[p].generation >= MemberGeneration(p)]_vars
+
+\* GroupMetadata.validPreviousStates; where a step passes through PreparingRebalance, since
+\* everybody has joined already, the generation tells.
+MovesWithinAGeneration(from, to) ==
+  CASE from = "Dead"                -> to \in {"Empty", "PreparingRebalance"}
+    [] from = "Empty"               -> to \in {"PreparingRebalance", "Dead"}
+    [] from = "PreparingRebalance"  -> FALSE
+    [] from = "CompletingRebalance" -> to \in {"Stable", "PreparingRebalance"}
+    [] from = "Stable"              -> to = "PreparingRebalance"
+
+MovesToTheNext(from, to) ==
+  to \in {"CompletingRebalance", "Empty"}
+  /\ from \in {"PreparingRebalance", "CompletingRebalance", "Stable"}
+
+LegalTransitionsOnly ==
+  [][\/ Reloads
+     \/ generation' = generation + 1 /\ MovesToTheNext(groupState, groupState')
+     \/ generation' = generation /\ groupState' = groupState
+     \/ /\ generation' = generation \/ groupState' = "Dead"
+        /\ MovesWithinAGeneration(groupState, groupState')]_vars
+
+\* The coordinator answers p's request with a success.
+HeartbeatSucceeds(p, request, response) ==
+  heartbeat[p].type = request /\ heartbeat'[p].type = response
+  /\ heartbeat'[p].error \in {"NONE", "REBALANCE_IN_PROGRESS"}
+
+ChannelSucceeds(p, response) ==
+  channel[p].type # response /\ channel'[p].type = response /\ channel'[p].error = "NONE"
+
+\* id is a member now, and nobody else has its instance id.
+NotFenced(p, id) ==
+  /\ id \in members'
+  /\ IsStatic(p) => staticMembers'[InstanceOf[p]] = id
+
+\* No heartbeat, sync or commit of an old generation, of who is no member, or of a process
+\* whose instance id another one has taken, succeeds.
+FencedNeverSucceeds ==
+  [][\A p \in Members :
+       /\ \/ HeartbeatSucceeds(p, "HeartbeatRequest", "HeartbeatResponse")
+          \/ HeartbeatSucceeds(p, "OffsetCommitRequest", "OffsetCommitResponse")
+          => heartbeat[p].generation = generation /\ NotFenced(p, heartbeat[p].memberId)
+       /\ ChannelSucceeds(p, "SyncGroupResponse") =>
+            channel[p].sentGeneration = generation' /\ NotFenced(p, channel[p].sentMemberId)
+       /\ ChannelSucceeds(p, "JoinGroupResponse") =>
+            channel'[p].generation = generation' /\ NotFenced(p, channel'[p].memberId)]_vars
+
+\* A heartbeat tells of a rebalance if and only if members are awaited.
+HeartbeatTellsOfRebalance ==
+  [][\A p \in Members :
+       HeartbeatSucceeds(p, "HeartbeatRequest", "HeartbeatResponse") =>
+         (heartbeat'[p].error = "REBALANCE_IN_PROGRESS" <=> groupState = "PreparingRebalance")]_vars
+
+\* A commit amid the assignment is refused: the committer may have lost the partition.
+NoCommitWhileAssigning ==
+  [][\A p \in Members :
+       /\ heartbeat[p].type = "OffsetCommitRequest"
+       /\ heartbeat'[p].type = "OffsetCommitResponse" /\ heartbeat'[p].error = "NONE"
+       => groupState # "CompletingRebalance"]_vars
+
+LeavesItself(id) ==
+  LET p == OwnerOf[id]
+  IN  channel[p].type = "LeaveGroupRequest" /\ channel[p].sentMemberId = id
+
+IsReplaced(id) ==
+  InstanceOfId(id) # NoInstance /\ staticMembers'[InstanceOfId(id)] \notin {id, NoMemberId}
+
+\* Who waits for the coordinator is not taken for dead; but for a new member, whose first
+\* JoinGroup has its own limit.
+ParkedMembersDoNotExpire ==
+  [][\A id \in (awaitingJoin \ newMembers) \union awaitingSync :
+       id \in members' \/ LeavesItself(id) \/ IsReplaced(id) \/ Reloads]_vars
+
+\* onJoinPrepare and onJoinComplete alternate: a join starts prepared; it completes once,
+\* and the next one is prepared again. But for a restart, only they change what is owned.
+PreparedOncePerRebalance ==
+  [][\A p \in Members :
+       /\ joinFuture[p].state = "None" /\ joinFuture'[p].state = "Pending"
+          => ~needsJoinPrepare'[p]
+       /\ joinFuture[p].state = "Succeeded" /\ memberState'[p] = "STABLE"
+          /\ joinFuture'[p].state = "None"
+          => ~needsJoinPrepare[p] /\ needsJoinPrepare'[p]
+       /\ owned'[p] # owned[p] =>
+            \/ needsJoinPrepare[p] /\ owned'[p] = {}
+            \/ joinFuture[p].state = "Succeeded" /\ owned'[p] = joinFuture[p].assignment]_vars
+
+\* Nobody is removed by the sync timeout who was not awaited, and it removes somebody.
+MembersRemoved == members \ members'
+
+SyncTimeoutRemovesSomebody ==
+  [][InGeneration /\ pendingSync # {} /\ generation' = generation
+     /\ groupState' = "PreparingRebalance" /\ awaitingJoin' = {} /\ channel' = channel
+       => MembersRemoved # {}]_vars
+
+(***************************************************************************)
+(* Liveness.                                                               *)
+(***************************************************************************)
+
+\* p's next step in joining, its own or the coordinator's for it: only one is possible.
+Participate(p) ==
+  \/ SendJoinGroup(p) \/ HandleJoinGroup(p) \/ ProcessJoinGroup(p)
+  \/ HandleSyncGroup(p) \/ ProcessSyncGroup(p) \/ CompleteJoin(p) \/ HandleLeaveGroup(p)
+
+KeepAlive(p) == SendHeartbeat(p) \/ HandleHeartbeat(p) \/ ProcessHeartbeat(p)
+
+RemoveDefunct(id) ==
+  Defunct(id) /\ (ExpireSession(id) \/ ExpireNewMember(id) \/ ExpirePendingMember(id))
+
+\* Messages arrive and timers fire that have a reason to; nothing makes failures go on.
+FairSpec ==
+  /\ Spec
+  /\ \A p \in Members : WF_vars(Participate(p)) /\ WF_vars(KeepAlive(p))
+  /\ \A id \in Ids : WF_vars(RemoveDefunct(id))
+  /\ WF_vars(ExpireInitialDelay)
+
+Settled ==
+  \/ \A p \in Members : failed[p]
+  \/ /\ groupState = "Stable"
+     /\ \A p \in Members : ~failed[p] =>
+          memberState[p] = "STABLE" /\ IsCurrent(p) /\ owned[p] = assignment[MemberId(p)]
+
+\* Once failures end, the group becomes stable and every live member consumes what it is
+\* assigned.
+EventuallySettled == <>[]Settled
 =============================================================================
