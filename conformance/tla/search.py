@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from conformance.errors import SpecError
 from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.spec import Spec
 from conformance.tla.text import format_state
 from conformance.tla.values import Action, Fingerprinter, State, Value
 from conformance.verdict import Verdict
@@ -29,6 +30,7 @@ __all__ = [
     "SearchError",
     "SearchResult",
     "Transitions",
+    "problem_of",
     "search",
 ]
 
@@ -49,6 +51,25 @@ class Problem:
     action_constraints: tuple[ActionPredicate, ...] = ()
     view: Callable[[State], Value] | None = None
     check_deadlock: bool = True
+
+
+def problem_of(spec: Spec) -> Problem:
+    """What the spec's configuration asks for; UnsupportedError for a temporal property.
+
+    SYMMETRY is left aside: the verdicts are the same, the states more.
+    """
+    config = spec.config
+    return Problem(
+        variables=spec.variables,
+        initial=spec.initial_states,
+        successors=spec.successors,
+        invariants={name: spec.state_formula(name) for name in config.invariants},
+        action_properties={name: spec.action_formula(name) for name in config.properties},
+        constraints=tuple(map(spec.state_formula, config.constraints)),
+        action_constraints=tuple(map(spec.action_formula, config.action_constraints)),
+        view=None if config.view is None else spec.state_function(config.view),
+        check_deadlock=config.check_deadlock,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,74 @@
+"""Where TLC cannot evaluate a formula, neither can we; where it can, nor do we give up."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.errors import SpecError
+from conformance.tla.config import parse_config
+from conformance.tla.reader import load_module
+from conformance.tla.spec import bind
+from tests.differential.tla.undefined import (
+    CONFIG,
+    INVARIANTS,
+    LAX,
+    STEPS,
+    tlc_outcome,
+    write,
+)
+
+pytestmark = pytest.mark.tlc
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory):
+    formulas = {**INVARIANTS, **LAX}
+    definitions = [f"Inv{i} == {text}" for i, (text, _) in enumerate(formulas.values())]
+    definitions += [f"Next{i} == {text}" for i, (text, _) in enumerate(STEPS.values())]
+    workspace = write(tmp_path_factory.mktemp("undefined"), definitions, "NEXT Next0\n")
+    return load_module(workspace.module)
+
+
+def bound(module, next_name):
+    return bind(module, parse_config(f"{CONFIG}NEXT {next_name}\n"))
+
+
+@pytest.mark.parametrize("name", INVARIANTS)
+def test_a_formula_has_a_value_where_tlc_finds_one(name, module):
+    spec = bound(module, "Next3")
+    (state,) = spec.initial_states()
+    holds = spec.state_formula(f"Inv{list(INVARIANTS).index(name)}")
+    expected = INVARIANTS[name][1]
+    if expected == "error":
+        with pytest.raises(SpecError, match="Formulas:"):
+            holds(state)
+    else:
+        assert holds(state) == (expected == "pass")
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_exists_where_tlc_finds_one(name, module):
+    if STEPS[name][1] == "error":
+        with pytest.raises(SpecError, match="Formulas:"):
+            _successors(module, name)
+    else:
+        assert _successors(module, name) == []
+
+
+def _successors(module, name):
+    spec = bound(module, f"Next{list(STEPS).index(name)}")
+    (state,) = spec.initial_states()
+    return list(spec.successors(state))
+
+
+def test_where_we_are_laxer_than_tlc_we_say_false(module):
+    spec = bound(module, "Next3")
+    (state,) = spec.initial_states()
+    for number, name in enumerate(LAX, len(INVARIANTS)):
+        assert spec.state_formula(f"Inv{number}")(state) is False, name
+
+
+@pytest.mark.parametrize("name", ["the same the other way round", "EXCEPT outside the domain"])
+def test_the_table_is_tlcs(name):
+    formula, expected = INVARIANTS[name]
+    assert tlc_outcome(formula) == expected

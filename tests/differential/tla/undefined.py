@@ -1,0 +1,115 @@
+"""Formulas at the edge of definedness, and what TLC 2.15 makes of each: pass, fail or error.
+
+`python -m tests.differential.tla.undefined` asks TLC again, one JVM each.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.differential.tla.against_tlc import Workspace, write_workspace
+
+INVARIANTS = {
+    "the head of an empty sequence": ("Head(s) = 1", "error"),
+    "a function outside its domain": ("f[7] = 1", "error"),
+    "a sequence beyond its length": ("<<1, x>>[3] = 1", "error"),
+    "a record without the field": ("[a |-> x].b = 1", "error"),
+    "a boolean and an integer": ("x = TRUE", "error"),
+    "a string and an integer": ('"a" = x', "error"),
+    "a set and an integer": ("{1} = x", "error"),
+    "a sequence and an integer": ("s = x", "error"),
+    "a function and a sequence": ("f = s", "fail"),
+    "a string in a set of integers": ('"a" \\in {1, x}', "error"),
+    "a string in Nat": ('"a" \\in Nat /\\ x = 0', "error"),
+    "membership in an integer": ("1 \\in x", "error"),
+    "one to choose": ("(CHOOSE y \\in {1} : y > x) = 1", "pass"),
+    "none to choose": ("(CHOOSE y \\in {1} : y < x) = 1", "error"),
+    "no case": ("CASE x = 1 -> TRUE", "error"),
+    "an assertion": ('Assert(x = 1, "x is one")', "error"),
+    "all naturals": ("\\A n \\in Nat : n >= x", "error"),
+    "the size of an infinite set": ("Cardinality(Nat) = x", "error"),
+    "an integer as condition": ("IF x THEN TRUE ELSE TRUE", "error"),
+    "an integer as formula": ("x /\\ TRUE", "error"),
+    "a sum of booleans": ("TRUE + x = 1", "error"),
+    "a union with an integer": ("{1} \\cup x = {}", "error"),
+    "division by zero": ("1 \\div x = 1", "error"),
+    "the remainder of zero": ("1 % x = 1", "error"),
+    "a subsequence beyond the end": ("SubSeq(<<x>>, 1, 2) = <<1>>", "error"),
+    "an empty subsequence": ("SubSeq(<<x>>, 2, 1) = <<>>", "pass"),
+    "EXCEPT outside the domain": ("[f EXCEPT ![7] = 1] = f", "pass"),
+    "EXCEPT of a missing field": ("[[a |-> x] EXCEPT !.b = 1] = [a |-> x]", "pass"),
+    "an undefined part that does not matter": ("x = 0 \\/ Head(s) = 1", "pass"),
+    "the same the other way round": ("Head(s) = 1 \\/ x = 0", "error"),
+    "an unused undefined definition": ("LET bad == Head(s) IN x = 0", "pass"),
+    "an unused undefined argument": ("LET K(a, b) == a IN K(x, Head(s)) = 0", "pass"),
+    "a quantifier over nothing": ("\\A y \\in s : Head(y) = 1", "error"),
+    "a quantifier over the empty set": ("\\A y \\in DOMAIN s : Head(s) = y", "pass"),
+    "a quantifier that ends early": ("\\E i \\in {1, 2} : i > x \\/ f[7] = 1", "pass"),
+    "a model value and an integer": ("m = x", "fail"),
+    "an empty sequence and an empty function": ("s = [i \\in {} |-> i]", "pass"),
+    "a false invariant": ("x = 1", "fail"),
+}
+
+LAX = {
+    "sets of different kinds": ('{x} = {"a"}', "error"),
+    "a set of a string and an integer": ('{x, "a"} = {}', "error"),
+}
+"""Where TLC refuses and we give a value: we compare kinds outermost, not within sets."""
+
+STEPS = {
+    "a variable without a value": ("x' = 1 /\\ f' = f", "error"),
+    "a primed variable before its value": ("x' = s' /\\ s' = <<>> /\\ f' = f", "error"),
+    "a disjunct that is undefined": (
+        "(s = <<>> \\/ Head(s) = 1) /\\ UNCHANGED <<x, s, f>>",
+        "error",
+    ),
+    "a guard that protects": ("s # <<>> /\\ Head(s) = 1 /\\ UNCHANGED <<x, s, f>>", "pass"),
+    "infinitely many successors": ("x' \\in Nat /\\ UNCHANGED <<s, f>>", "error"),
+    "no successor": ("x' \\in {} /\\ UNCHANGED <<s, f>>", "pass"),
+    "an assignment under a negation": ("~(x' = 1) /\\ UNCHANGED <<s, f>>", "error"),
+}
+
+MODULE = """---- MODULE {name} ----
+EXTENDS Integers, Sequences, FiniteSets, TLC
+CONSTANT m
+VARIABLES x, s, f
+Init == x = 0 /\\ s = <<>> /\\ f = [i \\in {{0, 2}} |-> i]
+{definitions}
+====
+"""
+CONFIG = "CONSTANT m = m\nINIT Init\n"
+
+
+def write(folder: Path, definitions: list[str], config: str) -> Workspace:
+    """A module with these definitions over x = 0, s = <<>>, f = (0 :> 0 @@ 2 :> 2)."""
+    text = MODULE.format(name="Formulas", definitions="\n".join(definitions))
+    return write_workspace(folder, "Formulas", text, CONFIG + config)
+
+
+def tlc_outcome(invariant: str, step: str = "UNCHANGED <<x, s, f>>") -> str:
+    """What TLC makes of an invariant, or of a step under the invariant x >= 0."""
+    with tempfile.TemporaryDirectory() as folder:
+        definitions = [f"Next == {step}", f"Inv == {invariant}"]
+        result = write(Path(folder), definitions, "NEXT Next\nINVARIANT Inv\n").run_tlc()
+    if result.exit_code == 0:
+        return "pass"
+    return "fail" if result.transcript.violation is not None else "error"
+
+
+def main() -> int:
+    """Compare the tables with TLC; 1 if they are wrong."""
+    wrong = 0
+    asked = [(formula, "UNCHANGED <<x, s, f>>", said) for formula, said in INVARIANTS.values()]
+    asked += [(formula, "UNCHANGED <<x, s, f>>", said) for formula, said in LAX.values()]
+    asked += [("x >= 0", step, said) for step, said in STEPS.values()]
+    for invariant, step, said in asked:
+        outcome = tlc_outcome(invariant, step)
+        wrong += outcome != said
+        print(f"{outcome:<6} {said:<6} {invariant}   {step}", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
