@@ -91,6 +91,7 @@ class Spec:
         self.config = program.config
         self.variables = tuple(variable.name for variable in program.module.variables)
         self.machine = Machine(program)
+        self._temporal_definitions: dict[int, bool] = {}
         self._state_formulas: dict[str, StateFormula] = {}
         self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
 
@@ -161,25 +162,20 @@ class Spec:
         assert not isinstance(node, s.OperatorArg)
         return node
 
-    def _temporal(self, node: s.Argument, seen: frozenset[int] = frozenset()) -> bool:
-        for part in s.walk(node):
-            if isinstance(part, s.Builtin) and part.operator in (
-                "[]",
-                "<>",
-                "~>",
-                "WF",
-                "SF",
-                "-+->",
-            ):
-                return True
-            meaning = self.program.meaning(part)
-            if (
-                isinstance(meaning, s.Definition)
-                and meaning.uid not in seen
-                and self._temporal(meaning.body, seen | {meaning.uid})
-            ):
-                return True
-        return False
+    def _temporal(self, node: s.Argument) -> bool:
+        """Whether a formula is temporal, itself or through the operators it calls."""
+        return any(self._temporal_part(part) for part in s.walk(node))
+
+    def _temporal_part(self, part: s.Argument) -> bool:
+        if isinstance(part, s.Builtin) and part.operator in _TEMPORAL:
+            return True
+        meaning = self.program.meaning(part)
+        if not isinstance(meaning, s.Definition):
+            return False
+        if meaning.uid not in self._temporal_definitions:
+            self._temporal_definitions[meaning.uid] = False  # for a recursive operator
+            self._temporal_definitions[meaning.uid] = self._temporal(meaning.body)
+        return self._temporal_definitions[meaning.uid]
 
     # --- states ---------------------------------------------------------------------------
 
@@ -353,6 +349,9 @@ class Spec:
             for assumption in self.module.assumptions
             if self.machine.expression(assumption.body)((), ()) is not True
         ]
+
+
+_TEMPORAL = frozenset(["[]", "<>", "~>", "-+->", "WF", "SF"])
 
 
 def _common_kind(values: Sequence[Value]) -> Kind:

@@ -29,6 +29,10 @@ class Branch:
     loop: bool
 
 
+class TooLong(Exception):
+    """The function has grown beyond the emitter's limit."""
+
+
 @dataclass(slots=True)
 class Emitter:
     """The body of one generated function. Blocks nest; what a block knows ends with it.
@@ -43,6 +47,7 @@ class Emitter:
     location: Location | None = None
     known: list[set[object]] = field(default_factory=lambda: [set()])
     counter: int = 0
+    limit: int | None = None
 
     def fresh(self, prefix: str) -> str:
         """A name that is new in this function."""
@@ -50,7 +55,9 @@ class Emitter:
         return f"{prefix}_{self.counter}"
 
     def line(self, text: str) -> None:
-        """One statement."""
+        """One statement; TooLong if there are more than the limit."""
+        if self.limit is not None and len(self.lines) > self.limit:
+            raise TooLong
         self.lines.append(Line(self.depth, text, self.location))
 
     def placeholder(self) -> Line:
@@ -68,9 +75,9 @@ class Emitter:
         self.known.append(set())
         try:
             yield
-        finally:
             if all(line.text is None for line in self.lines[start:]):
                 self.line("pass")
+        finally:
             self.known.pop()
             self.loops -= loop
             self.depth -= 1

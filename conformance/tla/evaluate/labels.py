@@ -60,6 +60,7 @@ class ActionLister:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
+        self._within: dict[tuple[int, int], s.Expr] = {}
 
     def instances(self, next_: s.Definition) -> list[Reached]:
         """All instances, in TLC's order."""
@@ -98,7 +99,11 @@ class ActionLister:
 
     def _reached(self, node: s.Expr, place: _Place) -> Reached:
         for let in reversed(place.lets):
-            node = s.Let(let.location, let.definitions, node)
+            # One node for all instances: they share their generated code by it.
+            key = (id(let), id(node))
+            if key not in self._within:
+                self._within[key] = s.Let(let.location, let.definitions, node)
+            node = self._within[key]
         return Reached(place.action, node, place.values, place.names, place.operators)
 
     def _enter(self, node: s.Call | s.Constant, place: _Place) -> tuple[s.Expr, _Place] | None:

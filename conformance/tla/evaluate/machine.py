@@ -9,6 +9,7 @@ from typing import cast
 
 from conformance.tla import syntax as s
 from conformance.tla.evaluate import logic, runtime, sets, standard
+from conformance.tla.evaluate.emitter import TooLong
 from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.evaluate.program import Program
 from conformance.tla.evaluate.scope import (
@@ -31,6 +32,9 @@ _LARGEST_TABLE = 10_000
 
 _LONG = 100
 """Lines of a function from which on repeated code is moved into functions."""
+
+_TOO_LONG = 3000
+"""Lines after which an attempt is given up, to share what was repeated until then."""
 
 _RAISED_BY_GENERATED_CODE = (KeyError, AttributeError, TypeError, IndexError)
 
@@ -321,17 +325,8 @@ class Machine:
         partial: bool = False,
         initial: bool = False,
     ) -> Callable[..., object]:
-        """The function with the body that `write` writes.
-
-        Long code is mostly the same lazy values computed at many places: it is written a second
-        time, with functions for those.
-        """
-        writer = Writer(self, partial=partial, initial=initial)
-        write(writer)
-        if len(writer.emitter.lines) > _LONG:
-            repeated = {node for node, times in writer.emissions.items() if times > 1}
-            writer = Writer(self, partial=partial, initial=initial, shared=repeated)
-            write(writer)
+        """The function with the body that `write` writes."""
+        writer = self._written(write, partial=partial, initial=initial)
         source, places = writer.emitter.source(f"def {name}({', '.join(params)}):")
         filename = f"<TLA+ {label or name} {len(self._places)}>"
         code: CodeType = compile(source, filename, "exec")
@@ -344,6 +339,29 @@ class Machine:
         if name.startswith("R_"):
             self._namespace[name] = function
         return function
+
+    def _written(self, write: Callable[[Writer], None], *, partial: bool, initial: bool) -> Writer:
+        """A writer after `write`.
+
+        Long code is mostly the same lazy values computed at many places: it is written again,
+        with functions for those, until there is nothing more to share.
+        """
+        shared: frozenset[int] = frozenset()
+        limit: int | None = _TOO_LONG
+        while True:
+            writer = Writer(self, partial=partial, initial=initial, shared=shared)
+            writer.emitter.limit = limit
+            try:
+                write(writer)
+                finished = len(writer.emitter.lines) <= _LONG
+            except TooLong:
+                finished = False
+            repeated = {node for node, times in writer.emissions.items() if times > 1}
+            if finished or (limit is None and repeated <= shared):
+                return writer
+            if repeated <= shared:
+                limit = None
+            shared |= repeated
 
     def guarded(self, function: Callable[..., object], *args: object) -> object:
         """Calls generated code; its errors become EvaluationError with a place in the module."""
