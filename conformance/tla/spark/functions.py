@@ -409,7 +409,7 @@ def shared(scope: Scope, term: Term) -> Term:
             return Column(term.type, name, guards, term.bounds, length_of)
         case Boolean(formula=formula):
             value = formula.value()
-            if len(value) <= 48:
+            if len(value) <= 100:
                 return term
             name = scope.share(value)
             return Boolean(Atom(name) if formula.total else Nullable(name, formula.causes))
@@ -419,7 +419,7 @@ def shared(scope: Scope, term: Term) -> Term:
             return Listed(tuple(shared(scope, item) for item in items), guards)
         case Enumerated(candidates=candidates):
             parts = [
-                (Atom(scope.share(c.holds())) if len(c.holds()) > 48 else c, shared(scope, item))
+                (Atom(scope.share(c.holds())) if len(c.holds()) > 100 else c, shared(scope, item))
                 for c, item in candidates
             ]
             return Enumerated(tuple(parts), guards)

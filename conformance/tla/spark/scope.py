@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from conformance.tla.spark.formulas import Bind, Formula, Guard, Guards
 from conformance.tla.spark.naming import bind
 
-_SHORT = 48
+_SHORT = 100
 
 
 class Scope:

@@ -83,7 +83,7 @@ class Corrupter:
             case SetOf(element=element), frozenset() if element is not None:
                 old = self._random.choice(canonical_sorted(value))
                 return (value - {old}) | {self._damaged(element, old)}
-            case (SequenceOf() | TupleOf()), tuple():
+            case ((SequenceOf() | TupleOf()), tuple()):
                 parts = _parts(kind, value)
                 place = self._random.randrange(len(parts))
                 new = self._damaged(*parts[place])
