@@ -11,7 +11,7 @@ from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from conformance.audit import judge, scan
@@ -150,11 +150,17 @@ class _Audit:
         traces, _ = by_action.get(scan.INITIAL, (0, 0))
         _check_counts(self._store.manifest, traces, sum(steps.values()))
         distinct = sum(kinds for code, (_, kinds) in by_action.items() if code != scan.INITIAL)
-        suspects, figures, covered = self._judge(visited, distinct, steps)
-        outcome = self._decide(suspects, bool(flagged or figures["suspects"]))
+        of_states, of_visits = self._judge(visited, distinct)
+        figures, covered = self._figures(of_states, of_visits, steps)
+        outcome = {True: 0, False: 0}
+        causes: list[Cause] = []
+        unjudged: tuple[Unjudged, ...] = ()
+        if flagged or figures["bad"]:
+            suspects = self._keep(judge.suspects(of_visits, of_states))
+            outcome |= self._decide(suspects)
+            causes, unjudged = self._causes(suspects)
         accounting = Accounting(traces, traces - sum(outcome.values()), *outcome.values())
-        causes, unjudged = self._causes(suspects, any(outcome.values()))
-        findings = self._findings(causes, figures["disputed"])
+        findings = self._findings(causes, figures["disputed"], accounting.failed)
         reasons = vacuous(traces, covered, self._options.optional_actions)
         counts = self._store.manifest.counts
         return AuditResult(
@@ -193,38 +199,39 @@ class _Audit:
         flagged = sum(row["count"] for row in endings if row["diverged"] or row["problematic"])
         return visited, {row[0]: (row[1], row[2]) for row in totals}, flagged
 
-    def _judge(
-        self, visited: DataFrame, distinct: int, steps: Mapping[int | None, int]
-    ) -> tuple[DataFrame, dict[str, int], Coverage]:
-        self._progress("judging distinct states and transitions")
-        with self._clock.phase("formulas"):
-            states = judge.read_states(
-                self._spark, self._store.files("states"), self._store.columns
-            )
-            of_states = self._keep(judge.judge_states(states, self._rules))
-            state_counts = _valued(of_states, [rule.name for rule in self._rules.invariants])
-            model = self._model or ModelTable.empty()
-            table = self._spark.createDataFrame(model.rows(self._rules.initial))
-            sample = max(1, distinct // self._options.cross_check)
-            of_visits = self._keep(judge.judge_visits(visited, states, self._rules, table, sample))
-            figures, property_counts = self._figures(of_visits)
-            suspects = self._keep(judge.suspects(of_visits, of_states))
-            figures["suspects"] = suspects.count()
-        coverage = self._coverage(steps, {**state_counts, **property_counts}, figures)
-        return suspects, figures, coverage
-
-    def _figures(self, judged: DataFrame) -> tuple[dict[str, int], dict[str, int]]:
-        step = f"action <> {scan.INITIAL}"
-        row = judged.agg(
-            F.expr(f"count_if(listed AND {step})").alias("listed"),
-            F.expr(f"count_if(listed AND asked AND {step})").alias("cross_checked"),
-            F.expr("count_if(disputed)").alias("disputed"),
-        ).first()
-        figures = {} if row is None else row.asDict()
-        valued = _valued(
-            judged.where(f"ready AND {step}"), [rule.name for rule in self._rules.properties]
+    def _judge(self, visited: DataFrame, distinct: int) -> tuple[DataFrame, DataFrame]:
+        """The verdicts on distinct states and on distinct visits; lazy, evaluated once."""
+        states = judge.read_states(self._spark, self._store.files("states"), self._store.columns)
+        model = self._model or ModelTable.empty()
+        table = self._spark.createDataFrame(model.rows(self._rules.initial))
+        sample = max(1, distinct // self._options.cross_check)
+        return (
+            self._keep(judge.judge_states(states, self._rules)),
+            self._keep(judge.judge_visits(visited, states, self._rules, table, sample)),
         )
-        return figures, valued
+
+    def _figures(
+        self, of_states: DataFrame, of_visits: DataFrame, steps: Mapping[int | None, int]
+    ) -> tuple[dict[str, int], Coverage]:
+        """Counts over the verdicts, in one query each: every Spark job has its price."""
+        self._progress("judging distinct states and transitions")
+        step = f"action <> {scan.INITIAL}"
+        counted = {
+            "listed": f"listed AND {step}",
+            "cross_checked": f"listed AND asked AND {step}",
+            "disputed": "disputed",
+            "bad": _BAD,
+        }
+        invariants = [rule.name for rule in self._rules.invariants]
+        properties = [rule.name for rule in self._rules.properties]
+        with self._clock.phase("formulas"):
+            states = _count(of_states, {"bad": _BAD, **_valued(invariants, "true")})
+            visits = _count(of_visits, {**counted, **_valued(properties, f"ready AND {step}")})
+        figures = {name: visits[name] for name in counted}
+        figures["bad"] += states["bad"]
+        judged = {name: states[_VALUED + name] for name in invariants}
+        judged |= {name: visits[_VALUED + name] for name in properties}
+        return figures, self._coverage(steps, judged, figures)
 
     def _coverage(
         self, steps: Mapping[int | None, int], judged: dict[str, int], figures: dict[str, int]
@@ -240,33 +247,30 @@ class _Audit:
             covered_transitions=None if model is None else figures["listed"],
         )
 
-    def _decide(self, suspects: DataFrame, needed: bool) -> dict[bool, int]:
-        """How many traces fail (True) and are inconclusive (False); a second scan if needed."""
-        counts = {True: 0, False: 0}
-        if needed:
-            self._progress("finding the first bad step of every trace that does not pass")
-            with self._clock.phase("verdicts"):
-                self._outcome = self._keep(scan.outcomes(self._traces, suspects))
-                for row in self._outcome.groupBy("failed").count().collect():
-                    counts[row["failed"]] = row["count"]
+    def _decide(self, suspects: DataFrame) -> dict[bool, int]:
+        """How many traces fail (True) and are inconclusive (False): the second scan."""
+        self._progress("finding the first bad step of every trace that does not pass")
+        with self._clock.phase("verdicts"):
+            self._outcome = self._keep(scan.outcomes(self._traces, suspects))
+            rows = self._outcome.groupBy("failed").count().collect()
             if self._options.listing is not None:
                 self._outcome.join(suspects.drop("failed"), "suspect", "left").write.parquet(
                     self._options.listing.resolve().as_uri(), mode="errorifexists"
                 )
-        return counts
+        return {row["failed"]: row["count"] for row in rows}
 
-    def _causes(
-        self, suspects: DataFrame, any_outcome: bool
-    ) -> tuple[list[Cause], tuple[Unjudged, ...]]:
-        if not any_outcome:
-            return [], ()
+    def _causes(self, suspects: DataFrame) -> tuple[list[Cause], tuple[Unjudged, ...]]:
         with self._clock.phase("findings"):
             detailed = scan.causes(self._outcome).join(suspects.drop("failed"), "suspect", "left")
-            order = (F.desc("traces"), F.asc("suspect"), F.asc("cause"))
-            limit = self._options.max_causes
-            failed = detailed.where("failed").orderBy(*order).limit(limit).collect()
-            doubtful = detailed.where("NOT failed").orderBy(*order).limit(limit).collect()
-        return self._explain(failed), _unjudged(doubtful)
+            ranked = detailed.withColumn(
+                "rank",
+                F.row_number().over(
+                    Window.partitionBy("failed").orderBy(F.desc("traces"), "suspect", "cause")
+                ),
+            )
+            rows = ranked.where(F.col("rank") <= self._options.max_causes).collect()
+        failed = [row for row in rows if row["failed"]]
+        return self._explain(failed), _unjudged([row for row in rows if not row["failed"]])
 
     def _explain(self, rows: Sequence[Row]) -> list[Cause]:
         prints = [row[name] for row in rows if row["suspect"] for name in ("source", "target")]
@@ -278,15 +282,15 @@ class _Audit:
                 causes.append(self._divergence(row, step, trace_id))
                 continue
             code = row["action"]
-            initial = code == scan.INITIAL
+            coded = code is not None and 0 <= code < len(self._store.actions)
             causes.append(
                 Cause(
                     traces=row["traces"],
                     trace_id=trace_id,
                     step=step,
                     violations=tuple(row["violations"]),
-                    action=None if initial else self._store.actions[code],
-                    source=None if initial else states[row["source"]],
+                    action=self._store.actions[code] if coded else None,
+                    source=states.get(row["source"]) if step else None,
                     target=states[row["target"]],
                 )
             )
@@ -306,23 +310,32 @@ class _Audit:
             detail=trace.problem or "",
         )
 
-    def _findings(self, causes: Sequence[Cause], disputed: int) -> tuple[Finding, ...]:
+    def _findings(self, causes: Sequence[Cause], disputed: int, failed: int) -> tuple[Finding, ...]:
         reporter = Reporter(self._store, self._rules, self._spec, self._options.reproduce)
-        findings = reporter.findings(causes)
-        return findings if not disputed else (_dispute(disputed), *findings)
+        findings = list(reporter.findings(causes))
+        if rest := failed - sum(finding.count for finding in findings):
+            findings.append(_rest(rest, self._options.max_causes))
+        return (*([_dispute(disputed)] if disputed else []), *findings)
 
 
-def _valued(judged: DataFrame, names: Sequence[str]) -> dict[str, int]:
-    """On how many rows each formula had a value."""
-    if not names:
-        return {}
-    undefined = [
-        F.expr(f"count_if(exists(doubts, d -> startswith(d, {literal(name + ': ')})))")
+_BAD = "size(violations) > 0 OR size(doubts) > 0"
+_VALUED = "valued:"
+
+
+def _valued(names: Sequence[str], condition: str) -> dict[str, str]:
+    """Conditions that a formula had a value on a row, by the names that `_count` gives them."""
+    return {
+        _VALUED + name: f"{condition} AND NOT "
+        f"exists(doubts, d -> startswith(d, {literal(name + ': ')}))"
         for name in names
-    ]
-    row = judged.agg(F.count("*"), *undefined).first()
-    values = list(row) if row is not None else [0] * (len(names) + 1)
-    return {name: values[0] - value for name, value in zip(names, values[1:], strict=True)}
+    }
+
+
+def _count(frame: DataFrame, conditions: Mapping[str, str]) -> dict[str, int]:
+    """On how many rows each condition holds."""
+    counts = [F.expr(f"count_if({text})").alias(name) for name, text in conditions.items()]
+    row = frame.agg(*counts).first()
+    return {} if row is None else row.asDict()
 
 
 def _unjudged(rows: Sequence[Row]) -> tuple[Unjudged, ...]:
@@ -359,6 +372,19 @@ def _dispute(count: int) -> Finding:
             "this text of the spec, and report it as a bug of kconform if it is."
         ),
         count=count,
+    )
+
+
+def _rest(traces: int, shown: int) -> Finding:
+    return Finding(
+        key=f"{STAGE}-more-causes",
+        title="More traces fail at other steps",
+        stage=STAGE,
+        message=(
+            f"{traces} traces fail for causes beyond the {shown} that are analysed. Mend what is "
+            "found and audit again, or have all failing traces listed."
+        ),
+        count=traces,
     )
 
 

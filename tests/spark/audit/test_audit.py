@@ -289,3 +289,10 @@ def lock_counts(store: TraceStore) -> Manifest:
     manifest = store.manifest
     more = msgspec.structs.replace(manifest.counts, traces=41)
     return msgspec.structs.replace(manifest, counts=more)
+
+
+def test_causes_beyond_the_limit_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    bad = [DROP_BACK, NOT_ENABLED, WRONG_LOG]
+    result = judge(spark, save(tmp_path / "s", [*good(), *bad]), max_causes=1)
+    assert counts(result) == (43, 40, 3, 0)
+    assert [finding.count for finding in result.findings] == [1, 2]
