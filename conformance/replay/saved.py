@@ -45,7 +45,7 @@ def save(path: Path, oracle: Oracle, divergence: Divergence, *, model: str, syst
         if not following:
             break
         states.append(following[0])
-    if divergence.allowed:
+    if divergence.allowed and divergence.actions:
         states.append(divergence.allowed[0])
     actions = divergence.actions[: len(states) - 1]
     about = {"model": model, "system": system, "key": finding(oracle, divergence).key}
