@@ -148,7 +148,7 @@ class JoinGroupHandler:
             self._rebalancer.prepare_rebalance(group)
         elif not group.is_in(PREPARING_REBALANCE):
             raise IllegalStateException(
-                f"group {group.group_id} is {group.state.value} and has instance {group_instance_id}"
+                f"{group.state.value} group {group.group_id} has instance {group_instance_id}"
             )
 
     def _revert_of(

@@ -102,7 +102,7 @@ class GroupRebalancer:
         return group.has_all_members_joined and complete()
 
     def on_complete_join(self, group: GroupMetadata) -> None:
-        """The join phase is over: next generation, or a longer wait if only absent statics are left."""
+        """Begin the next generation, or wait on if only absent static members are left."""
         self._remove_dynamic_members_not_yet_rejoined(group)
         if group.is_in(DEAD):
             return
@@ -325,7 +325,7 @@ class GroupRebalancer:
                 self.complete_and_schedule_next_heartbeat_expiration(group, member)
 
     def on_group_unloaded(self, group: GroupMetadata) -> None:
-        """The group is another coordinator's now: answer whom it keeps waiting, forget its timers."""
+        """The group has moved: answer whom it keeps waiting, and forget its timers."""
         with group.lock:
             group.transition_to(DEAD)
             for member in tuple(group.members.values()):
