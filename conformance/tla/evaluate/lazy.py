@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from conformance.tla.evaluate.writer import Writer
 
 
+_WORTH_SHARING = 8
+"""Nodes of an expression from which on its code may be moved into a function."""
+
+
 class Routine(Protocol):
     """A compiled definition: its Python name, the variables it reads, how it takes arguments."""
 
@@ -77,6 +81,7 @@ class LazyValues:
         self.emitter = Emitter()
         self.partial = partial
         self.initial = initial
+        self._repetitions = 0
         self._tops: dict[int, Line] = {}
 
     @abstractmethod
@@ -135,11 +140,20 @@ class LazyValues:
             a = lazy.thunk
             code = Code(f"{a}() if {a}.__class__ is FunctionType else {a}", lazy.kind)
         else:
-            code = self.expr(lazy.node, context)
-        self.emissions[id(lazy.node)] = self.emissions.get(id(lazy.node), 0) + 1
+            code = self._counted(lazy.node, context)
         self.emitter.line(f"{slot.name} = {code.text}")
         slot.kind = common(slot.kind, code.kind) if slot.emitted else code.kind
         slot.emitted = True
+
+    def _counted(self, node: s.Expr, context: Context) -> Code:
+        """The code of a lazy value; what is repeated within a repetition is not counted."""
+        times = self.emissions.get(id(node), 0) + 1
+        if not self._repetitions and self.services.analysis.of(node).size >= _WORTH_SHARING:
+            self.emissions[id(node)] = times
+        self._repetitions += times > 1
+        code = self.expr(node, context)
+        self._repetitions -= times > 1
+        return code
 
     def _functions(self, lazy: Lazy) -> tuple[int, ...]:
         return tuple({function for function, _ in lazy.slots})

@@ -233,13 +233,19 @@ def _written_field(
             for field_name, value in fields:
                 if field_name == name and isinstance(value, s.Apply | s.Variable | s.Bound):
                     return value, context
-        case s.Call() | s.Bound() if depth < 8:
+        case s.Call() | s.Bound() if depth < 8 and _may_be_record(writer, node):
             callee = writer.callee(node, context)
             if callee is not None:
                 return _written_field(writer, callee[0], name, callee[1], depth + 1)
         case _:
             pass
     return None
+
+
+def _may_be_record(writer: Writer, node: s.Expr) -> bool:
+    """Whether it is worth to look into a name or call for a record constructor."""
+    meaning = writer.services.program.meaning(node)
+    return not isinstance(meaning, s.Definition) or isinstance(meaning.body, s.Record)
 
 
 def record(writer: Writer, node: s.Record, context: Context) -> Code:
