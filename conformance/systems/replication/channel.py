@@ -151,6 +151,13 @@ class Channel:
             steps.append("SendFetch")
         return steps
 
+    def leader(self) -> int:
+        """The broker that the fetcher follows."""
+        thread = self._follower().fetcher()
+        if thread is None:
+            raise ActionRefused("no fetcher follows the partition")
+        return thread.leader.broker_end_point().id
+
     def _thread(self) -> tuple[ReplicaFetcherThread, int]:
         if self.trip is not None:
             raise ActionRefused("the fetcher still waits for an answer")

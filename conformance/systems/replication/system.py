@@ -37,9 +37,8 @@ PROTOCOLS = {
 """The implementation's switch for each protocol of the spec that it implements."""
 
 
-_FETCHER = frozenset({"SendEpochRequest", "SendFetch", "TruncateToHighWatermark"})
-_ONE_STEP = _FETCHER | {"ExpandIsr", "ShrinkIsr"}
-_TWO_STEP = _FETCHER | {"SubmitExpandIsr", "SubmitShrinkIsr"}
+_ROUND_TRIPS = {"SendEpochRequest": "EpochRoundTrip", "SendFetch": "FetchRoundTrip"}
+"""What a request is called where the whole round trip is one step."""
 
 
 class ReplicationSystem:
@@ -53,6 +52,7 @@ class ReplicationSystem:
         self._names = tuple(sorted(str(name) for name in _set(constants["Brokers"])))
         self._ids = {name: number for number, name in enumerate(self._names, 1)}
         self._all = tuple(self._ids.values())
+        self._fine = constants["Fine"] is True
         self._observer = Observer(self._names)
         self._make_disk = make_disk
         self._settings = BrokerSettings(
@@ -137,7 +137,10 @@ class ReplicationSystem:
     @property
     def offerable(self) -> frozenset[str]:
         """What brokers start by themselves: ISR changes and the fetchers' next requests."""
-        return _TWO_STEP if self._settings.two_step_isr else _ONE_STEP
+        requests = _ROUND_TRIPS.keys() if self._fine else _ROUND_TRIPS.values()
+        prefix = "Submit" if self._settings.two_step_isr else ""
+        changes = (f"{prefix}ExpandIsr", f"{prefix}ShrinkIsr")
+        return frozenset(("TruncateToHighWatermark", *requests, *changes))
 
     def offers(self) -> frozenset[Action]:
         """The ISR changes that leaders would propose, the requests that fetchers would send."""
@@ -146,10 +149,24 @@ class ReplicationSystem:
             if not self._online[broker_id]:
                 continue
             broker = self._brokers[broker_id]
-            found += [Action(step, (name,)) for step in self._channels[broker_id].next_steps()]
+            found += self._next_requests(name, broker_id)
             for kind, follower in self._isr_changes(broker):
                 found.append(Action(kind, (name, self._names[follower - 1])))
         return frozenset(found)
+
+    def _next_requests(self, name: str, broker_id: int) -> list[Action]:
+        channel = self._channels[broker_id]
+        steps = channel.next_steps()
+        if self._fine or not steps:
+            return [Action(step, (name,)) for step in steps]
+        leader = channel.leader()
+        return [
+            Action(_ROUND_TRIPS[step], (self._names[leader - 1], name))
+            if step in _ROUND_TRIPS
+            else Action(step, (name,))
+            for step in steps
+            if step not in _ROUND_TRIPS or self._online[leader]
+        ]
 
     def _isr_changes(self, broker: Broker) -> list[tuple[str, int]]:
         """Changes that the leader would propose and, if that is one step, the controller take."""
