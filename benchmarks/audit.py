@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options, audit
@@ -48,6 +49,7 @@ Within == x \in 0..(Side - 1) /\ y \in 0..(Side - 1) /\ z \in 0..(Side - 1)
 Near == [][(x' - x) \in -1..1 /\ (y' - y) \in -1..1 /\ (z' - z) \in -1..1]_<<x, y, z>>
 ====
 """
+Ints = npt.NDArray[np.int64]
 ACTIONS = tuple(map(Action, ("Right", "Left", "North", "South", "Rise", "Sink")))
 
 
@@ -90,7 +92,7 @@ def main() -> None:
     print(f"driver's Python, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
 
 
-def cube(side: int) -> tuple[list[State], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def cube(side: int) -> tuple[list[State], Ints]:
     states: list[State] = [(x, y, z) for x in range(side) for y in range(side) for z in range(side)]
     return states, np.array([fingerprint(state) for state in states])
 
@@ -104,7 +106,7 @@ def write(
     length: int,
     side: int,
     states: list[State],
-    prints: np.ndarray[tuple[int], np.dtype[np.int64]],
+    prints: Ints,
 ) -> None:
     """Walks from the origin that step towards a place of their own, so that all is visited."""
     identity = Identity(
@@ -135,24 +137,26 @@ def write(
         writer.write_states(prints, states)
 
 
-def cell(here: np.ndarray, side: int) -> np.ndarray:  # type: ignore[type-arg]
+def cell(here: Ints, side: int) -> Ints:
     return (here[:, 0] * side + here[:, 1]) * side + here[:, 2]
 
 
-def choose(rng: np.random.Generator, bias: np.ndarray, here: np.ndarray, side: int) -> np.ndarray:  # type: ignore[type-arg]
+def choose(rng: np.random.Generator, bias: npt.NDArray[np.float64], here: Ints, side: int) -> Ints:
     """One action per walk that stays within the cube."""
     action = (rng.random((len(here), 1)) > bias).sum(axis=1).clip(0, 5)
     outside = ((here + DELTAS[action] < 0) | (here + DELTAS[action] >= side)).any(axis=1)
-    return np.where(outside, action ^ 1, action)
+    chosen: Ints = np.where(outside, action ^ 1, action)
+    return chosen
 
 
-def table(side: int, prints: np.ndarray[tuple[int], np.dtype[np.int64]]) -> ModelTable:
+def table(side: int, prints: Ints) -> ModelTable:
     grid = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3)
     parts = []
     for code, delta in enumerate(DELTAS):
         after = grid + delta
         inside = ((after >= 0) & (after < side)).all(axis=1)
-        parts.append((cell(grid[inside], side), np.full(inside.sum(), code), cell(after[inside], side)))
+        codes = np.full(inside.sum(), code)
+        parts.append((cell(grid[inside], side), codes, cell(after[inside], side)))
     source, action, target = (np.concatenate(column) for column in zip(*parts, strict=True))
     return ModelTable(prints, prints[source], action.astype(np.int32), prints[target])
 
@@ -173,8 +177,10 @@ def bare_scan(spark: SparkSession, store: TraceStore) -> float:
 
 def heap_peak(spark: SparkSession) -> int:
     """Bytes: the sum of the peaks of the JVM's heap pools."""
-    beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]
-    pools = [pool for pool in beans.getMemoryPoolMXBeans() if "HEAP" == pool.getType().name()]
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    beans = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    pools = [bean for bean in beans if bean.getType().name() == "HEAP"]
     return sum(int(pool.getPeakUsage().getUsed()) for pool in pools)
 
 

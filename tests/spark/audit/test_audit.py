@@ -42,10 +42,13 @@ FREED = ("nobody", 1, ("a",))
 
 
 def judge(
-    spark: SparkSession, store: TraceStore, model: ModelTable | None = None, **options: object
+    spark: SparkSession,
+    store: TraceStore,
+    model: ModelTable | None = None,
+    options: Options | None = None,
 ) -> AuditResult:
     events: list[Event] = []
-    chosen = Options(reproduce=lambda trace: f"show {trace}", **options)  # type: ignore[arg-type]
+    chosen = replace(options or Options(), reproduce=lambda trace: f"show {trace}")
     result = audit(
         spark,
         store,
@@ -100,7 +103,7 @@ DROP_BACK = of_states(100, INITIAL, (0, TAKEN), (2, INITIAL))
 NOT_ENABLED = of_states(101, INITIAL, (2, INITIAL))
 WRONG_LOG = of_states(102, INITIAL, (0, ("a", 1, ("b",))))
 WRONG_START = of_states(103, FREED, (1, ("b", 2, ("a", "b"))))
-LATE = of_states(104, *[INITIAL], *[(0, TAKEN), (2, FREED), (0, ("a", 3, ("a", "a"))), (2, FREED)])
+LATE = of_states(104, INITIAL, (0, TAKEN), (2, FREED), (0, ("a", 3, ("a", "a"))), (2, FREED))
 
 
 @pytest.mark.parametrize("with_table", [True, False])
@@ -136,9 +139,7 @@ def test_findings_show_expected_and_actual_values(spark: SparkSession, tmp_path:
 def test_findings_of_one_cause_are_merged_and_the_shortest_is_shown(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    bad = [
-        of_states(100 + n, *[INITIAL], *[(0, TAKEN), (2, ("nobody", 0, ("a",)))]) for n in range(5)
-    ]
+    bad = [of_states(100 + n, INITIAL, (0, TAKEN), (2, ("nobody", 0, ("a",)))) for n in range(5)]
     longer = of_states(
         99,
         INITIAL,
@@ -188,7 +189,9 @@ def test_a_trace_that_cannot_be_judged_is_counted_and_listed(
     spark: SparkSession, tmp_path: Path, case: str
 ) -> None:
     bad, reason = INCONCLUSIVE[case]
-    result = judge(spark, save(tmp_path / "s", [*good(), bad]), listing=tmp_path / "listing")
+    result = judge(
+        spark, save(tmp_path / "s", [*good(), bad]), options=Options(listing=tmp_path / "listing")
+    )
     assert (result.verdict, counts(result)) == (Verdict.INCONCLUSIVE, (41, 40, 0, 1))
     (one,) = result.unjudged
     assert reason in one.reason
@@ -245,7 +248,7 @@ def test_an_action_that_never_fired_makes_a_pass_vacuous(
     result = judge(spark, store)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.vacuous == ("the action Drop never fired",)
-    assert judge(spark, store, optional_actions=["Drop"]).verdict is Verdict.PASS
+    assert judge(spark, store, options=Options(optional_actions=["Drop"])).verdict is Verdict.PASS
 
 
 def test_a_formula_that_had_a_value_nowhere_makes_a_pass_vacuous(
@@ -293,6 +296,6 @@ def lock_counts(store: TraceStore) -> Manifest:
 
 def test_causes_beyond_the_limit_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     bad = [DROP_BACK, NOT_ENABLED, WRONG_LOG]
-    result = judge(spark, save(tmp_path / "s", [*good(), *bad]), max_causes=1)
+    result = judge(spark, save(tmp_path / "s", [*good(), *bad]), options=Options(max_causes=1))
     assert counts(result) == (43, 40, 3, 0)
     assert [finding.count for finding in result.findings] == [1, 2]
