@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from conformance.errors import UnsupportedError
@@ -210,3 +212,14 @@ def test_action_formula_judges_pairs_of_states(small: Spec) -> None:
 def test_formulas_of_another_kind_are_refused(small: Spec, name: str) -> None:
     with pytest.raises(UnsupportedError, match=f"Small:.*{name}"):
         small.state_formula(name)
+
+
+def test_code_does_not_grow_with_the_paths_through_it(tmp_path: Path) -> None:
+    depth = 24
+    lets = "\n".join(
+        f"  a{i} == IF n > {i} THEN a{i - 1} + 1 ELSE a{i - 1} - 1 + 0 * n" for i in range(1, depth)
+    )
+    body = f"VARIABLE n\nDeep ==\n  LET\n  a0 == n\n{lets}\n  IN a{depth - 1} = 44\n"
+    found = spec(tmp_path, body)
+    assert found.state_formula("Deep")((23,))  # 23, then 22 times + 1 and once - 1
+    assert sum(len(text) for text in found.machine.sources().values()) < 200_000
