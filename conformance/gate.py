@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.audit.result import AuditResult
 from conformance.audit.session import spark_session
 from conformance.bugs.canary import run_canary
 from conformance.config import Tier
@@ -16,6 +17,7 @@ from conformance.modelcheck.manifest import Tier as TierName
 from conformance.replay.explore import Profile
 from conformance.stages.check import check
 from conformance.stages.context import Context, Workbench, stage, workbench
+from conformance.stages.coverage import coverage
 from conformance.stages.record import Subject, audit, record
 from conformance.stages.replay import explore, replay
 from conformance.stages.suite import cover
@@ -64,12 +66,15 @@ def run(context: Context, gate: GatePlan) -> None:
         with stage(context, "replay") as outcome:
             outcome.summary = "no model of this tier feeds a suite: no implementation was tested"
         return
-    for bench in benches:
-        replay(context, bench, cover(context, bench.model.name, bench.graph))
+    replayed = [
+        replay(context, bench, cover(context, bench.model.name, bench.graph)).actions
+        for bench in benches
+    ]
     for bench in _one_per_system(benches):
         profile = Profile.NIGHTLY if gate.tier.name == "nightly" else Profile.CI
         explore(context, bench, profile=profile, examples=gate.tier.examples)
-    _record_and_audit(context, gate, benches)
+    covered = _record_and_audit(context, gate, benches)
+    coverage(context, benches, replayed, covered)
     if gate.canary:
         run_canary(context, benches)
 
@@ -89,24 +94,32 @@ def _one_per_system(benches: Sequence[Workbench]) -> list[Workbench]:
     return list(found.values())
 
 
-def _record_and_audit(context: Context, gate: GatePlan, benches: Sequence[Workbench]) -> None:
-    """Share the tier's traces out among the models; one Spark session for all."""
+def _record_and_audit(
+    context: Context, gate: GatePlan, benches: Sequence[Workbench]
+) -> dict[str, tuple[int, int]]:
+    """Share the tier's traces out among the models, in one Spark session; what they covered."""
     chosen = _one_per_system(benches)
     share = max(1, gate.tier.traces // len(chosen))
+    results: list[AuditResult] = []
     with spark_session(gate.master) as spark:
         for bench in chosen:
             store = gate.output / "stores" / bench.model.name.replace("/", "-")
-            record(
-                context,
-                bench,
-                spark,
-                store,
-                traces=share,
-                length=gate.tier.trace_length,
-                replace=True,
-            )
+            length = gate.tier.trace_length
+            record(context, bench, spark, store, traces=share, length=length, replace=True)
             subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
-            audit(context, subject, spark, listing=_fresh(store.with_suffix(".failing")))
+            listing = _fresh(store.with_suffix(".failing"))
+            results.append(audit(context, subject, spark, listing=listing))
+    return {
+        "states": _sum((r.coverage.covered_states, r.coverage.model_states) for r in results),
+        "transitions": _sum(
+            (r.coverage.covered_transitions, r.coverage.model_transitions) for r in results
+        ),
+    }
+
+
+def _sum(parts: Iterable[tuple[int | None, int | None]]) -> tuple[int, int]:
+    pairs = [(part or 0, whole or 0) for part, whole in parts]
+    return sum(part for part, _ in pairs), sum(whole for _, whole in pairs)
 
 
 def _fresh(path: Path) -> Path:

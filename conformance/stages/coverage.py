@@ -1,0 +1,59 @@
+"""Stage `coverage`: whether a run that found nothing has looked everywhere it promised to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from conformance.config import Thresholds
+from conformance.stages.context import Context, Workbench, stage
+from conformance.verdict import Verdict
+
+
+def coverage(
+    context: Context,
+    benches: Sequence[Workbench],
+    replayed: Sequence[Mapping[str, int]],
+    covered: Mapping[str, tuple[int, int]],
+) -> None:
+    """Hold a system's replays and traces against the thresholds; one event per system.
+
+    `replayed` are the steps by action name of each bench's replay; `covered` the covered and
+    all of `states` and `transitions` in recorded traces, summed over the models. An action of
+    the spec that no model of the run ever takes makes a pass vacuous.
+    """
+    by_system: dict[str, Counter[str]] = {}
+    names: dict[str, dict[str, None]] = {}
+    for bench, steps in zip(benches, replayed, strict=True):
+        by_system.setdefault(bench.factory, Counter()).update(steps)
+        known = names.setdefault(bench.factory, {})
+        known.update(dict.fromkeys(action.name for action in bench.prepared.spec.actions))
+    for system, steps in by_system.items():
+        with stage(context, "coverage", system) as outcome:
+            never = [name for name in names[system] if not steps[name]]
+            shares = {
+                "actions": (len(names[system]) - len(never), len(names[system])),
+                **covered,
+            }
+            short = _below(shares, context.settings.thresholds)
+            outcome.verdict = Verdict.INCONCLUSIVE if short else Verdict.PASS
+            outcome.summary = ", ".join(
+                f"{part:,} of {whole:,} {what}" for what, (part, whole) in shares.items()
+            ) + (f"; below the threshold: {', '.join(short)}" if short else "")
+            if never:
+                outcome.summary += f"; never taken: {', '.join(never)}"
+            outcome.figures = {
+                "actions": dict(steps),
+                "never_taken": list(never),
+                **{f"covered_{what}": part for what, (part, _) in shares.items()},
+                **{f"all_{what}": whole for what, (_, whole) in shares.items()},
+            }
+
+
+def _below(shares: Mapping[str, tuple[int, int]], thresholds: Thresholds) -> list[str]:
+    wanted = {
+        "actions": thresholds.actions,
+        "states": thresholds.states,
+        "transitions": thresholds.transitions,
+    }
+    return [what for what, (part, whole) in shares.items() if whole and part / whole < wanted[what]]
