@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,13 +28,14 @@ CONSTANTS
 INIT Init
 NEXT Next
 """
-INVARIANTS = """
+_INVARIANTS = """
   TypeOK OneLeaderPerEpoch LeaderInIsr KnownEpochIsRegistered IsrWithinMaximalIsr
   HighWatermarkWithinLog EpochsNonDecreasing RecordEpochIsKnown EpochCacheMatchesLog
   LeaderEpochIsCached EndOffsetIsExact FetchOffsetIsLogEnd FailedPartitionNotFetched
   FetchedIffFollower WeakIsr StrongIsr CommittedNeverLost ElectableHasExposed
   OneExposedRecordPerOffset LogMatching FetchingFollowerIsPrefix RememberedPositionExists
-""".split()
+"""
+INVARIANTS = _INVARIANTS.split()
 
 
 def child_seconds() -> float:
@@ -43,18 +45,13 @@ def child_seconds() -> float:
 
 def run_tlc(folder: Path) -> tuple[float, int, int]:
     """CPU seconds, generated and distinct states."""
+    for module in spec_dir().glob("*.tla"):
+        shutil.copy(module, folder)
     (folder / "Replication.cfg").write_text(CONFIG)
-    jvm = (
-        "-Xmx2g",
-        "-XX:+UseSerialGC",
-        f"-Djava.io.tmpdir={folder}",
-        f"-DTLA-Library={spec_dir()}",
-    )
-    options = ("-workers", "1", "-deadlock", "-metadir", str(folder / "meta"))
-    module = str(spec_dir() / "Replication.tla")
-    config = ("-config", str(folder / "Replication.cfg"))
+    jvm = ("-Xmx2g", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={folder}")
+    options = ("-workers", "1", "-deadlock", "-config", "Replication.cfg", "Replication.tla")
     before = child_seconds()
-    command = find_tools().command("tlc2.TLC", *options, *config, module, jvm=jvm)
+    command = find_tools().command("tlc2.TLC", *options, jvm=jvm)
     output = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
     found = re.search(r"(\d+) states generated, (\d+) distinct", output)
     assert found is not None, output

@@ -279,8 +279,8 @@ class _Reader:
         made = self._specialised(uid, scope)
         if self._extra_params.get(made):
             raise UnsupportedError(
-                f"{location}: the operator {text_of(node, 'uniquename')} of a parametrised INSTANCE "
-                "is passed as an argument, which the reader cannot resolve. Wrap it in a LAMBDA."
+                f"{location}: the operator {text_of(node, 'uniquename')} of a parametrised "
+                "INSTANCE is passed as an argument, which the reader cannot resolve. Wrap it in a LAMBDA."
             )
         return made
 

@@ -7,7 +7,7 @@ the conjuncts before it, a LET is computed where a path first needs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from conformance.errors import UnsupportedError
 from conformance.tla import syntax as s
@@ -408,14 +408,12 @@ def _literal(node: s.Expr) -> Code | None:
             return None
 
 
+_TEMPORAL = frozenset(["[]", "<>", "~>", "-+->", "WF", "SF", r"\EE", r"\AA"])
+
+
 def unsupported(node: s.Node, what: str) -> UnsupportedError:
     """The error for what the Python evaluator lacks."""
+    hint = " TLC checks temporal formulas." if what in _TEMPORAL else ""
     return UnsupportedError(
-        f"{node.location}: {what} is not supported by the Python evaluator. Temporal formulas are "
-        "checked by TLC only."
+        f"{node.location}: {what} is not supported by the Python evaluator.{hint}"
     )
-
-
-def bound_entries(names: Mapping[int, Code]) -> dict[int, Entry]:
-    """Entries of names that Python variables hold."""
-    return {uid: Known(code) for uid, code in names.items()}
