@@ -85,6 +85,7 @@ def audit(
     """
     emit(StageStarted(STAGE, str(store.path), store.manifest.counts.traces))
     with _readable(store):
+        store.check_fingerprints()
         result = _Audit(spark, store, rules, model, spec, options or Options(), emit).run()
     for finding in result.findings:
         emit(finding)

@@ -7,10 +7,11 @@ import shutil
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from conformance.errors import DataError, UserError
-from conformance.tla.values import Action, State, make_record
+from conformance.tla.values import Action, State, fingerprint, make_record
 from conformance.traces.manifest import Identity, read_manifest
 from conformance.traces.model import End, PartialState, Trace, TraceStep
 from conformance.traces.states import infer_columns
@@ -118,6 +119,15 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
     ):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_state_under_the_fingerprint_of_another_is_noticed(tmp_path: Path) -> None:
+    columns = infer_columns(VARIABLES, [FREE, HELD])
+    with open_writer(tmp_path / "s", IDENTITY, columns) as writer:
+        writer.write_states(np.array([fingerprint(FREE), fingerprint(FREE) + 1]), [FREE, HELD])
+    with pytest.raises(DataError, match=r"part-00000\.parquet holds a state under"):
+        TraceStore.open(tmp_path / "s").check_fingerprints()
+    assert save(tmp_path / "good", TRACES).check_fingerprints() == 3
 
 
 def flip(path: Path) -> None:
