@@ -19,7 +19,14 @@ from types import MappingProxyType
 from conformance.errors import SpecError, UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.sany import COMMUNITY_MODULES, export_xml
-from conformance.tla.sanyxml import child_of, location_of, own_arity, string_of, text_of
+from conformance.tla.sanyxml import (
+    child_of,
+    declarations,
+    location_of,
+    own_arity,
+    string_of,
+    text_of,
+)
 from conformance.tla.tools import Tools, find_tools
 
 _SANY_NAMES = {
@@ -113,8 +120,8 @@ class _Reader:
         return s.Module(
             name=self._root_name,
             path=path,
-            constants=_declarations(declared, _CONSTANT),
-            variables=_declarations(declared, _VARIABLE),
+            constants=declarations(declared, _CONSTANT),
+            variables=declarations(declared, _VARIABLE),
             assumptions=tuple(self._assumptions(refs, top)),
             definitions=MappingProxyType(self._definitions),
             operators=MappingProxyType(operators),
@@ -186,7 +193,10 @@ class _Reader:
         )
 
     def _depends(self, uid: str) -> frozenset[str]:
-        """The declarations (by SANY's uid) on which a definition depends, through its calls."""
+        """The declarations (by SANY's uid) on which a definition depends, through its calls.
+
+        A superset, where an inner substitution replaces some: that only makes more copies.
+        """
         if uid not in self._dependencies:
             seen: set[str] = set()
             self._dependencies[uid] = frozenset(
@@ -204,10 +214,6 @@ class _Reader:
                 if uid not in seen and self._standard(uid) is None:
                     seen.add(uid)
                     found |= self._reach(child_of(self._entries[uid], "body"), seen)
-            elif child.tag == "SubstInNode":
-                # What the inner substitution replaces may also be needed from outside when the
-                # same module is instantiated twice: a superset only makes more copies.
-                found |= self._reach(child, seen)
             elif child.tag not in ("location", "level"):
                 found |= self._reach(child, seen)
         return found
@@ -279,8 +285,9 @@ class _Reader:
         made = self._specialised(uid, scope)
         if self._extra_params.get(made):
             raise UnsupportedError(
-                f"{location}: the operator {text_of(node, 'uniquename')} of a parametrised "
-                "INSTANCE is passed as an argument, which the reader cannot resolve. Wrap it in a LAMBDA."
+                f"{location}: {text_of(node, 'uniquename')}, an operator of a parametrised "
+                "INSTANCE, is passed as an argument, which the reader cannot resolve. Wrap it in "
+                "a LAMBDA."
             )
         return made
 
@@ -491,15 +498,3 @@ def _as_argument(bound: s.Bound) -> s.Argument:
 def _builtin_name(entry: ET.Element) -> str:
     name = text_of(entry, "uniquename")
     return _SANY_NAMES.get(name, name)
-
-
-def _declarations(nodes: Iterable[ET.Element], kind: str) -> tuple[s.Declaration, ...]:
-    found = [
-        s.Declaration(location_of(node), text_of(node, "uniquename"), int(text_of(node, "arity")))
-        for node in nodes
-        if text_of(node, "kind") == kind
-    ]
-    # SANY lists declarations in a hash table's order; the text's order is the one people know.
-    return tuple(
-        sorted(found, key=lambda d: (d.location.module, d.location.line, d.location.column))
-    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 
 from conformance.errors import SpecError
-from conformance.tla.syntax import Location
+from conformance.tla.syntax import Declaration, Location
 
 
 def child_of(node: ET.Element, tag: str) -> ET.Element:
@@ -54,3 +55,16 @@ def own_arity(node: ET.Element) -> int:
         body = child_of(body, "body")[0]
     refs = node.findall("params/leibnizparam/*[UID]")
     return sum(text_of(ref, "UID") not in bound_outside for ref in refs)
+
+
+def declarations(nodes: Iterable[ET.Element], kind: str) -> tuple[Declaration, ...]:
+    """The declarations of a kind, in the order of the text."""
+    found = [
+        Declaration(location_of(node), text_of(node, "uniquename"), int(text_of(node, "arity")))
+        for node in nodes
+        if text_of(node, "kind") == kind
+    ]
+    # SANY lists declarations in a hash table's order; the text's order is the one people know.
+    return tuple(
+        sorted(found, key=lambda d: (d.location.module, d.location.line, d.location.column))
+    )
