@@ -241,7 +241,7 @@ def _pair(context: Context, argument: Lazy, result: Lazy) -> Term:
 
 
 def _override(context: Context, left: Lazy, right: Lazy) -> Term:
-    return functions.override(context.scope, context.term(left), context.term(right))
+    return functions.override(context.term(left), context.term(right))
 
 
 def _assert(context: Context, operand: Lazy, _message: Lazy) -> Term:
@@ -256,7 +256,7 @@ def _second(context: Context, _first: Lazy, operand: Lazy) -> Term:
     return context.term(operand)
 
 
-def _print(context: Context, _operand: Lazy) -> Term:
+def _print(_context: Context, _operand: Lazy) -> Term:
     return Boolean(Truth(True))
 
 

@@ -137,7 +137,8 @@ def natural_type(term: Term) -> Type:
         case Boolean():
             return types.BOOLEAN
         case Mapped(entries=entries):
-            return StructOf(tuple((key, natural_type(item)) for key, item in entries))
+            by_key = dict(entries)
+            return StructOf(tuple((k, natural_type(by_key[k])) for k in canonical_sorted(by_key)))
         case Listed(items=items):
             return types.sequence_type([natural_type(item) for item in items])
         case Enumerated(candidates=candidates):
@@ -208,7 +209,7 @@ def convert(scope: Scope, column: Column, wanted: Type) -> Column:
         return column
     match kind, wanted:
         case (SetOf(element=None), SetOf()) | (SequenceOf(element=None), SequenceOf()):
-            return Column(wanted, types.array([], wanted.element), column.guards)
+            return Column(wanted, types.array([], element_type(Column(wanted, ""))), column.guards)
         case StructOf(), MapOf() | StructOf():
             mapped = as_mapped(column)
             if mapped is not None:
@@ -278,11 +279,10 @@ def _function(scope: Scope, term: FunctionOf, wanted: Type | None) -> Column:
     """[x \\in S |-> e]: a sequence over 1..n, else pairs."""
     domain = materialise(scope, term.domain)
     interval = term.domain
-    if isinstance(interval, Interval) and isinstance(interval.low, Known):
-        if interval.low.value == 1 and not isinstance(wanted, MapOf):
-            element = wanted.element if isinstance(wanted, SequenceOf) else None
-            made = transform(scope, domain, term.function, element)
-            return guard_with(convert(scope, made, wanted or made.type), term.guards)
+    if isinstance(interval, Interval) and _from_one(interval) and not isinstance(wanted, MapOf):
+        element = wanted.element if isinstance(wanted, SequenceOf) else None
+        made = transform(scope, domain, term.function, element)
+        return guard_with(convert(scope, made, wanted or made.type), term.guards)
     hint = wanted if isinstance(wanted, MapOf) else None
     key = hint.key if hint else element_type(domain)
 
@@ -298,6 +298,10 @@ def _function(scope: Scope, term: FunctionOf, wanted: Type | None) -> Column:
     return guard_with(
         convert(scope, Column(kind, pairs.text, pairs.guards), wanted or kind), term.guards
     )
+
+
+def _from_one(interval: Interval) -> bool:
+    return isinstance(interval.low, Known) and interval.low.value == 1
 
 
 def guard_with(column: Column, guards: Guards) -> Column:

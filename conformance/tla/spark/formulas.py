@@ -336,8 +336,7 @@ def disjoin(operands: Sequence[Formula]) -> Formula:
 def _join(operands: Sequence[Formula], *, neutral: bool) -> Formula:
     kept: list[Formula] = []
     for operand in operands:
-        nested = isinstance(operand, Junction) and operand.neutral == neutral
-        for part in operand.operands if nested else (operand,):
+        for part in _flat(operand, neutral):
             if isinstance(part, Truth):
                 if part.known == neutral:
                     continue
@@ -345,6 +344,12 @@ def _join(operands: Sequence[Formula], *, neutral: bool) -> Formula:
                 return _made(kept, neutral)
             kept.append(part)
     return _made(kept, neutral)
+
+
+def _flat(operand: Formula, neutral: bool) -> Sequence[Formula]:
+    if isinstance(operand, Junction) and operand.neutral == neutral:
+        return operand.operands
+    return (operand,)
 
 
 def _made(kept: list[Formula], neutral: bool) -> Formula:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from conformance.tla.spark import sql, types
 from conformance.tla.spark.columns import (
@@ -21,7 +22,7 @@ from conformance.tla.spark.columns import (
     transform,
 )
 from conformance.tla.spark.formulas import Atom, Formula, Guard, Guards, Nullable
-from conformance.tla.spark.relations import equals, member
+from conformance.tla.spark.relations import equals, member, static_candidates
 from conformance.tla.spark.scope import Scope
 from conformance.tla.spark.terms import (
     Boolean,
@@ -30,6 +31,7 @@ from conformance.tla.spark.terms import (
     Enumerated,
     Filtered,
     FunctionOf,
+    Image,
     Interval,
     Known,
     Listed,
@@ -149,9 +151,9 @@ def field(scope: Scope, record: Term, name: str, cause: str) -> Term:
     """record.name."""
     if isinstance(record, Nothing):
         return record
-    if as_mapped(record) is None and not isinstance(record, FunctionOf):
-        if not (isinstance(record, Column) and isinstance(record.type, MapOf)):
-            return Nothing(merge(record.guards, undefined(cause)))
+    pairs = isinstance(record, Column) and isinstance(record.type, MapOf)
+    if not pairs and as_mapped(record) is None and not isinstance(record, FunctionOf):
+        return Nothing(merge(record.guards, undefined(cause)))
     return apply(scope, record, Known(name), cause)
 
 
@@ -376,7 +378,7 @@ def select(scope: Scope, term: Term, test: Callable[[Term], Formula]) -> Term:
     return Column(kind, made.text, made.guards)
 
 
-def override(scope: Scope, left: Term, right: Term) -> Term:
+def override(left: Term, right: Term) -> Term:
     """left @@ right, of functions with known domains."""
     first, second = _entries(left), _entries(right)
     if first is None or second is None:
@@ -424,16 +426,16 @@ def shared(scope: Scope, term: Term) -> Term:
             ]
             return Enumerated(tuple(parts), guards)
         case Interval(low=low, high=high):
-            ends = [end if isinstance(end, Known) else shared(scope, end) for end in (low, high)]
-            if all(isinstance(end, Known | Column) for end in ends):
-                return Interval(ends[0], ends[1], guards)  # type: ignore
+            return Interval(_shared_end(scope, low), _shared_end(scope, high), guards)
     return _shared_set(scope, term)
 
 
-def _shared_set(scope: Scope, term: Term) -> Term:
-    from conformance.tla.spark.relations import static_candidates
+def _shared_end(scope: Scope, end: Column | Known) -> Column | Known:
+    return end if isinstance(end, Known) else replace(end, text=scope.share(end.text))
 
-    if not isinstance(term, Filtered | Combined) and type(term).__name__ != "Image":
+
+def _shared_set(scope: Scope, term: Term) -> Term:
+    if not isinstance(term, Filtered | Combined | Image):
         return term
     static = static_candidates(scope, term)
     if static is not None and len(static[0]) <= 64:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from math import prod
 
 from conformance.tla.spark import sql, types
@@ -71,6 +71,7 @@ from conformance.tla.spark.types import (
     MapOf,
     SequenceOf,
     SetOf,
+    Type,
     TypeClash,
 )
 from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted, equal, make_function
@@ -125,7 +126,19 @@ def _equals(scope: Scope, left: Term, right: Term) -> Formula:
         pairs = zip(one_list.items, other_list.items, strict=False)
         same = len(one_list.items) == len(other_list.items)
         return conjoin([_equals(scope, a, b) for a, b in pairs]) if same else Truth(False)
+    for listed, other in ((one_list, right), (other_list, left)):
+        kind = other.type if isinstance(other, Column) else None
+        if listed is not None and isinstance(other, Column) and isinstance(kind, SequenceOf):
+            return _equal_items(scope, listed, other, element_type(other))
     return _equal_columns(scope, left, right)
+
+
+def _equal_items(scope: Scope, listed: Listed, array: Column, element: Type) -> Formula:
+    """A sequence of known length and an array: no array is built."""
+    same = Atom(sql.equal(f"size({array.text})", str(len(listed.items))))
+    parts = [stored(element, f"get({array.text}, {i})") for i in range(len(listed.items))]
+    pairs = zip(listed.items, parts, strict=True)
+    return conjoin([same, *(_equals(scope, item, part) for item, part in pairs)])
 
 
 def _equal_functions(scope: Scope, left: Mapped, right: Mapped) -> Formula:
@@ -280,7 +293,9 @@ def known_elements(scope: Scope, term: Term) -> list[Value] | None:
             if of is None or 2 ** len(of) > LIMIT_COPIES:
                 return None
             sizes = range(len(of) + 1)
-            return [frozenset(c) for size in sizes for c in combinations(of, size)]
+            chosen = (combinations(of, size) for size in sizes)
+            subsets: list[Value] = [frozenset(c) for c in chain.from_iterable(chosen)]
+            return subsets
         case Functions(domain=domain, range=range_):
             arguments, results = known_elements(scope, domain), known_elements(scope, range_)
             if arguments is None or results is None:
@@ -427,10 +442,10 @@ def _member(scope: Scope, item: Term, domain: Term) -> Formula:
             if test.total:
                 return test
         case Combined(operator=operator, left=left, right=right):
-            one, other = member(scope, item, left), member(scope, item, right)
+            in_left, in_right = member(scope, item, left), member(scope, item, right)
             if operator == "\\union":
-                return disjoin([one, other])
-            return conjoin([one, other if operator == "\\intersect" else negate(other)])
+                return disjoin([in_left, in_right])
+            return conjoin([in_left, in_right if operator == "\\intersect" else negate(in_right)])
         case Image(base=base):
             test = quantify(
                 scope, base, lambda x: equals(scope, domain.function(x), item), neutral=False
