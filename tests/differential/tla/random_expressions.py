@@ -7,6 +7,7 @@ their head is taken. Numbers stay within TLC's 32 bits.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -49,10 +50,10 @@ class Expressions:
             lambda: f"({self.integer(d)} :> {self._plain(d)} @@ {self.integer(d)} :> 0)",
             lambda: f"Permutations({self.set(d)} \\cap 1..3)",
             lambda: self._scoped(
-                '[{x} \\in {set}, k \\in {{"u", "v"}} |-> {body}]', self.integer, d
+                '[{x} \\in {set}, $k \\in {{"u", "v"}} |-> {body}]', self.integer, d
             ),
         ]
-        return self._pick(templates)()
+        return self._renamed(self._pick(templates)())
 
     def integer(self, depth: int) -> str:
         """An integer."""
@@ -71,18 +72,18 @@ class Expressions:
             lambda: f"(IF {self.boolean(d)} THEN {self.integer(d)} ELSE {self.integer(d)})",
             lambda: f"(CASE {self.boolean(d)} -> {self.integer(d)} [] OTHER -> {self.integer(d)})",
             lambda: self._let(self.integer, d),
-            lambda: f"[i \\in 0..2 |-> {self.integer(d)}][({self.integer(d)}) % 3]",
+            lambda: f"[$i \\in 0..2 |-> {self.integer(d)}][({self.integer(d)}) % 3]",
             lambda: f"[a |-> {self.integer(d)}, b |-> {self.boolean(d)}].a",
             lambda: f"<<{self.integer(d)}, {self.integer(d)}>>[1 + ({self.integer(d)} % 2)]",
             lambda: self._scoped(
                 "(CHOOSE {x} \\in {set} \\cup {{5}} : {body} \\/ {x} = 5)", self.boolean, d
             ),
-            lambda: f"[[j \\in 1..3 |-> j] EXCEPT ![2] = @ + {self.integer(d)}][2]",
+            lambda: f"[[$j \\in 1..3 |-> $j] EXCEPT ![2] = @ + {self.integer(d)}][2]",
             lambda: self._scoped("(LAMBDAS)", self.integer, d, operator=True),
             lambda: f"SumUpTo({self.integer(d)} % 6)",
             lambda: f"Squares[{self.integer(d)} % 5]",
         ]
-        return self._pick(templates)()
+        return self._renamed(self._pick(templates)())
 
     def boolean(self, depth: int) -> str:
         """A boolean."""
@@ -106,10 +107,12 @@ class Expressions:
             lambda: f"({self.set(d)} \\in SUBSET {self.set(d)})",
             lambda: f"({self.sequence(d)} \\in Seq({self.set(d)}))",
             lambda: f"(<<{self.integer(d)}, {self.integer(d)}>> \\in {self.set(d)} \\X Nat)",
-            lambda: f"(\\E <<p, q>> \\in {self.set(d)} \\X {{1, 2}} : p + q = {self.integer(d)})",
-            lambda: f"([i \\in 1..2 |-> {self.integer(d)}] \\in [1..2 -> {self.set(d)}])",
+            lambda: (
+                f"(\\E <<$p, $q>> \\in {self.set(d)} \\X {{1, 2}} : $p + $q = {self.integer(d)})"
+            ),
+            lambda: f"([$i \\in 1..2 |-> {self.integer(d)}] \\in [1..2 -> {self.set(d)}])",
         ]
-        return self._pick(templates)()
+        return self._renamed(self._pick(templates)())
 
     def set(self, depth: int) -> str:
         """A set of integers."""
@@ -127,9 +130,9 @@ class Expressions:
             lambda: f"(DOMAIN {self.sequence(d)})",
             lambda: self._let(self.set, d),
             lambda: f"(IF {self.boolean(d)} THEN {self.set(d)} ELSE {self.set(d)})",
-            lambda: f"{{e + g : e \\in {self.set(d)}, g \\in {{0, {self.integer(d)}}}}}",
+            lambda: f"{{$e + $g : $e \\in {self.set(d)}, $g \\in {{0, {self.integer(d)}}}}}",
         ]
-        return self._pick(templates)()
+        return self._renamed(self._pick(templates)())
 
     def sequence(self, depth: int) -> str:
         """A sequence of integers."""
@@ -142,12 +145,12 @@ class Expressions:
             lambda: f"Tail(<<{self.integer(d)}>> \\o {self.sequence(d)})",
             lambda: f"({self.sequence(d)} \\o {self.sequence(d)})",
             lambda: f"SubSeq(<<1, 2>> \\o {self.sequence(d)}, 1 + ({self.integer(d)} % 2), 2)",
-            lambda: f"SelectSeq({self.sequence(d)}, LAMBDA n : n > {self.integer(d)})",
-            lambda: f"[i \\in 1..({self.integer(d)} % 4) |-> i * 2]",
-            lambda: f"SortSeq({self.sequence(d)}, LAMBDA m, n : m < n)",
+            lambda: f"SelectSeq({self.sequence(d)}, LAMBDA $n : $n > {self.integer(d)})",
+            lambda: f"[$i \\in 1..({self.integer(d)} % 4) |-> $i * 2]",
+            lambda: f"SortSeq({self.sequence(d)}, LAMBDA $m, $n : $m < $n)",
             lambda: f"[<<4, 5>> EXCEPT ![1] = {self.integer(d)}, ![2] = @ - 1]",
         ]
-        return self._pick(templates)()
+        return self._renamed(self._pick(templates)())
 
     def _leaf(self) -> str:
         return self._pick([*self._bound[-3:] * 2, str(self._random.randrange(5)), "(-2)"])
@@ -171,6 +174,11 @@ class Expressions:
             return body(depth)
         finally:
             self._bound.pop()
+
+    def _renamed(self, text: str) -> str:
+        """The text with a fresh name for each of its `$x`: SANY refuses a name bound twice."""
+        fresh: dict[str, str] = {}
+        return re.sub(r"\$\w", lambda found: fresh.setdefault(found[0], self._name()), text)
 
     def _name(self) -> str:
         self._names += 1
