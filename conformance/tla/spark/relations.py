@@ -348,11 +348,29 @@ def quantify(
         few = copies <= MAX_COPIES and len(candidates) <= FEW
         if few or (_names_only(candidates) and copies <= LIMIT_COPIES):
             return _written_out(scope, candidates, guards, body, neutral)
+    if isinstance(domain, Product):
+        return _nested(scope, domain.factors, (), body, neutral)
     if isinstance(domain, Image):
         mapped = _through(scope, domain, body, neutral)
         if mapped is not None:
             return mapped
     return _over_array(scope, domain, body, neutral)
+
+
+def _nested(
+    scope: Scope,
+    factors: tuple[Term, ...],
+    items: tuple[Term, ...],
+    body: Callable[[Term], Formula],
+    neutral: bool,
+) -> Formula:
+    """Over S \\X T: over S, then over T."""
+    if not factors:
+        return body(sequence(items))
+    first, rest = factors[0], factors[1:]
+    return quantify(
+        scope, first, lambda x: _nested(scope, rest, (*items, x), body, neutral), neutral=neutral
+    )
 
 
 def _names_only(candidates: Candidates) -> bool:
