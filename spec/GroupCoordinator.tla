@@ -280,10 +280,11 @@ Parked(g, id)              == [group |-> g, reply |-> NoReply, memberId |-> id, 
 Created(result)            == [result EXCEPT !.created = TRUE]
 
 \* GroupCoordinator.acceptJoiningMember (KAFKA-9885): those who join last must go.
+HasRoomToJoin(g, id) == id \in g.awaitingJoin \/ Cardinality(g.awaitingJoin) < MaxSize
+
 AcceptsJoiningMember(g, id) ==
   CASE g.state \in {"Empty", "Dead"} -> TRUE
-    [] g.state = "PreparingRebalance" ->
-         id \in g.awaitingJoin \/ Cardinality(g.awaitingJoin) < MaxSize
+    [] g.state = "PreparingRebalance" -> HasRoomToJoin(g, id)
     [] OTHER -> id \in g.members \/ Cardinality(g.members) < MaxSize
 
 \* GroupMetadata.replaceStaticMember: who waits under the old id is told that it is fenced.
@@ -327,10 +328,13 @@ RejoinStaticMember(g, p, names, new, c) ==
              ELSE Answered(replaced, JoinReply(replaced, new, FALSE))
         [] OTHER -> Parked(parked, new)
 
+\* Whoever has the instance id is replaced, in whatever state the group is (KAFKA-8500).
+ReplacesStaticMember(g) == TRUE
+
 \* GroupCoordinator.doNewMemberJoinGroup
 JoinAsNewMember(g, p, names, new, c) ==
   IF ~SupportsProtocols(g, names) THEN Refused(g, NoMemberId, "INCONSISTENT_GROUP_PROTOCOL")
-  ELSE IF IsStatic(p) /\ g.staticMembers[InstanceOf[p]] # NoMemberId
+  ELSE IF IsStatic(p) /\ g.staticMembers[InstanceOf[p]] # NoMemberId /\ ReplacesStaticMember(g)
   THEN Created(RejoinStaticMember(g, p, names, new, c))
   ELSE IF RequireKnownMemberId /\ ~IsStatic(p)
   THEN Created(Refused([g EXCEPT !.pendingMembers = g.pendingMembers \union {new}],
@@ -371,9 +375,12 @@ SyncReply(g, id, assignment) ==
   [NoReply EXCEPT !.given = TRUE, !.memberId = id, !.generation = g.generation,
      !.protocol = g.protocol, !.assignment = assignment]
 
+\* An assignment is stored before anybody is told.
+StoreAssignment(g) == Store(g)
+
 \* GroupCoordinator.setAndPropagateAssignment. Who is not assigned anything gets nothing.
 PropagateAssignment(g, assignments) ==
-  Store([g EXCEPT
+  StoreAssignment([g EXCEPT
     !.state = "Stable",
     !.assignment = [id \in Ids |-> IF id \in g.members THEN assignments[id] ELSE {}],
     !.awaitingSync = {},
@@ -416,6 +423,7 @@ SessionMayExpire(g, id) == id \in g.members /\ ~IsParked(g, id)
 \* A JoinGroup of a new member is parked for five minutes at most, whatever the rebalance does.
 NewMemberMayExpire(g, id) == id \in g.newMembers
 
+\* It may have been the last one awaited (KAFKA-7909).
 ExpirePending(g, id, c) == TryCompleteJoin(Remove(g, id, c), c)
 
 \* InitialDelayedJoin.onComplete

@@ -104,6 +104,12 @@ OneMemberPerInstance ==
   /\ \A id \in members : InstanceOfId(id) # NoInstance =>
        staticMembers[InstanceOfId(id)] = id
 
+\* A process that is never cut off from the coordinator is in the group once: a second
+\* member id of its would hold partitions that nobody consumes until its session expires.
+\* Presupposes that nothing is lost, nobody restarts or leaves.
+OneMemberPerProcess ==
+  \A a, b \in members : OwnerOf[a] = OwnerOf[b] => a = b
+
 \* group.max.size holds of every generation. Presupposes dynamic members: a static member
 \* that has not joined keeps its place, and may be one too many (see the model of it).
 GroupWithinMaximumSize == InGeneration => Cardinality(members) <= MaxSize
@@ -305,6 +311,8 @@ PreparedOncePerRebalance ==
   [][\A p \in Members :
        /\ joinFuture[p].state = "None" /\ joinFuture'[p].state = "Pending"
           => ~needsJoinPrepare'[p]
+       /\ memberState[p] = "UNJOINED" /\ memberState'[p] = "PREPARING_REBALANCE"
+          => needsJoinPrepare[p]
        /\ joinFuture[p].state = "Succeeded" /\ memberState'[p] = "STABLE"
           /\ joinFuture'[p].state = "None"
           => ~needsJoinPrepare[p] /\ needsJoinPrepare'[p]
@@ -312,13 +320,32 @@ PreparedOncePerRebalance ==
             \/ needsJoinPrepare[p] /\ owned'[p] = {}
             \/ joinFuture[p].state = "Succeeded" /\ owned'[p] = joinFuture[p].assignment]_vars
 
-\* Nobody is removed by the sync timeout who was not awaited, and it removes somebody.
-MembersRemoved == members \ members'
+\* An assignment reaches the user only while it is that of its member's own generation.
+OnlyTheStableAdopt ==
+  [][\A p \in Members :
+       owned'[p] # owned[p] /\ owned'[p] # {} =>
+         /\ memberState[p] = "STABLE" /\ MemberGeneration(p) # NoGeneration
+         /\ memberGeneration'[p] = memberGeneration[p]]_vars
 
-SyncTimeoutRemovesSomebody ==
-  [][InGeneration /\ pendingSync # {} /\ generation' = generation
-     /\ groupState' = "PreparingRebalance" /\ awaitingJoin' = {} /\ channel' = channel
-       => MembersRemoved # {}]_vars
+\* A process whose instance id another one has taken is told so, and stops; otherwise the
+\* two would take it from each other for ever.
+IsTakenFrom(p, id) == IsStatic(p) /\ staticMembers[InstanceOf[p]] \notin {id, NoMemberId}
+
+DuplicateInstanceIsFenced ==
+  [][\A p \in Members :
+       /\ /\ heartbeat[p].type \in {"HeartbeatRequest", "OffsetCommitRequest"}
+          /\ heartbeat'[p].type \in {"HeartbeatResponse", "OffsetCommitResponse"}
+          /\ IsTakenFrom(p, heartbeat[p].memberId)
+          => heartbeat'[p].error = "FENCED_INSTANCE_ID"
+       /\ /\ channel[p].type = "SyncGroupRequest" /\ channel'[p].type = "SyncGroupResponse"
+          /\ IsTakenFrom(p, channel[p].sentMemberId)
+          => channel'[p].error = "FENCED_INSTANCE_ID"]_vars
+
+\* A stable group rebalances only for somebody who joins or is gone. Not so where a static
+\* member joins again before the sync timeout is over: see the model of it.
+RebalanceHasAReason ==
+  [][groupState = "Stable" /\ groupState' = "PreparingRebalance" =>
+       members' # members \/ awaitingJoin' # {} \/ Reloads]_vars
 
 (***************************************************************************)
 (* Liveness.                                                               *)

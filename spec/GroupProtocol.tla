@@ -291,9 +291,13 @@ Choices ==
 (* Member: what its own steps and the answers make of it.                  *)
 (***************************************************************************)
 
-\* AbstractCoordinator.resetStateAndGeneration, requestRejoin; keepsId: KAFKA-13419.
+\* Who lost its generation lost its partitions: the user must hear of it (KAFKA-12983).
+ResetNeedsJoinPrepare(m) == TRUE
+
+\* AbstractCoordinator.resetStateAndRejoin; keepsId: KAFKA-13419.
 Reset(m, keepsId) ==
-  [m EXCEPT !.state = "UNJOINED", !.rejoinNeeded = TRUE, !.needsJoinPrepare = TRUE,
+  [m EXCEPT !.state = "UNJOINED", !.rejoinNeeded = TRUE,
+     !.needsJoinPrepare = ResetNeedsJoinPrepare(m),
      !.generation = IF keepsId THEN [NoMemberGeneration EXCEPT !.memberId = m.generation.memberId]
                                ELSE NoMemberGeneration]
 
@@ -375,12 +379,18 @@ AfterHeartbeat(m, a) ==
     [] a.error \in {"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"} ->
          ResetIfUnchanged(m, a.memberId, a.generation, KeepsMemberId(a.error))
     [] a.error = "FENCED_INSTANCE_ID" ->
-         IF GenerationUnchanged(m, a.memberId, a.generation) THEN Fatal(m) ELSE m
+         IF GenerationUnchanged(m, a.memberId, a.generation)
+         THEN [Reset(m, FALSE) EXCEPT !.failed = TRUE] ELSE m
     [] OTHER -> m
 
-\* OffsetCommitResponseHandler: a commit amid a rebalance is no reason to reset (KAFKA-8487).
+\* A commit amid a rebalance is no reason to forget who one is (KAFKA-8487).
+CommitAmidRebalance(m) == [m EXCEPT !.rejoinNeeded = TRUE]
+
+\* OffsetCommitResponseHandler
 AfterOffsetCommit(m, a) ==
-  CASE a.error = "REBALANCE_IN_PROGRESS" -> [m EXCEPT !.rejoinNeeded = TRUE]
+  CASE a.error = "REBALANCE_IN_PROGRESS" -> CommitAmidRebalance(m)
+    [] a.error = "FENCED_INSTANCE_ID" ->
+         IF GenerationUnchanged(m, a.memberId, a.generation) THEN [m EXCEPT !.failed = TRUE] ELSE m
     [] OTHER -> AfterHeartbeat(m, a)
 
 \* onJoinComplete, unless the heartbeat thread has reset the generation meanwhile: then
@@ -454,7 +464,7 @@ ProcessHeartbeat(p) ==
 \* ConsumerCoordinator.sendOffsetCommitRequest: of a stable member only.
 SendOffsetCommit(p) ==
   /\ Commits /\ Running(p) /\ heartbeat[p].type = "None"
-  /\ memberState[p] = "STABLE"
+  /\ memberState[p] = "STABLE" /\ joinFuture[p].state = "None"
   /\ heartbeat' = [heartbeat EXCEPT ![p] =
        [type |-> "OffsetCommitRequest", memberId |-> memberGeneration[p].memberId,
         generation |-> memberGeneration[p].generation, error |-> "NONE"]]
