@@ -56,9 +56,15 @@ class Problem:
 def problem_of(spec: Spec) -> Problem:
     """What the spec's configuration asks for; UnsupportedError for a temporal property.
 
-    SYMMETRY is left aside: the verdicts are the same, the states more.
+    SpecError if an ASSUME is false, as in TLC. SYMMETRY is left aside: the verdicts are the
+    same, the states more.
     """
     config = spec.config
+    for assumption in spec.false_assumptions():
+        raise SpecError(
+            f"{assumption.location}: the assumption {assumption.name or ''} is false for the "
+            f"constants of {config.source or 'the configuration'}. Mend the one or the other."
+        )
     return Problem(
         variables=spec.variables,
         initial=spec.initial_states,

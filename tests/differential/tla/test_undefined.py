@@ -7,6 +7,7 @@ import pytest
 from conformance.errors import SpecError
 from conformance.tla.config import parse_config
 from conformance.tla.reader import load_module
+from conformance.tla.search import problem_of
 from conformance.tla.spec import bind
 from tests.differential.tla.undefined import (
     CONFIG,
@@ -59,6 +60,13 @@ def _successors(module, name):
     spec = bound(module, f"Next{list(STEPS).index(name)}")
     (state,) = spec.initial_states()
     return list(spec.successors(state))
+
+
+def test_a_false_assumption_ends_the_search_before_it_begins(tmp_path):
+    definitions = ["ASSUME Small == 2 < 1", "Next == UNCHANGED <<x, s, f>>"]
+    workspace = write(tmp_path, definitions, "NEXT Next\n")
+    with pytest.raises(SpecError, match=r"Formulas:6:.* assumption Small is false"):
+        problem_of(workspace.spec())
 
 
 def test_where_we_are_laxer_than_tlc_we_say_false(module):
