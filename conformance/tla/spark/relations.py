@@ -319,7 +319,7 @@ def known_elements(scope: Scope, term: Term) -> list[Value] | None:
     ]
     if len(values) < len(static[0]):
         return None
-    return canonical_sorted(frozenset(values))
+    return list(canonical_sorted(frozenset(values)))
 
 
 def _product_candidates(
