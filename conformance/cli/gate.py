@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 from dataclasses import replace
-from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from conformance import __version__
 from conformance.cli.options import ColdOption, JsonOption, MasterOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.config import settled_tier
@@ -77,7 +77,7 @@ def _header(planned: GatePlan, context: Context, tools: Tools) -> dict[str, Json
     return {
         "tier": planned.tier.name,
         "seed": context.seed,
-        "version": distribution_version("kafka-conformance"),
+        "version": __version__,
         "python": platform.python_version(),
         "java": tools.java_version,
         "tla2tools": tools.jar_sha256[:12],

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version as distribution_version
 from typing import Annotated
 
 import typer
 
+from conformance import __version__
 from conformance.cli import audit, bugs, check, gate, record, replay, suite
 from conformance.cli.session import internal_error
 
@@ -33,7 +33,7 @@ app.command("bugs")(bugs.bugs)
 
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"kconform {distribution_version('kafka-conformance')}")
+        typer.echo(f"kconform {__version__}")
         raise typer.Exit
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import version as distribution_version
 from pathlib import Path
 
+from conformance import __version__
 from conformance.audit.explain import EvaluatedSpec
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, prepare
@@ -63,6 +63,6 @@ def _identity(prepared: PreparedModel, files: Sequence[Path]) -> Identity:
         variables=list(spec.variables),
         actions=[str(action) for action in spec.actions],
         system=FOREIGN,
-        system_version=distribution_version("kafka-conformance"),
+        system_version=__version__,
         parameters={"files": ", ".join(path.name for path in files)},
     )

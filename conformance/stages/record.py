@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import version as distribution_version
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from conformance import __version__
 from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options
 from conformance.audit.engine import audit as run_audit
@@ -49,7 +49,7 @@ def identity(bench: Workbench, length: int, seed: int) -> Identity:
         variables=list(spec.variables),
         actions=[str(action) for action in spec.actions],
         system=bench.factory,
-        system_version=distribution_version("kafka-conformance"),
+        system_version=__version__,
         parameters={"seed": str(seed), "length": str(length)},
     )
 
