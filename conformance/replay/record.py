@@ -253,7 +253,7 @@ class _Recorder:
 
 
 class _Layered:
-    """The graph's oracle for its own states, the evaluator's for all others."""
+    """The graph's oracle; where it ends (a CONSTRAINT cut it off), the evaluator's."""
 
     def __init__(self, graph: Oracle, wider: Oracle, members: Mapping[PartialState, int]) -> None:
         self._graph = graph
@@ -268,12 +268,12 @@ class _Layered:
         return self._graph.initial_states()
 
     def successors(self, state: State, action: Action) -> Sequence[State]:
-        oracle = self._graph if state in self._members else self._wider
-        return oracle.successors(state, action)
+        known = self._graph.successors(state, action) if state in self._members else ()
+        return known or self._wider.successors(state, action)
 
     def enabled(self, state: State) -> Sequence[Action]:
-        oracle = self._graph if state in self._members else self._wider
-        return oracle.enabled(state)
+        known = self._graph.enabled(state) if state in self._members else ()
+        return known or self._wider.enabled(state)
 
 
 def _oracles(
