@@ -51,7 +51,7 @@ class JoinGroupHandler:
     def join(self, group: GroupMetadata, request: JoinGroupRequest, callback: JoinCallback) -> None:
         """Answer or park the request; the join phase may end with it."""
         if not accept_joining_member(group, request.member_id, self._config.group_max_size):
-            group.remove(request.member_id)
+            self._rebalancer.remove(group, request.member_id)
             callback(JoinGroupResponse(Errors.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID))
         elif request.member_id == UNKNOWN_MEMBER_ID:
             self._new_member_join(group, request, callback)

@@ -122,7 +122,7 @@ class GroupRebalancer:
     def _remove_dynamic_members_not_yet_rejoined(self, group: GroupMetadata) -> None:
         for member in group.not_yet_rejoined_members:
             if not member.is_static_member:
-                self._remove(group, member.member_id)
+                self.remove(group, member.member_id)
 
     def _propagate_generation(self, group: GroupMetadata) -> None:
         """Answer the parked joins; sessions and syncs count for every member, joined or not."""
@@ -164,7 +164,7 @@ class GroupRebalancer:
             return
         if not group.has_received_sync_from_all_members:
             for member_id in tuple(group.pending_sync_members):
-                self._remove(group, member_id)
+                self.remove(group, member_id)
             self.prepare_rebalance(group)
 
     def set_and_propagate_assignment(
@@ -241,7 +241,7 @@ class GroupRebalancer:
         """A member leaves or fails: tell it if it waits, and rebalance without it."""
         gone = JoinGroupResponse(Errors.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID)
         group.maybe_invoke_join_callback(member, gone)
-        self._remove(group, member.member_id)
+        self.remove(group, member.member_id)
         if group.is_in(STABLE, COMPLETING_REBALANCE):
             self.maybe_prepare_rebalance(group)
         else:
@@ -249,10 +249,11 @@ class GroupRebalancer:
 
     def remove_pending_member_and_update_group(self, group: GroupMetadata, member_id: str) -> None:
         """Nobody waits for the pending member any longer."""
-        self._remove(group, member_id)
+        self.remove(group, member_id)
         self.check_and_complete_join(group)
 
-    def _remove(self, group: GroupMetadata, member_id: str) -> None:
+    def remove(self, group: GroupMetadata, member_id: str) -> None:
+        """Drop a member or a pending one together with its session."""
         group.remove(member_id)
         self._heartbeats.check_and_complete(member_key(group.group_id, member_id))
 
