@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.tla.spark import functions, numbers, sql
-from conformance.tla.spark.columns import as_formula, integer, materialise, sequence
+from conformance.tla.spark.branches import as_formula
+from conformance.tla.spark.choice import cardinality
+from conformance.tla.spark.columns import integer, materialise, sequence
 from conformance.tla.spark.environment import Lazy, Operator
 from conformance.tla.spark.formulas import (
     Formula,
@@ -16,15 +18,7 @@ from conformance.tla.spark.formulas import (
     equivalent,
     negate,
 )
-from conformance.tla.spark.relations import (
-    cardinality,
-    equals,
-    is_set,
-    known_elements,
-    member,
-    quantify,
-    subset,
-)
+from conformance.tla.spark.relations import equals, is_set, known_elements, member, quantify, subset
 from conformance.tla.spark.scope import Scope
 from conformance.tla.spark.terms import (
     BigUnion,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from conformance.tla.spark import sql, types
 from conformance.tla.spark.formulas import (
@@ -13,7 +12,6 @@ from conformance.tla.spark.formulas import (
     Guards,
     Truth,
     causes_of,
-    conditional,
     guards_hold,
 )
 from conformance.tla.spark.scope import Scope
@@ -36,7 +34,6 @@ from conformance.tla.spark.terms import (
     Subsets,
     Term,
     bare,
-    guarded_formula,
     merge,
 )
 from conformance.tla.spark.types import (
@@ -467,88 +464,3 @@ def _subsets(scope: Scope, term: Subsets) -> Column:
     grown = "concat(a, transform(a, s -> concat(s, array(x))))"
     text = f"sort_array(aggregate(slice({array}, 1, {MAX_POWER}), {empty}, (a, x) -> {grown}))"
     return Column(SetOf(kind), text, merge(term.guards, base.guards, (guard,)))
-
-
-def choose_branch(scope: Scope, condition: Formula, then: Term, otherwise: Term) -> Term:
-    """IF condition THEN then ELSE otherwise, fieldwise where both are records."""
-    if isinstance(condition, Truth):
-        return then if condition.known else otherwise
-    if isinstance(then, Nothing) or isinstance(otherwise, Nothing):
-        test = scope.share(condition.holds())
-        guards = merge(condition.guard(), _branch_guards(test, then.guards, otherwise.guards))
-        defined = otherwise if isinstance(then, Nothing) else then
-        return (
-            Nothing(guards) if isinstance(defined, Nothing) else guard_term(bare(defined), guards)
-        )
-    if isinstance(then, Boolean) or isinstance(otherwise, Boolean):
-        return Boolean(conditional(condition, as_formula(then), as_formula(otherwise)))
-    test = scope.share(condition.holds())
-    guards = merge(condition.guard(), _branch_guards(test, then.guards, otherwise.guards))
-    return guarded_choice(scope, test, bare(then), bare(otherwise), guards)
-
-
-def as_formula(term: Term) -> Formula:
-    """A boolean term as a formula; TypeClash where it is none."""
-    match term:
-        case Boolean(formula=formula):
-            return formula
-        case Nothing(guards=guards):
-            return Atom(sql.FALSE, guards)
-        case Known(value=bool() as value, guards=()):
-            return Truth(value)
-        case Known(value=bool() as value, guards=guards):
-            return Atom(sql.TRUE if value else sql.FALSE, guards)
-        case Column(type=types.BOOLEAN):
-            return Atom(term.text, term.guards)
-    raise TypeClash("a boolean and another value")
-
-
-def _branch_guards(test: str, then: Guards, otherwise: Guards) -> Guards:
-    if not then and not otherwise:
-        return ()
-    if then == otherwise:
-        return then
-    condition = sql.choice(test, guards_hold(then), guards_hold(otherwise))
-    return (Guard(condition, causes_of((*then, *otherwise))),)
-
-
-def guarded_choice(scope: Scope, test: str, then: Term, otherwise: Term, guards: Guards) -> Term:
-    """IF on an SQL condition between terms without guards."""
-    if then == otherwise:
-        return guard_term(then, guards)
-    if isinstance(then, Boolean) or isinstance(otherwise, Boolean):
-        made = conditional(Atom(test), as_formula(then), as_formula(otherwise))
-        return Boolean(guarded_formula(made, guards))
-    first, second = as_mapped(then), as_mapped(otherwise)
-    if first is not None and second is not None:
-        keys = [key for key, _ in first.entries]
-        by_key = dict(second.entries)
-        if set(keys) == set(by_key):
-            merged = [
-                (key, guarded_choice(scope, test, item, by_key[key], ()))
-                for key, item in first.entries
-            ]
-            return function(merged, guards)
-    left, right = columns(scope, then, otherwise)
-    text = sql.choice(test, left.text, right.text)
-    bounds = None
-    if left.type == INTEGER:
-        a, b = left.bounds or STORED, right.bounds or STORED
-        bounds = min(a[0], b[0]), max(a[1], b[1])
-    return _column_term(Column(left.type, text, merge(guards, left.guards, right.guards), bounds))
-
-
-def _column_term(column: Column) -> Term:
-    if column.type == types.BOOLEAN:
-        return Boolean(Atom(column.text, column.guards))
-    return column
-
-
-def guard_term(term: Term, guards: Guards) -> Term:
-    """The term, undefined where a guard is false."""
-    if not guards:
-        return term
-    if isinstance(term, Boolean):
-        formula = term.formula
-        return Boolean(guarded_formula(formula, guards))
-    return replace(term, guards=merge(guards, term.guards))

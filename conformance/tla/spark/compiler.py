@@ -8,15 +8,10 @@ from conformance.errors import UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.evaluate.program import Program
 from conformance.tla.spark import functions
+from conformance.tla.spark.branches import as_formula, choose_branch
 from conformance.tla.spark.builtins import OPERATORS, Context
-from conformance.tla.spark.columns import (
-    NotFinite,
-    as_formula,
-    as_listed,
-    choose_branch,
-    function,
-    stored,
-)
+from conformance.tla.spark.choice import choose, simplified
+from conformance.tla.spark.columns import NotFinite, as_listed, function, stored
 from conformance.tla.spark.environment import Lazy, Names, Operator, rigid
 from conformance.tla.spark.formulas import (
     Formula,
@@ -25,13 +20,7 @@ from conformance.tla.spark.formulas import (
     negate,
     undefined,
 )
-from conformance.tla.spark.relations import (
-    choose,
-    equals,
-    quantify,
-    simplified,
-    static_candidates,
-)
+from conformance.tla.spark.relations import equals, quantify, static_candidates
 from conformance.tla.spark.scope import Scope
 from conformance.tla.spark.terms import (
     BigUnion,

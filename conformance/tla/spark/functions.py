@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.tla.spark import sql, types
+from conformance.tla.spark.branches import choose_branch, guard_term, guarded_choice
 from conformance.tla.spark.columns import (
     NotFinite,
     as_listed,
     as_mapped,
-    choose_branch,
     convert,
     function,
-    guard_term,
-    guarded_choice,
     integer,
     materialise,
     sequence,

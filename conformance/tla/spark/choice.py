@@ -1,0 +1,167 @@
+"""CHOOSE, Cardinality, and sets that do not depend on the row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+
+from conformance.tla.spark import sql
+from conformance.tla.spark.branches import choose_branch, guard_term
+from conformance.tla.spark.columns import (
+    element_type,
+    integer,
+    interval_ends,
+    materialise,
+    stored,
+)
+from conformance.tla.spark.formulas import (
+    Formula,
+    Guard,
+    Guards,
+    Truth,
+    conjoin,
+)
+from conformance.tla.spark.relations import (
+    LIMIT_COPIES,
+    MAX_COPIES,
+    Candidates,
+    known_elements,
+    static_candidates,
+)
+from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.terms import (
+    BigUnion,
+    Column,
+    Combined,
+    Enumerated,
+    Filtered,
+    Image,
+    Infinite,
+    Interval,
+    Known,
+    Nothing,
+    Product,
+    Term,
+    guarded,
+    merge,
+)
+from conformance.tla.spark.types import (
+    INTEGER,
+)
+from conformance.tla.values import canonical_sorted
+
+
+def choose(scope: Scope, domain: Term, predicate: Callable[[Term], Formula], cause: str) -> Term:
+    """CHOOSE x \\in domain : predicate(x): the first in canonical order."""
+    if isinstance(domain, Nothing):
+        return domain
+    static = static_candidates(scope, domain)
+    if static is not None and _all_known(static[0]):
+        return _chosen(scope, *static, predicate, cause)
+    array = materialise(scope, domain)
+    text = scope.share(array.text)
+    name = scope.fresh()
+    kind = element_type(array)
+    test = scope.formula(lambda: predicate(stored(kind, name)))
+    if test.total:
+        found = scope.share(f"filter({text}, {name} -> {test.holds()})")
+        guard = Guard(sql.compare(">", f"size({found})", "0"), (cause,))
+    else:
+        rest = f"filter({text}, {name} -> {sql.negation(test.fails())})"
+        found = scope.share(f"slice({rest}, 1, 1)")
+        guard = Guard(f"exists({found}, {name} -> {test.holds()})", (cause, *test.causes))
+    item = stored(kind, f"get({found}, 0)")
+    return guard_term(item, merge(array.guards, (guard,)))
+
+
+def _all_known(candidates: Candidates) -> bool:
+    return len(candidates) <= LIMIT_COPIES and all(isinstance(i, Known) for _, i in candidates)
+
+
+def _chosen(
+    scope: Scope,
+    candidates: Candidates,
+    guards: Guards,
+    predicate: Callable[[Term], Formula],
+    cause: str,
+) -> Term:
+    """Among candidates that are known, in canonical order."""
+    rank = {
+        value: index
+        for index, value in enumerate(
+            canonical_sorted({item.value for _, item in candidates if isinstance(item, Known)})
+        )
+    }
+    ordered = sorted(candidates, key=lambda c: rank[c[1].value] if isinstance(c[1], Known) else 0)
+    result: Term = Nothing((Guard(sql.FALSE, (cause,)),))
+    arms: list[tuple[Formula, Term]] = []
+    for condition, item in ordered:
+        test = conjoin([condition, predicate(item)])
+        if test == Truth(False):
+            continue
+        arms.append((test, item))
+        if test == Truth(True):
+            break
+    for test, item in reversed(arms):
+        result = choose_branch(scope, test, item, result)
+    return guarded(result, guards)
+
+
+def simplified(scope: Scope, term: Term) -> Term:
+    """A set that does not depend on the row as a known value, if it is not too large."""
+    match term:
+        case Enumerated() | Filtered() | Image() | Combined() | BigUnion() | Interval() | Product():
+            if not _maybe_known(term):
+                return term
+            values = known_elements(scope, term)
+            return term if values is None else Known(frozenset(values), term.guards)
+    return term
+
+
+def _maybe_known(term: Term) -> bool:
+    match term:
+        case Known():
+            return not term.guards
+        case Enumerated(candidates=candidates):
+            return all(isinstance(item, Known) for _, item in candidates)
+        case Filtered(base=base) | Image(base=base):
+            return _maybe_known(base)
+        case Combined(left=left, right=right):
+            return _maybe_known(left) and _maybe_known(right)
+        case Interval(low=low, high=high):
+            return isinstance(low, Known) and isinstance(high, Known)
+        case Product(factors=factors):
+            return all(map(_maybe_known, factors))
+        case BigUnion(sets=sets):
+            return _maybe_known(sets)
+    return False
+
+
+def cardinality(scope: Scope, term: Term, cause: str) -> Term:
+    """Cardinality(term)."""
+    if isinstance(term, Nothing):
+        return term
+    if isinstance(term, Known) and isinstance(term.value, frozenset):
+        return Known(len(term.value), term.guards)
+    if isinstance(term, Infinite):
+        return Nothing((Guard(sql.FALSE, (cause,)),))
+    if isinstance(term, Interval):
+        low, high = interval_ends(term)
+        if (
+            isinstance(term.low, Known)
+            and term.low.value == 1
+            and high.bounds
+            and high.bounds[0] >= 0
+        ):
+            return Column(INTEGER, high.text, merge(term.guards, high.guards), high.bounds)
+        span = sql.compare("-", high.text, sql.compare("-", low.text, "1L"))
+        text = f"greatest({span}, 0L)"
+        return integer(text, (0, 2**54), merge(term.guards, low.guards, high.guards))
+    static = static_candidates(scope, term)
+    if static is not None and 0 < len(static[0]) <= MAX_COPIES:
+        known = [item.value for _, item in static[0] if isinstance(item, Known)]
+        if len(known) == len(static[0]) == len(set(known)):
+            ones = [sql.choice(test.holds(), "1L", "0L") for test, _ in static[0]]
+            return integer(reduce(partial(sql.compare, "+"), ones), (0, len(ones)), static[1])
+    array = materialise(scope, term)
+    return integer(f"bigint(size({array.text}))", (0, 2**31), array.guards)
