@@ -341,6 +341,14 @@ DuplicateInstanceIsFenced ==
           /\ IsTakenFrom(p, channel[p].sentMemberId)
           => channel'[p].error = "FENCED_INSTANCE_ID"]_vars
 
+\* An instance that has its place in the group is not turned away when it comes back. Not
+\* so where the group is full: see the model of it.
+InstanceIsNotTurnedAway ==
+  [][\A p \in Members :
+       /\ channel[p].type = "JoinGroupRequest" /\ channel'[p].type = "JoinGroupResponse"
+       /\ IsStatic(p) /\ staticMembers[InstanceOf[p]] # NoMemberId
+       => channel'[p].error # "GROUP_MAX_SIZE_REACHED"]_vars
+
 \* A stable group rebalances only for somebody who joins or is gone. Not so where a static
 \* member joins again before the sync timeout is over: see the model of it.
 RebalanceHasAReason ==
