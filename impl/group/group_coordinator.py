@@ -8,31 +8,30 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
 from impl.clock import Clock
 from impl.concurrency import Concurrency, NoConcurrency
 from impl.errors import Errors
+from impl.group.administration import delete_group, describe_group
 from impl.group.config import GroupConfig
 from impl.group.delayed_operations import GroupOperation
 from impl.group.group_metadata import (
-    COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
     PREPARING_REBALANCE,
-    STABLE,
     GroupMetadata,
 )
 from impl.group.group_metadata_manager import GroupMetadataManager
 from impl.group.join_group import JoinGroupHandler, MemberIdSource
-from impl.group.member_metadata import JoinCallback, MemberMetadata, SyncCallback
+from impl.group.leave_group import leave_group
+from impl.group.member_metadata import JoinCallback, SyncCallback
 from impl.group.messages import (
     UNKNOWN_MEMBER_ID,
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribedGroup,
-    DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     HeartbeatRequest,
@@ -52,11 +51,10 @@ from impl.group.messages import (
 )
 from impl.group.offset_handler import CommitCallback, OffsetHandler, commit_error
 from impl.group.offsets_topic import OffsetsTopic
-from impl.group.rebalancer import GroupRebalancer, sync_response
+from impl.group.rebalancer import GroupRebalancer
+from impl.group.sync_group import SyncGroupHandler
 from impl.group.validation import (
-    validate_current_member,
     validate_generation,
-    validate_sync_group,
 )
 from impl.scheduler import ImmediateScheduler, Scheduler
 
@@ -97,6 +95,7 @@ class GroupCoordinator:
         )
         self._rebalancer = GroupRebalancer(self.config, self.manager, clock, self._concurrency)
         self._joins = JoinGroupHandler(self.config, self.manager, self._rebalancer, unique_id)
+        self._syncs = SyncGroupHandler(self.manager, self._rebalancer)
         self._offsets = OffsetHandler(self.config, self.manager, self._rebalancer, clock)
         self._is_active = False
         self._stopped = self._concurrency.event("group-coordinator-stopped")
@@ -225,55 +224,7 @@ class GroupCoordinator:
             callback(SyncGroupResponse(error or Errors.UNKNOWN_MEMBER_ID))
             return
         with group.lock:
-            self._sync_group(group, request, callback)
-
-    def _sync_group(
-        self, group: GroupMetadata, request: SyncGroupRequest, callback: SyncCallback
-    ) -> None:
-        error = validate_sync_group(group, request)
-        if error is not None:
-            callback(SyncGroupResponse(error))
-        elif group.is_in(EMPTY):
-            callback(SyncGroupResponse(Errors.UNKNOWN_MEMBER_ID))
-        elif group.is_in(PREPARING_REBALANCE):
-            callback(SyncGroupResponse(Errors.REBALANCE_IN_PROGRESS))
-        elif group.is_in(COMPLETING_REBALANCE):
-            group.get(request.member_id).awaiting_sync_callback = callback
-            self._rebalancer.remove_pending_sync_member(group, request.member_id)
-            if group.is_leader(request.member_id):
-                self._store_assignment(group, request)
-        else:
-            self._rebalancer.remove_pending_sync_member(group, request.member_id)
-            member = group.get(request.member_id)
-            callback(sync_response(group, member))
-            self._rebalancer.complete_and_schedule_next_heartbeat_expiration(group, member)
-
-    def _store_assignment(self, group: GroupMetadata, request: SyncGroupRequest) -> None:
-        """Write the leader's assignment; the group is Stable once it is in the log."""
-        assignment = dict.fromkeys(group.members, b"")
-        assignment.update({each.member_id: each.assignment for each in request.assignments})
-
-        def stored(error: Errors) -> None:
-            with group.lock:
-                self._on_assignment_stored(group, request.generation_id, assignment, error)
-
-        self.manager.store_group(group, assignment, stored)
-
-    def _on_assignment_stored(
-        self,
-        group: GroupMetadata,
-        generation_id: int,
-        assignment: Mapping[str, bytes],
-        error: Errors,
-    ) -> None:
-        if not group.is_in(COMPLETING_REBALANCE) or generation_id != group.generation_id:
-            return  # a rebalance began while the append was under way
-        if error is Errors.NONE:
-            self._rebalancer.set_and_propagate_assignment(group, assignment)
-            group.transition_to(STABLE)
-        else:
-            self._rebalancer.reset_and_propagate_assignment_error(group, error)
-            self._rebalancer.maybe_prepare_rebalance(group)
+            self._syncs.sync(group, request, callback)
 
     # -- Heartbeat
 
@@ -326,26 +277,10 @@ class GroupCoordinator:
             if group.is_in(DEAD):
                 callback(LeaveGroupResponse(Errors.COORDINATOR_NOT_AVAILABLE))
                 return
-            left = tuple(_left(each, self._leave_group(group, each)) for each in request.members)
+            left = tuple(
+                _left(each, leave_group(group, each, self._rebalancer)) for each in request.members
+            )
             callback(LeaveGroupResponse(Errors.NONE, left))
-
-    def _leave_group(self, group: GroupMetadata, leaving: MemberIdentity) -> Errors:
-        member_id, group_instance_id = leaving.member_id, leaving.group_instance_id
-        if member_id == UNKNOWN_MEMBER_ID:
-            # An administrator may name just the instance.
-            current = group.current_static_member_id(group_instance_id or "")
-            if current is None:
-                return Errors.UNKNOWN_MEMBER_ID
-            member_id = current
-        elif group.is_pending_member(member_id):
-            self._rebalancer.remove_pending_member_and_update_group(group, member_id)
-            return Errors.NONE
-        else:
-            error = validate_current_member(group, member_id, group_instance_id)
-            if error is not None:
-                return error
-        self._rebalancer.remove_member_and_update_group(group, group.get(member_id))
-        return Errors.NONE
 
     # -- offsets
 
@@ -407,16 +342,7 @@ class GroupCoordinator:
         group = self.manager.get_group(group_id)
         if group is None:
             return DescribedGroup(Errors.NONE, group_id, DEAD.value)
-        with group.lock:
-            protocol = group.protocol_name if group.is_in(STABLE) else None
-            return DescribedGroup(
-                Errors.NONE,
-                group_id,
-                group.state.value,
-                group.protocol_type or "",
-                protocol or "",
-                tuple(_described(member, protocol) for member in group.members.values()),
-            )
+        return describe_group(group)
 
     def handle_delete_groups(self, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
         """Only groups without members can be deleted."""
@@ -430,31 +356,12 @@ class GroupCoordinator:
         if error is not None:
             return error
         group = self.manager.get_group(group_id)
-        if group is not None:
-            with group.lock:
-                if group.is_in(EMPTY):
-                    group.transition_to(DEAD)
-                    self._rebalancer.forget_timers(group)
-                    self.manager.cleanup_group_metadata(
-                        (group,), lambda dead: dead.offsets.remove_all_offsets()
-                    )
-                    return Errors.NONE
-                if not group.is_in(DEAD):
-                    return Errors.NON_EMPTY_GROUP
+        error = None if group is None else delete_group(group, self.manager, self._rebalancer)
+        if error is not None:
+            return error
         absent = self.manager.group_not_exists(group_id)
         return Errors.GROUP_ID_NOT_FOUND if absent else Errors.NOT_COORDINATOR
 
 
 def _left(leaving: MemberIdentity, error: Errors) -> LeaveGroupMemberResponse:
     return LeaveGroupMemberResponse(leaving.member_id, leaving.group_instance_id, error)
-
-
-def _described(member: MemberMetadata, protocol: str | None) -> DescribedGroupMember:
-    return DescribedGroupMember(
-        member.member_id,
-        member.group_instance_id,
-        member.client_id,
-        member.client_host,
-        b"" if protocol is None else member.metadata(protocol),
-        b"" if protocol is None else member.assignment,
-    )

@@ -6,6 +6,7 @@ group's lock guards everything and is taken by the callers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from impl.clock import Clock
@@ -122,6 +123,14 @@ class GroupMetadata:
     def is_pending_member(self, member_id: str) -> bool:
         """Whether the id was handed out with MEMBER_ID_REQUIRED and not yet used."""
         return member_id in self.pending_members
+
+    def generate_member_id(
+        self, client_id: str, group_instance_id: str | None, unique_id: Callable[[], str]
+    ) -> str:
+        """An id for a new member."""
+        prefix = client_id if group_instance_id is None else group_instance_id
+        # KAFKA-8715: never from what the group holds; an id must not come twice.
+        return f"{prefix}-{unique_id()}"
 
     @property
     def rebalance_timeout_ms(self) -> int:

@@ -213,13 +213,14 @@ class GroupMetadataManager:
         )
 
     def _load(self, partition: int, epoch: int, on_group_loaded: GroupHook) -> None:
-        groups = self._read(partition, epoch)
-        with self._lock:
-            if self._epochs.get(partition) != epoch or partition not in self._loading:
-                return  # resigned meanwhile
-            self._groups.update({group.group_id: group for group in groups})
-            self._owned[partition] = epoch
+        """Own the partition once it is read; if that fails it is not owned, and the error shows."""
         try:
+            groups = self._read(partition, epoch)
+            with self._lock:
+                if self._epochs.get(partition) != epoch or partition not in self._loading:
+                    return  # resigned meanwhile
+                self._groups.update({group.group_id: group for group in groups})
+                self._owned[partition] = epoch
             for group in groups:
                 on_group_loaded(group)
         finally:

@@ -77,7 +77,9 @@ class JoinGroupHandler:
         if error is not None:
             callback(JoinGroupResponse(error, UNKNOWN_MEMBER_ID))
             return
-        new_member_id = self._generate_member_id(request)
+        new_member_id = group.generate_member_id(
+            request.client_id, request.group_instance_id, self._unique_id
+        )
         if request.group_instance_id is not None:
             self._static_new_member_join(
                 group, request.group_instance_id, new_member_id, request, callback
@@ -90,13 +92,6 @@ class JoinGroupHandler:
             callback(JoinGroupResponse(Errors.MEMBER_ID_REQUIRED, new_member_id))
         else:
             self._rebalancer.add_member_and_rebalance(group, new_member_id, request, callback)
-
-    def _generate_member_id(self, request: JoinGroupRequest) -> str:
-        # KAFKA-8715: never from what the group holds; an id must not come twice.
-        prefix = (
-            request.client_id if request.group_instance_id is None else request.group_instance_id
-        )
-        return f"{prefix}-{self._unique_id()}"
 
     def _static_new_member_join(
         self,

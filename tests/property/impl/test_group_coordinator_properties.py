@@ -7,6 +7,7 @@ are late, and fail-overs; after every step the group and the answers are checked
 from __future__ import annotations
 
 import dataclasses
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule

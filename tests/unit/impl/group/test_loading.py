@@ -6,6 +6,8 @@ import dataclasses
 
 import pytest
 
+from impl.concurrency import NoConcurrency
+from impl.disk import MemoryDisk, Surviving, everything, nothing
 from impl.errors import CorruptRecordException, Errors
 from impl.group.find_coordinator import find_coordinator
 from impl.group.group_metadata import GroupState
@@ -30,10 +32,11 @@ from impl.group.messages import (
     DescribeGroupsRequest,
     FindCoordinatorRequest,
 )
+from impl.group.offsets_topic import LocalOffsetsTopic
 from impl.records import MemoryRecords, Record
-from impl.scheduler import DeferredScheduler
+from impl.scheduler import DeferredScheduler, ImmediateScheduler
 from impl.types import BrokerEndPoint
-from tests.unit.impl.group.driver import CONFIG, GROUP, SUPERSET, TP, Driver
+from tests.unit.impl.group.driver import CONFIG, GROUP, SUPERSET, TP, Driver, HeldOffsetsTopic
 
 NONE = Errors.NONE
 NOT_COORDINATOR = Errors.NOT_COORDINATOR
@@ -218,6 +221,32 @@ def test_a_deleted_group_stays_deleted() -> None:
     after = driver.failed_over()
     assert after.coordinator.group(GROUP) is None
     assert after.fetched() == (-1, NONE)
+
+
+def test_a_partition_that_cannot_be_read_is_not_owned() -> None:
+    driver = Driver(owned=[])
+    broken = Record(b"\x00\x09", group_metadata_key(GROUP))
+    driver.topic.log(0).append_as_leader(MemoryRecords.with_records(broken), 0)
+    with pytest.raises(CorruptRecordException):
+        driver.coordinator.on_election(0, 1)
+    assert driver.join().response.error_code is NOT_COORDINATOR
+
+
+@pytest.mark.parametrize(
+    ("survives", "size"),
+    [pytest.param(everything, 2, id="process"), pytest.param(nothing, 0, id="machine")],
+)
+def test_after_a_crash_a_group_is_what_its_log_holds(survives: Surviving, size: int) -> None:
+    disk = MemoryDisk()
+
+    def start(epoch: int) -> Driver:
+        inner = LocalOffsetsTopic(disk, ImmediateScheduler(), NoConcurrency(), 1)
+        return Driver(topic=HeldOffsetsTopic(inner), epoch=epoch)
+
+    start(0).stable_statics()
+    disk.crash(survives)
+    after = start(1).coordinator.group(GROUP)
+    assert (0 if after is None else after.size) == size
 
 
 def test_unknown_records_are_skipped() -> None:
