@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -113,7 +114,8 @@ def run_fault(catalogue: Catalogue, fault: Fault, effort: Effort) -> BugResult:
 def by_oracles(job: Job, folder: Path, timeout: float) -> Found:
     """Run the oracles against the implementation in `folder`."""
     command = [sys.executable, "-m", "conformance.bugs.worker"]
-    with _process(command, folder) as process:
+    job = msgspec.structs.replace(job, folder=str(folder))
+    with _process(command, folder, cwd=folder) as process:
         try:
             answer, said = process.communicate(msgspec.json.encode(job), timeout)
         except subprocess.TimeoutExpired:
@@ -127,8 +129,11 @@ def by_oracles(job: Job, folder: Path, timeout: float) -> Found:
 def _by_tests(tests: Sequence[str], folder: Path, effort: Effort) -> Found:
     """Killed if a test fails against the faulty copy that passes against the clean one."""
     started = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     root = resource_root()
+    # pytest's own `pythonpath` comes before PYTHONPATH.
+    first = f"pythonpath={shlex.quote(str(folder))} {shlex.quote(str(root))}"
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-o", first]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
     if not all((root / test.partition("::")[0]).exists() for test in tests):
         note = "the tests belong to a checkout; this is an installed kconform"
         return Found(killed=False, note=note)
@@ -147,7 +152,7 @@ def _by_tests(tests: Sequence[str], folder: Path, effort: Effort) -> Found:
 
 @contextmanager
 def _process(
-    command: Sequence[str], folder: Path, cwd: Path | None = None
+    command: Sequence[str], folder: Path, cwd: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A child that imports the faulty copy first; ended with its children if we are interrupted."""
     process = subprocess.Popen(
@@ -167,11 +172,20 @@ def _process(
 
 
 def _environment(folder: Path) -> Mapping[str, str]:
-    """PYTHONPATH reaches Spark's workers too: they run the same faulty copy."""
+    """PYTHONPATH reaches Spark's workers too: they run the same faulty copy.
+
+    PYTHONSAFEPATH keeps `python -m` from putting the current folder, which in a checkout holds
+    the clean package, before it.
+    """
     own = str(Path(__file__).resolve().parents[2])
     inherited = os.environ.get("PYTHONPATH", "")
-    paths = [str(folder), own, *([inherited] if inherited else [])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"}
+    paths = [str(folder), own, str(Path.cwd()), *([inherited] if inherited else [])]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONHASHSEED": "0",
+    }
 
 
 def survivor(fault: Fault, found: Found) -> Finding:

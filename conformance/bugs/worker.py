@@ -5,6 +5,7 @@ Reads a job (JSON) from standard input, writes the outcome (JSON) to standard ou
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import tempfile
 import time
@@ -41,6 +42,9 @@ class Job(msgspec.Struct, frozen=True):
     traces: int
     """Recorded and audited if nothing found it before; 0: not at all."""
     examples: int
+    package: str = "impl"
+    folder: str = ""
+    """The package must be imported from this folder, or the faulty copy is not what is run."""
     save_to: str = ""
     """Where to keep the divergence as an ITF file, if anywhere."""
 
@@ -86,6 +90,7 @@ class _Effort:
 
 def run(job: Job) -> Found:
     """The gate's oracles in turn, the quick ones first, until one finds the fault."""
+    _ensure_copy(job)
     context = Context(seed=job.seed)
     effort = _Effort()
     benches = [workbench(context, one_model(name), job.system) for name in job.models]
@@ -109,6 +114,14 @@ def run(job: Job) -> Found:
         steps=effort.steps,
         seconds=round(time.monotonic() - effort.started, 3),
     )
+
+
+def _ensure_copy(job: Job) -> None:
+    """Guards the bench itself: with the clean package every fault would survive."""
+    found = importlib.util.find_spec(job.package)
+    origin = "" if found is None else str(found.origin)
+    if job.folder and not Path(origin).is_relative_to(job.folder):
+        raise RuntimeError(f"{job.package} comes from {origin}, not from {job.folder}")
 
 
 def _replay(bench: Workbench, effort: _Effort) -> Divergence | None:
