@@ -356,6 +356,38 @@ RebalanceHasAReason ==
        members' # members \/ awaitingJoin' # {} \/ Reloads]_vars
 
 (***************************************************************************)
+(* Situations: states worth reaching, for suites that find shortest paths. *)
+(***************************************************************************)
+
+\* All processes consume what they are assigned.
+EverybodyConsumes ==
+  groupState = "Stable" /\ \A p \in Members : IsCurrent(p) /\ owned[p] # {}
+
+\* A process consumes partitions that the group has given to others, and has yet to learn it.
+ZombieConsumes ==
+  \E p \in Members : owned[p] # {} /\ ~IsCurrent(p) /\ groupState = "Stable"
+
+SomebodyIsFenced == \E p \in Members : channel[p].error = "FENCED_INSTANCE_ID"
+                                      \/ heartbeat[p].error = "FENCED_INSTANCE_ID"
+
+SomebodyIsTurnedAway == \E p \in Members : channel[p].error = "GROUP_MAX_SIZE_REACHED"
+
+SomebodyIsPending == pendingMembers # {}
+
+\* The generation was reset between the answer to SyncGroup and onJoinComplete.
+AssignmentIsStale ==
+  \E p \in Members : joinFuture[p].state = "Succeeded" /\ memberState[p] # "STABLE"
+
+\* A process is in the group under an id that it has forgotten.
+SomebodyIsDefunct == \E id \in members : Defunct(id)
+
+\* A static member is in a generation that it did not join.
+StaticMemberIsAbsent ==
+  InGeneration /\ \E id \in members :
+    IsStatic(OwnerOf[id]) /\ memberGeneration[OwnerOf[id]].generation < generation
+    /\ channel[OwnerOf[id]].type \notin ResponseTypes
+
+(***************************************************************************)
 (* Liveness.                                                               *)
 (***************************************************************************)
 
