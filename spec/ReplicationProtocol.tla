@@ -423,7 +423,8 @@ AlterPartitionRequest(l, newIsr) ==
   [NoAlterPartition EXCEPT
      !.type = "Request", !.leaderEpoch = leaderEpoch[l], !.partitionEpoch = partitionEpoch[l],
      !.isr = newIsr,
-     !.brokerEpochs = [b \in Brokers |-> IF b = l THEN brokerEpoch[l]
+     !.brokerEpochs = [b \in Brokers |-> IF b \notin newIsr THEN NoEpoch
+                                         ELSE IF b = l THEN brokerEpoch[l]
                                          ELSE followerState[l][b].brokerEpoch]]
 
 AlterPartitionError(m) ==
