@@ -72,33 +72,35 @@ class BugResult:
         }
 
 
-def run_bench(
-    catalogue: Catalogue, faults: Sequence[Fault], effort: Effort, emit: Emit
-) -> list[BugResult]:
-    """Run each fault until an oracle finds it; an event per fault, and one for the table."""
+def run_bench(catalogues: Sequence[Catalogue], effort: Effort, emit: Emit) -> list[BugResult]:
+    """Run each fault until an oracle finds it; a finding per survivor, one event for the table."""
     started = time.monotonic()
-    emit(StageStarted(STAGE, catalogue.system, len(faults)))
+    every = [(catalogue, fault) for catalogue in catalogues for fault in catalogue.faults]
+    subject = ", ".join(catalogue.system for catalogue in catalogues)
+    emit(StageStarted(STAGE, subject, len(every)))
     results = []
-    for number, fault in enumerate(faults):
-        emit(Progress(STAGE, number, len(faults), f"{fault.id} {fault.title}"))
+    for number, (catalogue, fault) in enumerate(every):
+        emit(Progress(STAGE, number, len(every), f"{fault.id} {fault.title}"))
         result = run_fault(catalogue, fault, effort)
         results.append(result)
         if not result.found.killed:
             emit(survivor(fault, result.found))
-    killed = sum(result.found.killed for result in results)
-    by_test = sum(result.unseen for result in results)
-    emit(
-        StageFinished(
-            STAGE,
-            catalogue.system,
-            merge(result.verdict for result in results),
-            time.monotonic() - started,
-            f"{killed} of {len(results)} faults killed, {by_test} of them by tests of the "
-            "implementation alone",
-            {"bugs": [result.to_json() for result in results]},
-        )
-    )
+    emit(_finished(subject, results, time.monotonic() - started))
     return results
+
+
+def _finished(subject: str, results: Sequence[BugResult], seconds: float) -> StageFinished:
+    killed = sum(result.found.killed for result in results)
+    by_test = sum(result.found.killed and result.unseen for result in results)
+    return StageFinished(
+        STAGE,
+        subject,
+        merge(result.verdict for result in results),
+        seconds,
+        f"{killed} of {len(results)} faults killed, {by_test} of them by tests of the "
+        "implementation alone",
+        {"bugs": [result.to_json() for result in results]},
+    )
 
 
 def run_fault(catalogue: Catalogue, fault: Fault, effort: Effort) -> BugResult:
@@ -106,9 +108,17 @@ def run_fault(catalogue: Catalogue, fault: Fault, effort: Effort) -> BugResult:
     with relocated(fault) as folder:
         if fault.unseen is not None:
             return BugResult(fault, _by_tests(fault.unseen.tests, folder, effort), unseen=True)
-        models = fault.models or catalogue.models
-        job = Job(models, catalogue.system, effort.seed, effort.traces, effort.examples)
-        return BugResult(fault, by_oracles(job, folder, effort.timeout), unseen=False)
+        found = by_oracles(job_of(catalogue, effort, fault), folder, effort.timeout)
+        return BugResult(fault, found, unseen=False)
+
+
+def job_of(catalogue: Catalogue, effort: Effort, fault: Fault | None = None) -> Job:
+    """What to run against a fault's copy, or against any copy: all of the catalogue's models."""
+    models = catalogue.models if fault is None else fault.models or catalogue.models
+    package = "impl" if fault is None else fault.package
+    return Job(
+        models, catalogue.system, effort.seed, effort.traces, effort.examples, package=package
+    )
 
 
 def by_oracles(job: Job, folder: Path, timeout: float) -> Found:
@@ -127,7 +137,7 @@ def by_oracles(job: Job, folder: Path, timeout: float) -> Found:
 
 
 def _by_tests(tests: Sequence[str], folder: Path, effort: Effort) -> Found:
-    """Killed if a test fails against the faulty copy that passes against the clean one."""
+    """Killed if one of these tests, which pass against the clean package, fails."""
     started = time.monotonic()
     root = resource_root()
     # pytest's own `pythonpath` comes before PYTHONPATH.
@@ -151,9 +161,7 @@ def _by_tests(tests: Sequence[str], folder: Path, effort: Effort) -> Found:
 
 
 @contextmanager
-def _process(
-    command: Sequence[str], folder: Path, cwd: Path
-) -> Iterator[subprocess.Popen[bytes]]:
+def _process(command: Sequence[str], folder: Path, cwd: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A child that imports the faulty copy first; ended with its children if we are interrupted."""
     process = subprocess.Popen(
         command,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -93,17 +94,18 @@ def relocated(fault: Fault) -> Iterator[Path]:
     UserError if a patch's target does not exist, is not unique, or the patch changes nothing:
     a fault that puts in no fault proves nothing.
     """
-    with _copied(fault.package) as folder:
+    with copied(fault.package) as folder:
         for patch in fault.patches:
             _apply(fault, folder / fault.package, patch)
         yield folder
 
 
 @contextmanager
-def _copied(package: str) -> Iterator[Path]:
+def copied(package: str = "impl") -> Iterator[Path]:
+    """A folder with a clean copy of the package, as the faulty ones are made from."""
     source = Path(str(importlib.resources.files(package)))
     with TemporaryDirectory(prefix="kconform-fault-") as name:
-        folder = Path(name)
+        folder = Path(name).resolve()
         shutil.copytree(source, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
         yield folder
 
@@ -129,18 +131,15 @@ def patched_by_file(patch: Path, package: str = "impl") -> Iterator[Path]:
     """As `relocated`, for a user's own unified diff; UserError if it does not apply."""
     if not patch.is_file():
         raise UserError(f"There is no patch {patch}. Give a unified diff of {package}/.")
-    with _copied(package) as folder:
+    if shutil.which("git") is None:
+        raise UserError("`git` is not on the PATH, and applies the patch. Install git.")
+    with copied(package) as folder:
         before = _texts(folder)
         run = subprocess.run(
-            [
-                "git",
-                "apply",
-                "--unsafe-paths",
-                "-p1",
-                f"--directory={folder}",
-                str(patch.resolve()),
-            ],
+            ["git", "apply", "-p1", str(patch.resolve())],
             cwd=folder,
+            # Outside of any repository: git would apply the diff to that one, or to nothing.
+            env={**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent)},
             capture_output=True,
             text=True,
             check=False,

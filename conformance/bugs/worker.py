@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from conformance.audit.session import spark_session
+from conformance.bugs.nearest import nearest_failure
 from conformance.events import Event, Finding, StageFinished
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.explore import Profile
@@ -24,13 +24,15 @@ from conformance.replay.saved import save
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.suite import divergence_story, finding
 from conformance.stages.context import Context, Workbench, one_model, workbench
-from conformance.stages.record import Subject, audit, record
 from conformance.stages.replay import explore
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Test
 from conformance.tla.values import Action, State
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
+
+_NEAREST_STEPS = 20_000
+"""How far to look for a shorter counterexample than the one found."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -93,11 +95,13 @@ def run(job: Job) -> Found:
     _ensure_copy(job)
     context = Context(seed=job.seed)
     effort = _Effort()
-    benches = [workbench(context, one_model(name), job.system) for name in job.models]
-    for bench in benches:
-        divergence = _replay(bench, effort)
+    benches: list[Workbench] = []
+    for name in job.models:  # made ready one by one: most faults fall in the first
+        bench = workbench(context, one_model(name), job.system)
+        benches.append(bench)
+        oracle = GraphOracle(bench.graph)
+        divergence = _replay(bench, oracle, effort)
         if divergence is not None:
-            oracle = GraphOracle(bench.graph)
             if job.save_to:
                 path = Path(job.save_to)
                 save(path, oracle, divergence, model=bench.model.name, system=bench.factory)
@@ -124,10 +128,9 @@ def _ensure_copy(job: Job) -> None:
         raise RuntimeError(f"{job.package} comes from {origin}, not from {job.folder}")
 
 
-def _replay(bench: Workbench, effort: _Effort) -> Divergence | None:
+def _replay(bench: Workbench, oracle: Oracle, effort: _Effort) -> Divergence | None:
     """The minimal transition suite, shortest tests first: a kill shows early and short."""
     suite = transition_cover(bench.graph)
-    oracle = GraphOracle(bench.graph)
     system = bench.make_system()
     try:
         driver = Driver(system, oracle)
@@ -136,12 +139,21 @@ def _replay(bench: Workbench, effort: _Effort) -> Divergence | None:
             effort.traces += 1
             effort.steps += outcome.steps
             if outcome.divergence is not None:
-                return shortest_failure(
-                    oracle, outcome.divergence, lambda i, a: _again(bench, oracle, i, a)
-                )
+                return _shortened(bench, oracle, outcome.divergence)
     finally:
         close(system)
     return None
+
+
+def _shortened(bench: Workbench, oracle: Oracle, found: Divergence) -> Divergence:
+    """Reached the shortest way, or replaced by a divergence that is nearer to the beginning."""
+    short = shortest_failure(oracle, found, lambda i, a: _again(bench, oracle, i, a))
+    system = bench.make_system()
+    try:
+        nearest = nearest_failure(Driver(system, oracle), oracle, short, _NEAREST_STEPS)
+    finally:
+        close(system)
+    return nearest.divergence
 
 
 def _actions(bench: Workbench, test: Test) -> Iterator[Action]:
@@ -192,6 +204,10 @@ def _output_folder(context: Context) -> Iterator[Context]:
 
 def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort) -> Found:
     """Random traces, recorded and audited on Spark."""
+    # Spark costs a second at import, and few faults live that long.
+    from conformance.audit.session import spark_session
+    from conformance.stages.record import Subject, audit, record
+
     events: list[Event] = []
     watched = Context(context.settings, events.append, context.check, context.seed)
     with tempfile.TemporaryDirectory(prefix="kconform-bugs-") as folder, spark_session() as spark:

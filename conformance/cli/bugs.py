@@ -8,16 +8,17 @@ from typing import Annotated
 
 import typer
 
-from conformance.bugs.bench import BugResult, Effort, by_oracles, run_bench
+from conformance.bugs.bench import BugResult, Effort, by_oracles, job_of, run_bench
 from conformance.bugs.fault import (
     Catalogue,
     Fault,
     built_in_catalogues,
     choose,
+    copied,
     load_catalogue,
     patched_by_file,
 )
-from conformance.bugs.worker import Found, Job
+from conformance.bugs.worker import Found
 from conformance.cli.options import JsonOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
@@ -31,6 +32,9 @@ def bugs(
     patch: Annotated[
         Path | None, typer.Option(help="Run the oracles against this diff of impl/ instead.")
     ] = None,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Run them against a clean copy: no false alarm.")
+    ] = False,
     system: Annotated[str, typer.Option(help="The catalogue's system.")] = "",
     catalogue: Annotated[
         Path | None, typer.Option(help="A catalogue of faults of your own (docs/bugs.md).")
@@ -49,17 +53,19 @@ def bugs(
         found = _catalogues(catalogue, system)
         chosen_seed = work.settings.seed if seed is None else seed
         effort = Effort(chosen_seed, 0 if short else traces, examples)
-        if patch is not None:
-            _patch(work, found[0], patch, effort)
-            return
-        for one in _selected(found, ids or [], short=short):
-            if list_faults:
-                _list(work, one.faults)
-            else:
-                results = run_bench(one, one.faults, effort, work.emit)
-                _table(work, results, explain=bool(ids))
         if list_faults:
+            for one in _selected(found, ids or [], short=short):
+                _list(work, one.faults)
             raise typer.Exit
+        if patch is not None:
+            with patched_by_file(patch) as folder:
+                _judge(work, found, patch.name, folder, effort)
+        elif clean:
+            with copied() as folder:
+                _judge(work, found, "clean copy", folder, effort)
+        else:
+            results = run_bench(_selected(found, ids or [], short=short), effort, work.emit)
+            _table(work, results, explain=bool(ids))
 
 
 def _catalogues(path: Path | None, system: str) -> list[Catalogue]:
@@ -89,53 +95,62 @@ def _selected(found: Sequence[Catalogue], ids: Sequence[str], *, short: bool) ->
 
 def _list(work: Session, faults: Sequence[Fault]) -> None:
     for fault in faults:
-        seen = "" if fault.unseen is None else "  (not at the spec's level)"
-        work.say(f"{fault.id:<5} {fault.jira:<14} {','.join(fault.tags):<11} {fault.title}{seen}")
+        seen = "" if fault.unseen is None else "  (by tests of impl)"
+        work.say(f"{fault.id:<4} {fault.jira:<12} {','.join(fault.tags):<6} {fault.title}{seen}")
 
 
 def _table(work: Session, results: Sequence[BugResult], *, explain: bool) -> None:
-    work.say("")
-    work.say(f"{'bug':<5} {'JIRA':<14} {'':<8} {'oracle':<28} {'traces':>8} {'steps':>9} "
-             f"{'s':>6} {'length':>6}  title")  # fmt: skip
+    head = f"{'traces':>7} {'steps':>8} {'seconds':>7} {'length':>6}"
+    work.say(f"\n{'bug':<4} {'JIRA':<12} {'':<8} {'oracle':<22} {head}")
     for result in results:
         fault, found = result.fault, result.found
         length = "" if found.counterexample_length is None else str(found.counterexample_length)
         work.say(
-            f"{fault.id:<5} {fault.jira:<14} {'killed' if found.killed else 'SURVIVED':<8} "
-            f"{found.oracle:<28} {found.traces:>8,} {found.steps:>9,} {found.seconds:>6.1f} "
-            f"{length:>6}  {fault.title}"
+            f"{fault.id:<4} {fault.jira:<12} {'killed' if found.killed else 'SURVIVED':<8} "
+            f"{found.oracle:<22} {found.traces:>7,} {found.steps:>8,} {found.seconds:>7.1f} "
+            f"{length:>6}"
         )
         if result.reason:
-            work.say(f"{'':>29}{result.reason}")
+            work.say(f"{'':>4} {result.reason}")
         if explain:
+            work.say(f"\n  {fault.title}")
             _explain(work, found)
 
 
 def _explain(work: Session, found: Found) -> None:
-    work.say(f"\n  {found.title}" + (f"  (model {found.model})" if found.model else ""))
+    if found.title:
+        work.say(f"  {found.title}" + (f"  (model {found.model})" if found.model else ""))
     for line in found.story:
         work.say(f"  {line}")
 
 
-def _patch(work: Session, catalogue: Catalogue, patch: Path, effort: Effort) -> None:
-    """What the gate would have said of a source patch."""
+def _judge(
+    work: Session, catalogues: Sequence[Catalogue], subject: str, folder: Path, effort: Effort
+) -> None:
+    """What the gate's oracles say of the implementation in this folder, until one finds fault."""
     context = Context(work.settings, work.emit, seed=effort.seed)
-    with stage(context, "bugs", patch.name) as outcome, patched_by_file(patch) as folder:
-        job = Job(catalogue.models, catalogue.system, effort.seed, effort.traces, effort.examples)
-        found = by_oracles(job, folder, effort.timeout)
+    with stage(context, "bugs", subject) as outcome:
+        runs: list[Found] = []
+        for catalogue in catalogues:
+            runs.append(by_oracles(job_of(catalogue, effort), folder, effort.timeout))
+            if runs[-1].killed:
+                break
+        found = runs[-1]
+        traces, steps = sum(run.traces for run in runs), sum(run.steps for run in runs)
         outcome.verdict = Verdict.FAIL if found.killed else Verdict.PASS
         outcome.summary = (
             f"found by the {found.oracle}: {found.title}"
             if found.killed
-            else f"nothing found in {found.traces:,} traces and {found.steps:,} steps"
+            else f"nothing found in {traces:,} traces and {steps:,} steps"
         )
         row: dict[str, JsonValue] = {
             "killed": found.killed,
             "oracle": found.oracle or None,
-            "traces": found.traces,
-            "steps": found.steps,
-            "seconds": found.seconds,
+            "traces": traces,
+            "steps": steps,
+            "seconds": round(sum(run.seconds for run in runs), 3),
             "counterexample_length": found.counterexample_length,
+            "story": list(found.story),
         }
         outcome.figures = row
     if found.killed:

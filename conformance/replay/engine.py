@@ -98,6 +98,8 @@ class Driver:
         try:
             self._system.reset(dict(zip(self._oracle.variables, initial, strict=True)))
             observed = self._system.observe()
+        except ActionRefused as refusal:
+            return self._divergence(Kind.REFUSED, (initial,), (initial,), {}, str(refusal))
         except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence
             return self._raised((initial,), (initial,))
         if self._matches(initial, observed):
