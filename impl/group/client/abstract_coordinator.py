@@ -186,7 +186,9 @@ class AbstractCoordinator(GroupJoiner):
                 self.generation.member_id,
                 self.config.group_instance_id,
             )
-            return self.send_to_coordinator(request, HeartbeatResponse, self.on_heartbeat_response)
+            return self.send_to_coordinator(
+                request, HeartbeatResponse, self.on_heartbeat_response, self.generation
+            )
 
     def on_heartbeat_response(
         self, response: HeartbeatResponse, sent: Generation, future: RequestFuture[None]
@@ -241,7 +243,9 @@ class AbstractCoordinator(GroupJoiner):
     def _send_leave_group_request(self, reason: str) -> RequestFuture[None]:
         member = MemberIdentity(self.generation.member_id, self.config.group_instance_id, reason)
         request = LeaveGroupRequest(self.config.group_id, (member,))
-        return self.send_to_coordinator(request, LeaveGroupResponse, self.on_leave_group_response)
+        return self.send_to_coordinator(
+            request, LeaveGroupResponse, self.on_leave_group_response, self.generation
+        )
 
     def on_leave_group_response(
         self, response: LeaveGroupResponse, _sent: Generation, future: RequestFuture[None]

@@ -76,7 +76,7 @@ class CoordinatorFinder(GroupMember):
                 timer.sleep(self.retry_backoff.backoff(attempts))
                 attempts += 1
                 self.network.await_metadata_update(timer)
-            self._clear_find_coordinator_future()
+            self._clear_find_coordinator_future(future)
             if future.failed and not future.is_retriable:
                 self._fatal_find_coordinator_error = None
                 raise future.exception
@@ -99,7 +99,7 @@ class CoordinatorFinder(GroupMember):
         with self.lock:
             future = self._find_coordinator_future
             if future is not None and future.is_done:
-                self._clear_find_coordinator_future()
+                self._clear_find_coordinator_future(future)
             else:
                 self.lookup_coordinator()
 
@@ -117,10 +117,11 @@ class CoordinatorFinder(GroupMember):
         if fatal is not None:
             raise fatal
 
-    def _clear_find_coordinator_future(self) -> None:
+    def _clear_find_coordinator_future(self, done: RequestFuture[None]) -> None:
         """Only waiters clear it: a callback may run before the look-up is stored (KAFKA-10793)."""
         with self.lock:
-            self._find_coordinator_future = None
+            if self._find_coordinator_future is done:
+                self._find_coordinator_future = None
 
     def _send_find_coordinator_request(self, node: BrokerEndPoint) -> RequestFuture[None]:
         request = FindCoordinatorRequest(self.config.group_id)

@@ -94,12 +94,14 @@ class GroupJoiner(CoordinatorFinder):
 
     def send_join_group_request(self) -> RequestFuture[ByteBuffer]:
         """Send the join; fails at once while the coordinator is unknown."""
-        return self.send_to_coordinator(
-            self.join_group_request(),
-            JoinGroupResponse,
-            self.on_join_group_response,
-            self.join_group_timeout_ms,
-        )
+        with self.lock:
+            return self.send_to_coordinator(
+                self.join_group_request(),
+                JoinGroupResponse,
+                self.on_join_group_response,
+                self.generation,
+                self.join_group_timeout_ms,
+            )
 
     @property
     def join_group_timeout_ms(self) -> int:
@@ -207,7 +209,9 @@ class GroupJoiner(CoordinatorFinder):
                 for member_id, assignment in assignments.items()
             ),
         )
-        return self.send_to_coordinator(request, SyncGroupResponse, self.on_sync_group_response)
+        return self.send_to_coordinator(
+            request, SyncGroupResponse, self.on_sync_group_response, self.generation
+        )
 
     def on_sync_group_response(
         self, response: SyncGroupResponse, sent: Generation, future: RequestFuture[ByteBuffer]
@@ -259,13 +263,16 @@ class GroupJoiner(CoordinatorFinder):
         request: GroupRequest,
         expects: type[ResponseT],
         handle: Callable[[ResponseT, Generation, RequestFuture[ResultT]], None],
+        sent: Generation,
         timeout_ms: int | None = None,
     ) -> RequestFuture[ResultT]:
-        """Send, and let `handle` see the answer next to the generation in which it was asked."""
+        """Send, and let `handle` see the answer next to `sent`, the generation that asked.
+
+        The coordinator is looked at once: another thread may give it up at any time (KAFKA-4066).
+        """
         coordinator = self.check_and_get_coordinator()
         if coordinator is None:
             return RequestFuture.failure(coordinator_not_available())
-        sent = self.generation
 
         def on_success(response: ResponseT, future: RequestFuture[ResultT]) -> None:
             try:

@@ -1,0 +1,1 @@
+"""How a group's leader divides partitions among members."""
