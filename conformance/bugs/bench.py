@@ -166,7 +166,7 @@ def _process(command: Sequence[str], folder: Path, cwd: Path) -> Iterator[subpro
     process = subprocess.Popen(
         command,
         cwd=cwd,
-        env=_environment(folder),
+        env=environment(folder),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -179,8 +179,8 @@ def _process(command: Sequence[str], folder: Path, cwd: Path) -> Iterator[subpro
             process.wait()
 
 
-def _environment(folder: Path) -> Mapping[str, str]:
-    """PYTHONPATH reaches Spark's workers too: they run the same faulty copy.
+def environment(folder: Path) -> Mapping[str, str]:
+    """For a child that imports the copy in `folder`; Spark's workers inherit it.
 
     PYTHONSAFEPATH keeps `python -m` from putting the current folder, which in a checkout holds
     the clean package, before it.

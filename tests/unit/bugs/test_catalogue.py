@@ -128,8 +128,8 @@ def test_a_patch_that_puts_in_no_fault_is_refused(patch: Patch, message: str) ->
 
 
 def diff_of(file: str, before: str, after: str) -> str:
-    lines = [text.splitlines(keepends=True) for text in (before, after)]
-    return "".join(difflib.unified_diff(*lines, f"a/{file}", f"b/{file}"))
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return "".join(difflib.unified_diff(old, new, f"a/{file}", f"b/{file}"))
 
 
 def clock_diff(before: str = "") -> str:

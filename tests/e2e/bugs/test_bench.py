@@ -1,0 +1,84 @@
+"""The bench end to end on the smallest model: faults die, the clean copy lives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from conformance.bugs.bench import Effort, by_oracles, run_fault
+from conformance.bugs.fault import Catalogue, Fault, Unseen, copied, load_catalogue
+from conformance.bugs.worker import Job
+from conformance.resources import resource_root
+
+pytestmark = pytest.mark.tlc
+
+SMALL = "replication/bench/kip320-fine-2b"
+BUILT_IN = "conformance/systems/replication/faults.toml"
+QUICK = Effort(traces=0, examples=5, timeout=300.0)
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return load_catalogue(resource_root() / BUILT_IN)
+
+
+def the_fault(catalogue: Catalogue, fault_id: str) -> Fault:
+    return next(fault for fault in catalogue.faults if fault.id == fault_id)
+
+
+def test_the_clean_copy_survives_what_kills_a_faulty_one(catalogue: Catalogue) -> None:
+    with copied() as folder:
+        clean = by_oracles(Job((SMALL,), "replication", 1, 0, 5), folder, QUICK.timeout)
+    faulty = run_fault(catalogue, the_fault(catalogue, "A41"), QUICK)
+
+    assert (clean.killed, clean.note) == (False, "")
+    assert clean.steps > 4_000
+    assert (faulty.found.killed, faulty.found.oracle) == (True, "transition suite")
+    assert faulty.found.counterexample_length == 2
+    assert 'would take ShrinkIsr("b1", "b2"), which the spec does not enable' in "\n".join(
+        faulty.found.story
+    )
+
+
+def test_a_worker_that_would_run_the_clean_package_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="impl comes from"):
+        by_oracles(Job((SMALL,), "replication", 1, 0, 5), tmp_path, QUICK.timeout)
+
+
+def test_tests_of_impl_run_against_the_faulty_copy(catalogue: Catalogue) -> None:
+    fault = the_fault(catalogue, "A25")
+    assert fault.unseen is not None
+    other = "tests/unit/impl/fetcher/test_fetcher_rules.py::test_partitions_take_turns"
+    blind = msgspec.structs.replace(fault, unseen=Unseen(fault.unseen.reason, (other,)))
+
+    assert run_fault(catalogue, fault, QUICK).found.killed
+    survived = run_fault(catalogue, blind, QUICK).found
+    assert not survived.killed
+    assert "1 passed" in survived.note
+
+
+def test_the_command_tells_the_table_as_json() -> None:
+    command = [sys.executable, "-m", "conformance.cli", "bugs", "A1", "--short", "--json"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+    (row,) = json.loads(run.stdout)["bugs"]
+    assert run.returncode == 0
+    assert (row["bug"], row["jira"], row["killed"]) == ("A1", "KIP-101", True)
+    assert (row["oracle"], row["counterexample_length"]) == ("transition suite", 2)
+    assert row["traces"] >= 1
+    assert row["steps"] >= 2
+    assert row["seconds"] > 0
+    assert row["reason"] == ""
+
+
+def test_an_unknown_fault_is_the_users_mistake() -> None:
+    command = [sys.executable, "-m", "conformance.cli", "bugs", "A99"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert run.returncode == 2
+    assert "There is no fault A99" in run.stderr
