@@ -215,6 +215,28 @@ def test_an_open_transaction_survives_a_fail_over() -> None:
     assert driver.failed_over(epoch=2).fetched(require_stable=True) == (4, NONE)
 
 
+def test_an_aborted_transaction_is_not_loaded() -> None:
+    driver = Driver()
+    driver.commit(offset=1)
+    driver.txn_commit(offset=4)
+    driver.coordinator.handle_txn_completion(7, {0}, False)
+    assert driver.failed_over().fetched(require_stable=True) == (1, NONE)
+
+
+def test_a_removed_position_is_not_pending_either() -> None:
+    offsets = GroupOffsets()
+    offsets.initialize({TP: at(1, 1)}, {7: {TP: at(2, 2)}})
+    assert offsets.remove_offsets([TP]) == [TP]
+    assert not offsets.has_pending_offset_commits_for(TP)
+    offsets.complete_pending_txn_offset_commit(7, True)
+    assert offsets.offset(TP) is None
+
+
+def test_a_fetch_from_another_broker() -> None:
+    answer = Driver(owned=[]).coordinator.handle_fetch_offsets(OffsetFetchRequest(GROUP, (TP,)))
+    assert (answer.error_code, answer.partitions) == (Errors.NOT_COORDINATOR, ())
+
+
 # -- expiry (KIP-211)
 
 

@@ -125,6 +125,17 @@ def test_many_restarts_leave_nothing_behind() -> None:
     assert driver.timers() == [("heartbeat", member_id)]
 
 
+def test_restarts_without_any_passing_of_time_leave_nothing_behind_either() -> None:
+    clock, timer, purgatory = make()
+    for _ in range(500):
+        purgatory.cancel_for_key(KEY)
+        purgatory.try_complete_else_watch(Operation(100))
+    (last,) = timer.pending()
+    clock.sleep(101)
+    assert timer.expire_due() == 1
+    assert last.is_completed
+
+
 def test_an_operation_must_say_when_it_completes() -> None:
     with pytest.raises(TypeError):
         DelayedOperation(1, NoConcurrency().lock("x"), KEY).try_complete()

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from impl.errors import Errors
+from impl.errors import Errors, IllegalStateException
 from impl.group.group_records import (
     GroupMember,
     GroupMetadataValue,
@@ -477,6 +477,19 @@ def test_an_empty_generation_is_written() -> None:
     driver.leave((member_id, None))
     assert (driver.state, driver.group.generation_id, driver.group.leader_id) == ("Empty", 2, None)
     assert len(driver.records()) == before + 1
+
+
+def test_a_member_of_no_group_is_unknown() -> None:
+    driver = Driver()
+    assert driver.heartbeat("m") is UNKNOWN
+    assert driver.sync("m").response.error_code is UNKNOWN
+
+
+def test_a_pending_member_has_no_instance() -> None:
+    driver = Driver()
+    pending = driver.pending()
+    with pytest.raises(IllegalStateException):
+        driver.join(pending, "instance")
 
 
 def test_a_member_of_an_empty_group_is_unknown() -> None:
