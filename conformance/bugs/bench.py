@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from conformance.bugs.fault import Catalogue, Fault, relocated
+from conformance.bugs.fault import Catalogue, Fault, Unseen, relocated
 from conformance.bugs.worker import Found, Job
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.resources import resource_root
@@ -107,7 +107,7 @@ def run_fault(catalogue: Catalogue, fault: Fault, effort: Effort) -> BugResult:
     """One fault: by the tests where the catalogue says that the spec cannot see it."""
     with relocated(fault) as folder:
         if fault.unseen is not None:
-            return BugResult(fault, _by_tests(fault.unseen.tests, folder, effort), unseen=True)
+            return BugResult(fault, _by_tests(fault, fault.unseen, folder, effort), unseen=True)
         found = by_oracles(job_of(catalogue, effort, fault), folder, effort.timeout)
         return BugResult(fault, found, unseen=False)
 
@@ -136,16 +136,17 @@ def by_oracles(job: Job, folder: Path, timeout: float) -> Found:
     return msgspec.json.decode(answer, type=Found)
 
 
-def _by_tests(tests: Sequence[str], folder: Path, effort: Effort) -> Found:
-    """Killed if one of these tests, which pass against the clean package, fails."""
+def _by_tests(fault: Fault, unseen: Unseen, folder: Path, effort: Effort) -> Found:
+    """Killed if one of the tests, which pass against the clean package, fails."""
     started = time.monotonic()
-    root = resource_root()
+    tests = unseen.tests
+    root = resource_root() if fault.package == "impl" else Path.cwd()
     # pytest's own `pythonpath` comes before PYTHONPATH.
     first = f"pythonpath={shlex.quote(str(folder))} {shlex.quote(str(root))}"
     options = ["-q", "-x", "-p", "no:cacheprovider", "-o", first]
     command = [sys.executable, "-m", "pytest", *options, *tests]
     if not all((root / test.partition("::")[0]).exists() for test in tests):
-        note = "the tests belong to a checkout; this is an installed kconform"
+        note = "its tests do not stand here: they belong to a checkout"
         return Found(killed=False, note=note)
     with _process(command, folder, cwd=root) as process:
         try:

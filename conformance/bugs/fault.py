@@ -78,7 +78,17 @@ def load_catalogue(path: Path) -> Catalogue:
     for one in ids:
         if ids.count(one) > 1:
             raise UserError(f"{path}: the fault {one} stands twice. Give each its own id.")
-    return Catalogue(read.system, read.models, read.fault)
+    beside = path.resolve().parent
+    faults = tuple(
+        msgspec.structs.replace(fault, models=_located(fault.models, beside))
+        for fault in read.fault
+    )
+    return Catalogue(read.system, _located(read.models, beside), faults)
+
+
+def _located(models: Sequence[str], beside: Path) -> tuple[str, ...]:
+    """Names stay; a manifest's path is relative to the catalogue, wherever a worker runs."""
+    return tuple(str(beside / one) if one.endswith(".toml") else one for one in models)
 
 
 def built_in_catalogues() -> list[Path]:

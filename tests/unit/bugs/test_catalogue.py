@@ -24,7 +24,7 @@ from conformance.resources import resource_root
 
 ONE_FAULT = """
 system = "replication"
-models = ["a"]
+models = ["a", "b.toml"]
 
 [[fault]]
 id = "X1"
@@ -55,7 +55,7 @@ def test_reads_a_catalogue(tmp_path: Path) -> None:
 
     catalogue = load_catalogue(file)
 
-    assert (catalogue.system, catalogue.models) == ("replication", ("a",))
+    assert (catalogue.system, catalogue.models) == ("replication", ("a", str(tmp_path / "b.toml")))
     assert catalogue.faults == (
         Fault("X1", "KAFKA-1", "one is two", ("seq",), (Patch("clock.py", "one", "two"),)),
     )
