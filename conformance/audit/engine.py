@@ -19,6 +19,7 @@ from conformance.audit.coverage import ModelTable, covered_states, fired, vacuou
 from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup
 from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
 from conformance.audit.rules import Rulebook, literal
+from conformance.audit.workers import Evaluator
 from conformance.errors import DataError
 from conformance.events import Emit, Finding, Progress, StageFinished, StageStarted, ignore
 from conformance.tla.values import collision_probability
@@ -72,6 +73,7 @@ def audit(
     spark: SparkSession,
     store: TraceStore,
     rules: Rulebook,
+    evaluator: Evaluator,
     *,
     model: ModelTable | None = None,
     spec: SpecView | None = None,
@@ -86,7 +88,9 @@ def audit(
     emit(StageStarted(STAGE, str(store.path), store.manifest.counts.traces))
     with _readable(store):
         store.check_fingerprints()
-        result = _Audit(spark, store, rules, model, spec, options or Options(), emit).run()
+        result = _Audit(
+            spark, store, rules, evaluator, model, spec, options or Options(), emit
+        ).run()
     for finding in result.findings:
         emit(finding)
     summary = f"{result.accounting.traces} traces, {result.steps} steps"
@@ -122,11 +126,13 @@ class _Audit:
         spark: SparkSession,
         store: TraceStore,
         rules: Rulebook,
+        evaluator: Evaluator,
         model: ModelTable | None,
         spec: SpecView | None,
         options: Options,
         emit: Emit,
     ) -> None:
+        self._evaluator = evaluator
         self._spark = spark
         self._store = store
         self._rules = rules
@@ -151,8 +157,9 @@ class _Audit:
         traces, _ = by_action.get(scan.INITIAL, (0, 0))
         _check_counts(self._store.manifest, traces, sum(steps.values()))
         distinct = sum(kinds for code, (_, kinds) in by_action.items() if code != scan.INITIAL)
-        of_states, of_visits = self._judge(visited, distinct)
-        figures, covered = self._figures(of_states, of_visits, steps)
+        with self._interpreted():
+            of_states, of_visits = self._judge(visited, distinct)
+            figures, covered = self._figures(of_states, of_visits, steps)
         outcome = {True: 0, False: 0}
         causes: list[Cause] = []
         unjudged: tuple[Unjudged, ...] = ()
@@ -187,6 +194,17 @@ class _Audit:
         self._kept.append(kept)
         return kept
 
+    @contextmanager
+    def _interpreted(self) -> Iterator[None]:
+        """Formulas outgrow the JVM's methods: whole-stage code would be made in vain."""
+        key = "spark.sql.codegen.wholeStage"
+        before = self._spark.conf.get(key, "true")
+        self._spark.conf.set(key, "false")
+        try:
+            yield
+        finally:
+            self._spark.conf.set(key, str(before))
+
     def _progress(self, message: str) -> None:
         self._emit(Progress(STAGE, 0, None, message))
 
@@ -207,8 +225,10 @@ class _Audit:
         table = self._spark.createDataFrame(model.rows(self._rules.initial))
         sample = max(1, distinct // self._options.cross_check)
         return (
-            self._keep(judge.judge_states(states, self._rules)),
-            self._keep(judge.judge_visits(visited, states, self._rules, table, sample)),
+            self._keep(judge.judge_states(states, self._rules, self._evaluator)),
+            self._keep(
+                judge.judge_visits(visited, states, self._rules, self._evaluator, table, sample)
+            ),
         )
 
     def _figures(

@@ -18,9 +18,11 @@ from conformance.audit.rules import (
     literal,
     quoted,
     strings,
+    valued,
     violations,
 )
 from conformance.audit.scan import INITIAL, KEY
+from conformance.audit.workers import Evaluator
 from conformance.traces.states import FINGERPRINT, StateColumns
 
 UNKNOWN_STATE = "the store lacks a state that the trace refers to"
@@ -38,12 +40,16 @@ def read_states(spark: SparkSession, files: Iterable[Path], columns: StateColumn
     return states.withColumn("whole", F.expr(whole))
 
 
-def judge_states(states: DataFrame, rules: Rulebook) -> DataFrame:
+def judge_states(states: DataFrame, rules: Rulebook, evaluator: Evaluator) -> DataFrame:
     """The verdict on every state that is whole: fingerprint, violations, doubts.
 
-    All invariants stand in one select, hence in one scan.
+    Native invariants stand in one select, hence in one scan.
     """
-    return states.where("whole").select(
+    whole = states.where("whole")
+    if not rules.native:
+        return evaluator.judged_states(whole)
+    rows = whole.select(FINGERPRINT, *valued(rules.invariants))
+    return rows.select(
         FINGERPRINT,
         violations(rules.invariants).alias("violations"),
         doubts(rules.invariants).alias("doubts"),
@@ -51,7 +57,12 @@ def judge_states(states: DataFrame, rules: Rulebook) -> DataFrame:
 
 
 def judge_visits(
-    visits: DataFrame, states: DataFrame, rules: Rulebook, table: DataFrame, sample: int
+    visits: DataFrame,
+    states: DataFrame,
+    rules: Rulebook,
+    evaluator: Evaluator,
+    table: DataFrame,
+    sample: int,
 ) -> DataFrame:
     """The verdict on every distinct visit.
 
@@ -68,22 +79,34 @@ def judge_visits(
     rows = _with_states(marked, states, rules.variables)
     step = f"ready AND action <> {INITIAL}"
     known = f"action BETWEEN 0 AND {rules.actions - 1}"
-    legal = [
-        Rule(INIT, f"(action <> {INITIAL} OR listed OR NOT ready)"),
-        _only(f"asked AND {step} AND {known}", rules.next),
-    ]
-    properties = [_only(step, rule) for rule in rules.properties]
-    judged = rows.select(
+    native = [_only(step, rule) for rule in rules.properties] if rules.native else []
+    looked_at = rows.select(
         *(*KEY, "visits", "listed", "asked", "ready"),
-        violations(legal).alias("illegal"),
-        violations(properties).alias("violations"),
-        F.concat(_gaps(known), doubts([*legal, *properties])).alias("doubts"),
+        F.expr(f"coalesce(action = {INITIAL}, false)").alias("starts"),
+        _gaps(known).alias("gaps"),
+        *valued(native),
+    )
+    steps = evaluator.judged_steps(rows.where(f"{step} AND {known}"))
+    judged = looked_at.join(steps, list(KEY), "left").select(
+        *(*KEY, "visits", "listed", "asked", "ready"),
+        F.concat(_not_initial(), _or_none("illegal")).alias("illegal"),
+        F.concat(_or_none("violations"), violations(native)).alias("violations"),
+        F.concat("gaps", _or_none("doubts"), doubts(native)).alias("doubts"),
     )
     return judged.select(
         *(*KEY, "visits", "listed", "asked", "ready", "doubts"),
         F.expr("listed AND size(illegal) > 0").alias("disputed"),
         F.expr("if(listed, violations, concat(illegal, violations))").alias("violations"),
     )
+
+
+def _not_initial() -> Column:
+    """An initial state that Init does not allow."""
+    return strings([f"CASE WHEN starts AND ready AND NOT listed THEN {literal(INIT)} END"])
+
+
+def _or_none(name: str) -> Column:
+    return F.expr(f"coalesce({name}, CAST(array() AS array<string>))")
 
 
 def _with_states(visits: DataFrame, states: DataFrame, variables: Sequence[str]) -> DataFrame:

@@ -13,7 +13,6 @@ from conformance.tla.schema import Schema
 from conformance.tla.spark.api import (
     SparkFormula,
     compile_action_formulas,
-    compile_next_by_action,
     compile_state_formulas,
     prefixed,
 )
@@ -50,11 +49,12 @@ class Rulebook:
     variables: tuple[str, ...]
     actions: int
     initial: frozenset[int]
-    next: Rule
     invariants: Sequence[Rule] = ()
     properties: Sequence[Rule] = ()
     places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Where the spec defines Init and each action, by name."""
+    native: bool = False
+    """Whether invariants and properties are SQL; else the workers' evaluator judges them."""
 
     def location(self, formula: str) -> str:
         """Where the spec states an invariant, a property or an action."""
@@ -69,6 +69,8 @@ def compile_rules(
     actions: Sequence[Action],
     invariants: Sequence[str],
     properties: Sequence[str],
+    *,
+    native: bool = False,
 ) -> Rulebook:
     """The rules of a spec over states of this schema; `actions` by code of the store.
 
@@ -77,17 +79,22 @@ def compile_rules(
     """
     program = spec.program
     after = prefixed(following(""))
-    step = compile_next_by_action(program, actions, schema, following=after)
-    of_states = compile_state_formulas(program, invariants, schema)
-    of_steps = compile_action_formulas(program, properties, schema, following=after)
+    if native:
+        of_states = [_rule(f) for f in compile_state_formulas(program, invariants, schema)]
+        of_steps = [
+            _rule(f) for f in compile_action_formulas(program, properties, schema, following=after)
+        ]
+    else:
+        of_states = [Rule(n, "", "", str(spec.state_formula(n).location)) for n in invariants]
+        of_steps = [Rule(n, "", "", str(spec.action_formula(n).location)) for n in properties]
     return Rulebook(
         variables=spec.variables,
         actions=len(actions),
         initial=frozenset(map(fingerprint, spec.initial_states())),
-        next=_rule(step),
-        invariants=tuple(map(_rule, of_states)),
-        properties=tuple(map(_rule, of_steps)),
+        invariants=tuple(of_states),
+        properties=tuple(of_steps),
         places={action.name: str(spec.action_formula(action).location) for action in actions},
+        native=native,
     )
 
 
@@ -103,9 +110,20 @@ def following(variable: str) -> str:
     return f"next:{variable}"
 
 
+def valued(rules: Sequence[Rule]) -> list[Column]:
+    """A column with the value of each rule: a formula stands in a plan once, however often its
+    value is looked at."""
+    return [F.expr(rule.value).alias(value_of(rule)) for rule in rules]
+
+
+def value_of(rule: Rule) -> str:
+    """The column of a rule's value."""
+    return f"value:{rule.name}"
+
+
 def violations(rules: Sequence[Rule]) -> Column:
-    """The names of the rules that fail: array<string>."""
-    parts = [f"CASE WHEN NOT {rule.value} THEN {literal(rule.name)} END" for rule in rules]
+    """The names of the rules that fail, by their values' columns: array<string>."""
+    parts = [f"CASE WHEN NOT {_column(rule)} THEN {literal(rule.name)} END" for rule in rules]
     return strings(parts)
 
 
@@ -113,11 +131,15 @@ def doubts(rules: Sequence[Rule]) -> Column:
     """Name and reason of the rules that have no value: array<string>."""
     return strings(
         [
-            f"CASE WHEN {rule.value} IS NULL THEN concat("
+            f"CASE WHEN {_column(rule)} IS NULL THEN concat("
             f"{literal(rule.name)}, ': ', coalesce({rule.reason}, 'undefined')) END"
             for rule in rules
         ]
     )
+
+
+def _column(rule: Rule) -> str:
+    return quoted(value_of(rule))
 
 
 def strings(parts: Sequence[str]) -> Column:

@@ -27,6 +27,10 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         # Room for 2M distinct transitions in the generated hash map; with the default (65,536)
         # the scan takes three times as long, since nearly every row misses it.
         "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "21",
+        # A compiled formula nests as deep as the spec does; a pass resolves about one level.
+        "spark.sql.analyzer.maxIterations": "1000",
+        # TLA+ tells `s` from `S`.
+        "spark.sql.caseSensitive": "true",
         "spark.sql.session.timeZone": "UTC",
     }
 )

@@ -14,6 +14,7 @@ from conformance.audit.engine import audit as run_audit
 from conformance.audit.explain import EvaluatedSpec
 from conformance.audit.result import AuditResult
 from conformance.audit.rules import compile_rules
+from conformance.audit.workers import Evaluator
 from conformance.errors import DataError, UserError
 from conformance.modelcheck.cache import cache_key, module_files
 from conformance.modelcheck.check import graph_and_spec
@@ -126,13 +127,28 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
 
 
 def audit(
-    context: Context, subject: Subject, spark: SparkSession, *, listing: Path | None = None
+    context: Context,
+    subject: Subject,
+    spark: SparkSession,
+    *,
+    listing: Path | None = None,
+    native: bool = False,
 ) -> AuditResult:
-    """Judge every trace of the store by the spec's own text."""
+    """Judge every trace of the store by the spec's own text.
+
+    `native` compiles invariants and properties to Spark columns: worth it for many millions of
+    distinct states, or where executors have no Python; a large spec takes Spark minutes to plan.
+    """
     store, prepared, graph = subject.store, subject.prepared, subject.graph
     check, spec = prepared.model.check, prepared.spec
+    properties = safety_properties(prepared)
     rules = compile_rules(
-        spec, store.columns.schema, store.actions, check.invariants, safety_properties(prepared)
+        spec,
+        store.columns.schema,
+        store.actions,
+        check.invariants,
+        properties,
+        native=native,
     )
     table = None if graph is None else ModelTable.of_graph(graph, store.actions)
     options = Options(
@@ -144,6 +160,13 @@ def audit(
         spark,
         store,
         rules,
+        Evaluator.of(
+            spec,
+            store.columns,
+            store.actions,
+            () if native else check.invariants,
+            () if native else properties,
+        ),
         model=table,
         spec=EvaluatedSpec(spec),
         options=options,
