@@ -1,0 +1,167 @@
+"""The heartbeat thread against the application's, in chosen and in random interleavings."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from impl.clock import MockClock
+from impl.deterministic_scheduler import DeterministicScheduler
+from impl.errors import Errors, KafkaException
+from impl.group.client.generation import MemberState
+from impl.group.client.network_client import ClientRequest
+from impl.group.messages import (
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    SyncGroupRequest,
+)
+from tests.unit.impl.group_client.world import MEMBER, World, beaten, found, joined, synced
+
+HEARTBEAT = "heartbeat-dummy-group"
+
+
+def scheduled() -> tuple[World, DeterministicScheduler]:
+    """A member whose waits move the clock; its first join is done."""
+    clock = MockClock()
+    scheduler = DeterministicScheduler(elapse=clock.sleep)
+    world = World(concurrency=scheduler, clock=clock)
+    world.transport.idle = lambda _ms: None  # type: ignore[method-assign]
+    world.join()
+    return world, scheduler
+
+
+def test_e7_a_lookup_answered_before_it_is_stored_is_not_stored_for_ever() -> None:
+    """The answer's callback runs in one thread while the other still sends (KAFKA-10793)."""
+    world, scheduler = scheduled()
+    world.member.mark_coordinator_unknown("test")
+    world.prepare(found())
+    scheduler.spawn("lookup", lambda: world.member.lookup_coordinator() and None)
+    scheduler.run_until("lookup", "request queued")
+    world.network.poll_no_wakeup()
+    scheduler.run_until("lookup", "finished")
+    world.prepare(found())
+    world.member.ensure_coordinator_ready(world.timer(0))
+    world.member.mark_coordinator_unknown("test")
+    world.prepare(found())
+    assert world.member.ensure_coordinator_ready(world.timer(1_000))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_e23_the_coordinator_may_be_given_up_at_any_point_of_a_request(seed: int) -> None:
+    world, scheduler = scheduled()
+    failures: list[Exception | None] = []
+
+    def leave() -> None:
+        future = world.member._send_leave_group_request("test")
+        failures.append(future.exception if future.failed else None)
+
+    scheduler.spawn("request", leave)
+    scheduler.spawn("give up", lambda: world.member.mark_coordinator_unknown("test"))
+    choose = random.Random(seed)
+    while runnable := [n for n in scheduler.runnable() if n in ("request", "give up")]:
+        scheduler.step(choose.choice(runnable))
+    assert all(request.node is not None for request in world.network.in_flight())
+    assert len(failures) == 1
+
+
+class Group:
+    """A broker that rebalances, forgets the member, or is silent, as a seed has it."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self._world = world
+        self._random = random.Random(seed)
+        self.calm = False
+        self.generation_id = 1
+        world.transport.on_send = self.answer
+
+    def answer(self, request: ClientRequest) -> None:
+        match request.request:
+            case FindCoordinatorRequest():
+                response = found(self._error(Errors.COORDINATOR_NOT_AVAILABLE))
+            case JoinGroupRequest():
+                self.generation_id += 1
+                error = self._error(
+                    Errors.REBALANCE_IN_PROGRESS,
+                    Errors.COORDINATOR_LOAD_IN_PROGRESS,
+                    Errors.UNKNOWN_MEMBER_ID,
+                    Errors.NOT_COORDINATOR,
+                )
+                response = joined(self.generation_id, error=error)
+            case SyncGroupRequest():
+                error = self._error(Errors.REBALANCE_IN_PROGRESS, Errors.ILLEGAL_GENERATION)
+                response = synced(error, str(self.generation_id).encode())
+            case HeartbeatRequest():
+                response = beaten(
+                    self._error(Errors.REBALANCE_IN_PROGRESS, Errors.ILLEGAL_GENERATION)
+                )
+            case _:
+                return
+        assert self._world.transport.network is not None
+        self._world.transport.network.respond(request, response)
+
+    def _error(self, *errors: Errors) -> Errors:
+        quiet = self.calm or self._random.random() < 0.5
+        return Errors.NONE if quiet else self._random.choice(errors)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_whatever_the_order_a_member_finds_back_to_a_stable_generation(seed: int) -> None:
+    world, scheduler = scheduled()
+    group = Group(world, seed)
+    member = world.member
+    rounds = 0
+
+    def application() -> None:
+        nonlocal rounds
+        for _ in range(25):
+            rounds += 1
+            group.calm = rounds > 20
+            member.poll_heartbeat(world.clock.milliseconds())
+            member.ensure_active_group(world.timer(5_000))
+            world.clock.sleep(1_000)
+
+    scheduler.spawn("application", application)
+    choose = random.Random(seed)
+    for _ in range(60_000):
+        runnable = scheduler.runnable()
+        if scheduler.point("application") == "finished" or not runnable:
+            break
+        scheduler.step(choose.choice(runnable))
+    assert scheduler.point("application") == "finished"
+    assert member.state is MemberState.STABLE
+    assert not member.rejoin_needed_or_pending()
+    assert member.generation.generation_id == group.generation_id
+    assert member.delivered[-1] == str(group.generation_id).encode()
+    assert member.generation.member_id == MEMBER
+    assert_prepared_before_each_assignment(member.calls)
+
+
+def assert_prepared_before_each_assignment(calls: list[str]) -> None:
+    """No assignment without a preparation since the last one (I15)."""
+    for before, call in zip(calls, calls[1:], strict=False):
+        assert (before, call) != ("complete", "complete")
+
+
+def test_closing_ends_the_heartbeat_thread_wherever_it_stands() -> None:
+    for steps in range(12):
+        world, scheduler = scheduled()
+        for _ in range(steps):
+            if HEARTBEAT in scheduler.runnable():
+                scheduler.step(HEARTBEAT)
+        world.member.close(world.timer(0))
+        assert scheduler.point(HEARTBEAT) == "finished"
+
+
+def test_a_heartbeat_thread_that_failed_is_replaced() -> None:
+    world, scheduler = scheduled()
+    thread = world.member.heartbeat_thread
+    assert thread is not None
+    thread.failure = KafkaException("test")
+    with pytest.raises(KafkaException, match="test"):
+        world.member.poll_heartbeat(0)
+    while HEARTBEAT in scheduler.runnable():
+        scheduler.step(HEARTBEAT)
+    world.member.start_heartbeat_thread_if_needed()
+    assert world.member.heartbeat_thread is not thread
