@@ -31,12 +31,25 @@ class _Way:
 def nearest_failure(driver: Driver, oracle: Oracle, found: Divergence, budget: int) -> Nearest:
     """The first divergence, breadth first, on the shortest way to each state and one step on.
 
-    Takes at most about `budget` steps. A fault of the implementation's hidden state may need a
-    detour through states that were seen before; only ways without one are tried, which is why
-    the given divergence stands where nothing shorter turns up.
+    First only steps by the action that showed the fault are tried, as it will show there again,
+    then all; each time with about `budget` steps at most. A fault of the implementation's hidden
+    state may need a detour through states that were seen before; only ways without one are tried,
+    which is why the given divergence stands where nothing shorter turns up.
     """
+    name = found.action.name if found.action else ""
+    alike = _search(driver, oracle, found, budget, name)
+    every = _search(driver, oracle, alike.divergence, budget)
+    return Nearest(every.divergence, every.complete, alike.steps + every.steps)
+
+
+def _search(
+    driver: Driver, oracle: Oracle, found: Divergence, budget: int, name: str = ""
+) -> Nearest:
+    """Only along paths that end with an action of this name, if one is given."""
     steps = 0
     for initial, actions in _paths(oracle, found.step - 1):
+        if name and actions[-1].name != name:
+            continue
         if steps >= budget:
             return Nearest(found, complete=False, steps=steps)
         result = run_path(driver, initial, actions)
