@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -11,10 +11,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from conformance.audit.rules import (
     INIT,
-    Rule,
+    NEXT,
     Rulebook,
     doubts,
-    following,
     literal,
     quoted,
     strings,
@@ -24,10 +23,6 @@ from conformance.audit.rules import (
 from conformance.audit.scan import INITIAL, KEY
 from conformance.audit.workers import Evaluator
 from conformance.traces.states import FINGERPRINT, StateColumns
-
-UNKNOWN_STATE = "the store lacks a state that the trace refers to"
-UNKNOWN_ACTION = "the trace has an action that the store's dictionary lacks"
-UNOBSERVED = "a state has variables that were not observed"
 
 
 def read_states(spark: SparkSession, files: Iterable[Path], columns: StateColumns) -> DataFrame:
@@ -45,10 +40,9 @@ def judge_states(states: DataFrame, rules: Rulebook, evaluator: Evaluator) -> Da
 
     Native invariants stand in one select, hence in one scan.
     """
-    whole = states.where("whole")
     if not rules.native:
-        return evaluator.judged_states(whole)
-    rows = whole.select(FINGERPRINT, *valued(rules.invariants))
+        return evaluator.judged_states(states)
+    rows = states.where("whole").select(FINGERPRINT, *valued(rules.invariants))
     return rows.select(
         FINGERPRINT,
         violations(rules.invariants).alias("violations"),
@@ -57,12 +51,7 @@ def judge_states(states: DataFrame, rules: Rulebook, evaluator: Evaluator) -> Da
 
 
 def judge_visits(
-    visits: DataFrame,
-    states: DataFrame,
-    rules: Rulebook,
-    evaluator: Evaluator,
-    table: DataFrame,
-    sample: int,
+    visits: DataFrame, evaluator: Evaluator, table: DataFrame, sample: int
 ) -> DataFrame:
     """The verdict on every distinct visit.
 
@@ -76,76 +65,19 @@ def judge_visits(
     marked = joined.withColumn("listed", F.col("in_table").isNotNull()).withColumn(
         "asked", F.expr(f"NOT listed OR pmod(xxhash64(source, action, target), {sample}) = 0")
     )
-    rows = _with_states(marked, states, rules.variables)
-    step = f"ready AND action <> {INITIAL}"
-    known = f"action BETWEEN 0 AND {rules.actions - 1}"
-    native = [_only(step, rule) for rule in rules.properties] if rules.native else []
-    looked_at = rows.select(
-        *(*KEY, "visits", "listed", "asked", "ready"),
-        F.expr(f"coalesce(action = {INITIAL}, false)").alias("starts"),
-        _gaps(known).alias("gaps"),
-        *valued(native),
-    )
-    steps = evaluator.judged_steps(rows.where(f"{step} AND {known}"))
-    judged = looked_at.join(steps, list(KEY), "left").select(
-        *(*KEY, "visits", "listed", "asked", "ready"),
-        F.concat(_not_initial(), _or_none("illegal")).alias("illegal"),
-        F.concat(_or_none("violations"), violations(native)).alias("violations"),
-        F.concat("gaps", _or_none("doubts"), doubts(native)).alias("doubts"),
+    judged = evaluator.judged_visits(marked).withColumn(
+        "unlike",
+        strings(
+            [
+                f"CASE WHEN action = {INITIAL} AND ready AND NOT listed THEN {literal(INIT)} END",
+                f"CASE WHEN illegal THEN {literal(NEXT)} END",
+            ]
+        ),
     )
     return judged.select(
         *(*KEY, "visits", "listed", "asked", "ready", "doubts"),
-        F.expr("listed AND size(illegal) > 0").alias("disputed"),
-        F.expr("if(listed, violations, concat(illegal, violations))").alias("violations"),
-    )
-
-
-def _not_initial() -> Column:
-    """An initial state that Init does not allow."""
-    return strings([f"CASE WHEN starts AND ready AND NOT listed THEN {literal(INIT)} END"])
-
-
-def _or_none(name: str) -> Column:
-    return F.expr(f"coalesce({name}, CAST(array() AS array<string>))")
-
-
-def _with_states(visits: DataFrame, states: DataFrame, variables: Sequence[str]) -> DataFrame:
-    """The visits with the variables' values before and after.
-
-    For an initial state, before and after are the same state.
-    """
-    before = states.select(
-        F.col(FINGERPRINT).alias("of_before"),
-        F.col("whole").alias("whole_before"),
-        *(F.col(quoted(name)) for name in variables),
-    )
-    after = states.select(
-        F.col(FINGERPRINT).alias("of_after"),
-        F.col("whole").alias("whole_after"),
-        *(F.col(quoted(name)).alias(following(name)) for name in variables),
-    )
-    start = F.expr(f"if(action = {INITIAL}, target, source) = of_before")
-    joined = visits.join(before, start, "left").join(
-        after, F.col("target") == F.col("of_after"), "left"
-    )
-    return joined.withColumn("ready", F.expr("coalesce(whole_before AND whole_after, false)"))
-
-
-def _only(condition: str, rule: Rule) -> Rule:
-    """The rule where the condition holds; elsewhere true, and not evaluated."""
-    value = f"if(coalesce({condition}, false), {rule.value}, true)"
-    return Rule(rule.name, value, rule.reason, rule.location)
-
-
-def _gaps(known: str) -> Column:
-    """What the visit itself lacks."""
-    return strings(
-        [
-            "CASE WHEN of_before IS NULL OR of_after IS NULL THEN "
-            f"{literal(UNKNOWN_STATE)} WHEN NOT ready THEN {literal(UNOBSERVED)} END",
-            f"CASE WHEN NOT coalesce(action = {INITIAL} OR {known}, false) "
-            f"THEN {literal(UNKNOWN_ACTION)} END",
-        ]
+        F.expr("listed AND illegal").alias("disputed"),
+        F.expr("if(listed, violations, concat(unlike, violations))").alias("violations"),
     )
 
 

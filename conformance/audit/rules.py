@@ -12,9 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from conformance.tla.schema import Schema
 from conformance.tla.spark.api import (
     SparkFormula,
-    compile_action_formulas,
     compile_state_formulas,
-    prefixed,
 )
 from conformance.tla.spark.sql import name as quoted
 from conformance.tla.spark.sql import text as literal
@@ -54,7 +52,7 @@ class Rulebook:
     places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Where the spec defines Init and each action, by name."""
     native: bool = False
-    """Whether invariants and properties are SQL; else the workers' evaluator judges them."""
+    """Whether the invariants are SQL; else the workers' evaluator judges them."""
 
     def location(self, formula: str) -> str:
         """Where the spec states an invariant, a property or an action."""
@@ -78,15 +76,11 @@ def compile_rules(
     that cannot be compiled, with its place.
     """
     program = spec.program
-    after = prefixed(following(""))
     if native:
         of_states = [_rule(f) for f in compile_state_formulas(program, invariants, schema)]
-        of_steps = [
-            _rule(f) for f in compile_action_formulas(program, properties, schema, following=after)
-        ]
     else:
         of_states = [Rule(n, "", "", str(spec.state_formula(n).location)) for n in invariants]
-        of_steps = [Rule(n, "", "", str(spec.action_formula(n).location)) for n in properties]
+    of_steps = [Rule(n, "", "", str(spec.action_formula(n).location)) for n in properties]
     return Rulebook(
         variables=spec.variables,
         actions=len(actions),
@@ -100,14 +94,6 @@ def compile_rules(
 
 def _rule(formula: SparkFormula) -> Rule:
     return Rule(formula.name, formula.value, formula.reason, str(formula.location))
-
-
-def following(variable: str) -> str:
-    """The column of a variable's value after the step.
-
-    No identifier of TLA+ holds a colon, so no variable is hidden.
-    """
-    return f"next:{variable}"
 
 
 def valued(rules: Sequence[Rule]) -> list[Column]:
@@ -149,5 +135,5 @@ def strings(parts: Sequence[str]) -> Column:
     return F.expr(f"array_compact(array({', '.join(parts)}))")
 
 
-__all__ = ["INIT", "NEXT", "Rule", "Rulebook", "compile_rules", "doubts", "following", "literal",
+__all__ = ["INIT", "NEXT", "Rule", "Rulebook", "compile_rules", "doubts", "literal",
            "quoted", "strings", "violations"]  # fmt: skip

@@ -1,9 +1,9 @@
 """The spec's evaluator on Spark's workers: formulas and steps, judged where the rows are.
 
-The Python that was compiled from the spec's text is bound once per worker process. It decides
-whether a step is one that its action allows; and it judges invariants and action properties
-unless the audit was asked for native columns. Analysing the SQL of a large specification takes
-Spark minutes, however few rows there are, while the evaluator needs about 0.2 ms for a state.
+The Python that was compiled from the spec's text is bound once per worker process. Rows carry
+fingerprints only; a worker reads the states that they name from the store. Moving states of
+dozens of nested columns through joins, or analysing the SQL of a large specification, takes Spark
+minutes however few rows there are, while the evaluator needs about 0.2 ms for a state.
 """
 
 from __future__ import annotations
@@ -12,40 +12,46 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
-from conformance.audit.rules import NEXT, following
-from conformance.audit.scan import KEY
+from conformance.audit.rules import NEXT
+from conformance.audit.scan import INITIAL, KEY
 from conformance.errors import SpecError
 from conformance.tla.config import ModelConfig
 from conformance.tla.spec import ActionFormula, Spec, bind
 from conformance.tla.syntax import Module
 from conformance.tla.values import Action, State
-from conformance.traces.model import PartialState, complete
+from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.states import FINGERPRINT, StateColumns
+from conformance.traces.store import TraceStore
+
+UNKNOWN_STATE = "the store lacks a state that the trace refers to"
+UNKNOWN_ACTION = "the trace has an action that the store's dictionary lacks"
+UNOBSERVED = "a state has variables that were not observed"
 
 _STATES = f"{FINGERPRINT} long, violations array<string>, doubts array<string>"
-_STEPS = (
-    "source long, action int, target long, "
-    "illegal array<string>, violations array<string>, doubts array<string>"
+_VISITS = (
+    "source long, action int, target long, visits long, listed boolean, asked boolean, "
+    "ready boolean, illegal boolean, violations array<string>, doubts array<string>"
 )
 _LISTS = pa.list_(pa.string())
-
-Judgement = tuple[list[str], list[str]]
-"""The formulas that are false, and those without a value with the reason."""
+_REMEMBERED = 300_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What travels."""
+    """What travels: generated code does not, its source does."""
 
     module: Module
     config: ModelConfig
     columns: StateColumns
+    files: tuple[Path, ...]
     actions: tuple[Action, ...]
     invariants: tuple[str, ...]
     properties: tuple[str, ...]
@@ -53,114 +59,94 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class Evaluator:
-    """The spec as workers get it: generated code does not travel, its source does."""
+    """The spec and the store, as workers get them. The store must be where they can read it."""
 
     payload: bytes
-    variables: tuple[str, ...]
 
     @staticmethod
     def of(
-        spec: Spec,
-        columns: StateColumns,
-        actions: Sequence[Action],
-        invariants: Sequence[str] = (),
-        properties: Sequence[str] = (),
+        spec: Spec, store: TraceStore, invariants: Sequence[str], properties: Sequence[str]
     ) -> Evaluator:
-        """An evaluator of these formulas; `actions` by code of the store."""
+        """An evaluator of these formulas, and of every action of the store's dictionary."""
         parts = _Parts(
             spec.module,
             spec.config,
-            columns,
-            tuple(actions),
+            store.columns,
+            tuple(path.resolve() for path in store.files("states")),
+            store.actions,
             tuple(invariants),
             tuple(properties),
         )
         dumps: Callable[[object], bytes] = cloudpickle.dumps
-        return Evaluator(dumps(parts), spec.variables)
+        return Evaluator(dumps(parts))
 
     def judged_states(self, states: DataFrame) -> DataFrame:
-        """Fingerprint, violations and doubts of each state; all variables must be there."""
-        chosen = states.select(FINGERPRINT, *(F.col(f"`{name}`") for name in self.variables))
+        """Fingerprint, violations and doubts of each state that is whole."""
         payload = self.payload
 
         def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 yield _worker(payload).judge_states(batch)
 
-        return chosen.mapInArrow(judge, _STATES)
+        return states.select(FINGERPRINT).mapInArrow(judge, _STATES)
 
-    def judged_steps(self, rows: DataFrame) -> DataFrame:
-        """The key of each row with `illegal`, violations and doubts.
+    def judged_visits(self, visits: DataFrame) -> DataFrame:
+        """`visits` (key, visits, listed, asked) with their verdicts.
 
-        `rows` have the variables before and after the step, and `asked`: whether the action's
-        own formula is to be asked too.
+        `ready`: both states are whole. `illegal`: the action was asked and says no.
         """
-        names = [name for variable in self.variables for name in (variable, following(variable))]
-        chosen = rows.select(*KEY, "asked", *(F.col(f"`{name}`") for name in names))
         payload = self.payload
 
         def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                yield _worker(payload).judge_steps(batch)
+                yield _worker(payload).judge_visits(batch)
 
-        return chosen.mapInArrow(judge, _STEPS)
+        return visits.select(*KEY, "visits", "listed", "asked").mapInArrow(judge, _VISITS)
 
 
 @lru_cache(maxsize=2)
 def _worker(payload: bytes) -> _Worker:
     # A Python worker serves many tasks; compiling the spec takes longer than most of them.
-    return _Worker(payload)
+    return _Worker(pickle.loads(payload))
+
+
+@dataclass(slots=True)
+class _Verdict:
+    """On one row."""
+
+    ready: bool
+    illegal: bool
+    violations: list[str]
+    doubts: list[str]
 
 
 class _Worker:
-    """One process's bound spec."""
+    """One process's bound spec, and the states that it has read."""
 
-    def __init__(self, payload: bytes) -> None:
-        parts: _Parts = pickle.loads(payload)
-        self._columns = parts.columns
-        self._actions = parts.actions
+    def __init__(self, parts: _Parts) -> None:
+        self._parts = parts
         self._spec = bind(parts.module, parts.config)
         self._invariants = [(n, self._spec.state_formula(n)) for n in parts.invariants]
         self._properties = [(n, self._spec.action_formula(n)) for n in parts.properties]
+        self._known: dict[int, PartialState] = {}
+
+    # ---- states ----------------------------------------------------------------------------
 
     def judge_states(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        states = self._states(pa.Table.from_batches([batch]), after=False)
-        found = [self._judge_state(complete(state)) for state in states]
+        prints = batch.column(FINGERPRINT).to_pylist()
+        states = self._states(prints)
+        whole = [p for p in prints if is_complete(states[p])]
+        found = [self._judge_state(complete(states[p])) for p in whole]
         return pa.RecordBatch.from_arrays(
-            [batch.column(FINGERPRINT), *_lists(found)],
+            [
+                pa.array(whole, pa.int64()),
+                pa.array([false for false, _ in found], _LISTS),
+                pa.array([undefined for _, undefined in found], _LISTS),
+            ],
             names=[FINGERPRINT, "violations", "doubts"],
         )
 
-    def judge_steps(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        table = pa.Table.from_batches([batch])
-        steps = zip(
-            table.column("action").to_pylist(),
-            table.column("asked").to_pylist(),
-            self._states(table, after=False),
-            self._states(table, after=True),
-            strict=True,
-        )
-        legal: list[Judgement] = []
-        found: list[Judgement] = []
-        for code, asked, before, after in steps:
-            state, target = complete(before), complete(after)
-            judged = self._judge_action(code, state, target) if asked else ([], [])
-            rest = self._judge_step(state, target)
-            legal.append(judged)
-            found.append((rest[0], judged[1] + rest[1]))
-        illegal, _ = _lists(legal)
-        return pa.RecordBatch.from_arrays(
-            [*(batch.column(name) for name in KEY), illegal, *_lists(found)],
-            names=[*KEY, "illegal", "violations", "doubts"],
-        )
-
-    def _states(self, table: pa.Table, *, after: bool) -> list[PartialState]:
-        names = [name for name, _ in self._columns.schema.variables]
-        chosen = table.select([following(name) if after else name for name in names])
-        found: list[PartialState] = self._columns.states(chosen.rename_columns(names))
-        return found
-
-    def _judge_state(self, state: State) -> Judgement:
+    def _judge_state(self, state: State) -> tuple[list[str], list[str]]:
         false, undefined = [], []
         for name, formula in self._invariants:
             try:
@@ -170,16 +156,90 @@ class _Worker:
                 undefined.append(f"{name}: {error}")
         return false, undefined
 
-    def _judge_step(self, state: State, target: State) -> Judgement:
-        return _judge_pair(self._properties, state, target)
+    def _states(self, prints: Iterable[int]) -> dict[int, PartialState]:
+        """The states of these fingerprints, as far as the store has them."""
+        wanted = set(prints)
+        missing = wanted - self._known.keys()
+        if missing:
+            if len(self._known) + len(missing) > _REMEMBERED:
+                self._known.clear()
+                missing = wanted
+            self._read(missing)
+        return self._known
 
-    def _judge_action(self, code: int, state: State, target: State) -> Judgement:
-        return _judge_pair([(NEXT, self._spec.action_formula(self._actions[code]))], state, target)
+    def _read(self, prints: set[int]) -> None:
+        values = pa.array(sorted(prints), pa.int64())
+        for path in self._parts.files:
+            keys = pq.read_table(path, columns=[FINGERPRINT]).column(FINGERPRINT)
+            mask = pc.is_in(keys, value_set=values)
+            if pc.any(mask).as_py():
+                rows = pq.read_table(path, page_checksum_verification=True).filter(mask)
+                states = self._parts.columns.states(rows)
+                found = rows.column(FINGERPRINT).to_pylist()
+                self._known.update(zip(found, states, strict=True))
+
+    # ---- visits ----------------------------------------------------------------------------
+
+    def judge_visits(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [batch.column(name).to_pylist() for name in (*KEY, "asked")]
+        sources, codes, targets, asked = columns
+        starts = [code == INITIAL for code in codes]
+        named = [s for s, start in zip(sources, starts, strict=True) if not start]
+        states = self._states(p for p in (*named, *targets) if p is not None)
+        found = [
+            self._judge_visit(
+                None if start else states.get(source), states.get(target), code, ask, start
+            )
+            for source, code, target, ask, start in zip(
+                sources, codes, targets, asked, starts, strict=True
+            )
+        ]
+        names = [*KEY, "visits", "listed", "asked"]
+        return pa.RecordBatch.from_arrays(
+            [
+                *(batch.column(name) for name in names),
+                pa.array([v.ready for v in found], pa.bool_()),
+                pa.array([v.illegal for v in found], pa.bool_()),
+                pa.array([v.violations for v in found], _LISTS),
+                pa.array([v.doubts for v in found], _LISTS),
+            ],
+            names=[*names, "ready", "illegal", "violations", "doubts"],
+        )
+
+    def _judge_visit(
+        self,
+        before: PartialState | None,
+        after: PartialState | None,
+        code: int | None,
+        asked: bool,
+        start: bool,
+    ) -> _Verdict:
+        doubts = []
+        if after is None or (before is None and not start):
+            doubts.append(UNKNOWN_STATE)
+        elif not is_complete(after) or not (start or is_complete(before or ())):
+            doubts.append(UNOBSERVED)
+        known = start or (code is not None and 0 <= code < len(self._parts.actions))
+        if not known:
+            doubts.append(UNKNOWN_ACTION)
+        ready = UNKNOWN_STATE not in doubts and UNOBSERVED not in doubts
+        if start or not ready or before is None or after is None or code is None:
+            return _Verdict(ready, False, [], doubts)
+        state, target = complete(before), complete(after)
+        illegal, undefined = (
+            self._judge_action(code, state, target) if asked and known else ([], [])
+        )
+        false, unknown = _judge_pair(self._properties, state, target)
+        return _Verdict(True, bool(illegal), false, doubts + undefined + unknown)
+
+    def _judge_action(self, code: int, state: State, target: State) -> tuple[list[str], list[str]]:
+        formula = self._spec.action_formula(self._parts.actions[code])
+        return _judge_pair([(NEXT, formula)], state, target)
 
 
 def _judge_pair(
     formulas: Iterable[tuple[str, ActionFormula]], state: State, target: State
-) -> Judgement:
+) -> tuple[list[str], list[str]]:
     false, undefined = [], []
     for name, formula in formulas:
         try:
@@ -188,10 +248,3 @@ def _judge_pair(
         except SpecError as error:
             undefined.append(f"{name}: {error}")
     return false, undefined
-
-
-def _lists(found: Sequence[Judgement]) -> tuple[pa.Array, pa.Array]:
-    return (
-        pa.array([false for false, _ in found], _LISTS),
-        pa.array([undefined for _, undefined in found], _LISTS),
-    )
