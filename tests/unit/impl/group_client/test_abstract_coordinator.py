@@ -44,7 +44,7 @@ def test_k01_coordinator_discovery_backs_off_exponentially() -> None:
     world = World(replace(CONFIG, retry_backoff_ms=10, retry_backoff_max_ms=100))
     world.transport.unreachable_until[COORDINATOR] = 100
     world.prepare(*[found()] * 5)
-    assert world.member.ensure_coordinator_ready(world.timer())
+    assert world.member.ensure_coordinator_ready(world.timer(10_000))
     lower = sum(10 * 2**i * 0.8 for i in range(4))
     upper = sum(10 * 2**i * 1.2 for i in range(4)) + 10
     assert lower <= world.clock.milliseconds() <= upper

@@ -126,6 +126,7 @@ class DummyCoordinator(AbstractCoordinator):
 
     def on_join_prepare(self, timer: Timer, generation_id: int, member_id: str) -> bool:
         self.calls.append("prepare")
+        assert len(self.calls) < 200, "the member joins for ever"
         return self.prepare_ready
 
     def on_join_complete(
