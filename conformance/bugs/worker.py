@@ -23,7 +23,7 @@ from conformance.replay.minimise import minimise
 from conformance.replay.oracle import GraphOracle, Oracle
 from conformance.replay.saved import save
 from conformance.replay.shorten import shortest_failure
-from conformance.replay.suite import divergence_story, finding
+from conformance.replay.suite import finding
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.stages.replay import explore
 from conformance.suites.postman import transition_cover
@@ -78,6 +78,7 @@ class _Effort:
         self, oracle_name: str, bench: Workbench, divergence: Divergence, oracle: Oracle
     ) -> Found:
         """A kill by step equality, its counterexample told."""
+        told = finding(oracle, divergence)
         return Found(
             killed=True,
             oracle=oracle_name,
@@ -86,9 +87,18 @@ class _Effort:
             steps=self.steps,
             seconds=round(time.monotonic() - self.started, 3),
             counterexample_length=divergence.step,
-            title=finding(oracle, divergence).title,
-            story=divergence_story(oracle, divergence),
+            title=told.title,
+            story=_story(told),
         )
+
+
+def _story(told: Finding) -> tuple[str, ...]:
+    """The finding's steps, and what differs after the last."""
+    differing = [
+        f"       {part.variable}: expected {part.expected}, actual {part.actual}"
+        for part in told.differences
+    ]
+    return (*told.story, *differing)
 
 
 def run(job: Job) -> Found:
@@ -195,7 +205,7 @@ def _explore(context: Context, bench: Workbench, job: Job, effort: _Effort) -> F
         seconds=round(time.monotonic() - effort.started, 3),
         counterexample_length=result.divergence.step,
         title=told.title,
-        story=told.story,
+        story=_story(told),
     )
 
 
@@ -235,7 +245,7 @@ def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort)
                     seconds=round(time.monotonic() - effort.started, 3),
                     counterexample_length=told.step,
                     title=told.title,
-                    story=told.story,
+                    story=_story(told),
                 )
     failed = [e.summary for e in events if isinstance(e, StageFinished) and e.verdict != "pass"]
     return Found(
