@@ -22,6 +22,7 @@ from conformance.audit.engine import Options, audit
 from conformance.audit.rules import compile_rules
 from conformance.audit.scan import read_traces
 from conformance.audit.session import spark_session
+from conformance.audit.workers import Evaluator
 from conformance.tla.config import parse_config
 from conformance.tla.reader import load_module
 from conformance.tla.spec import bind
@@ -77,7 +78,8 @@ def main() -> None:
         model = None if options.no_table else table(options.side, prints)
         with spark_session(options.master) as spark:
             warm_up(spark, store)
-            result = audit(spark, store, rules, model=model, options=Options())
+            evaluator = Evaluator.of(spec, store, ["Within"], ["Near"])
+            result = audit(spark, store, rules, evaluator, model=model, options=Options())
             bare = min(bare_scan(spark, store) for _ in range(3))
             memory = heap_peak(spark)
     print(f"verdict               {result.verdict}  {result.figures()['traces']}")

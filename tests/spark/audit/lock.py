@@ -11,6 +11,7 @@ import numpy as np
 
 from conformance.audit.coverage import ModelTable
 from conformance.audit.rules import Rulebook, compile_rules
+from conformance.audit.workers import Evaluator
 from conformance.tla.config import parse_config
 from conformance.tla.reader import load_module
 from conformance.tla.spec import Spec, bind
@@ -50,6 +51,10 @@ def spec() -> Spec:
 def rules() -> Rulebook:
     columns = infer_columns(VARIABLES, reachable()[0])
     return compile_rules(spec(), columns.schema, ACTIONS, INVARIANTS, PROPERTIES)
+
+
+def evaluator(store: TraceStore) -> Evaluator:
+    return Evaluator.of(spec(), store, INVARIANTS, PROPERTIES)
 
 
 @cache

@@ -53,6 +53,7 @@ def judge(
         spark,
         store,
         lock.rules(),
+        lock.evaluator(store),
         model=model,
         spec=EvaluatedSpec(lock.spec()),
         options=chosen,
@@ -228,8 +229,9 @@ def test_an_undefined_formula_is_inconclusive_never_a_pass(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     partial = Rule("Partial", "CASE WHEN count < 2 THEN true END", "'undefined from 2 on'")
-    rules = replace(lock.rules(), invariants=[partial])
-    result = audit(spark, save(tmp_path / "s", good()), rules)
+    rules = replace(lock.rules(), invariants=[partial], native=True)
+    store = save(tmp_path / "s", good())
+    result = audit(spark, store, rules, lock.evaluator(store))
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.accounting.inconclusive > 0
     assert result.unjudged[0].reason == "Partial: undefined from 2 on"
@@ -255,7 +257,9 @@ def test_a_formula_that_had_a_value_nowhere_makes_a_pass_vacuous(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     never = Rule("Never", "CAST(NULL AS boolean)")
-    result = audit(spark, save(tmp_path / "s", good()), replace(lock.rules(), invariants=[never]))
+    rules = replace(lock.rules(), invariants=[never], native=True)
+    store = save(tmp_path / "s", good())
+    result = audit(spark, store, rules, lock.evaluator(store))
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "the formula Never had a value nowhere" in result.vacuous
 
@@ -263,8 +267,16 @@ def test_a_formula_that_had_a_value_nowhere_makes_a_pass_vacuous(
 def test_a_table_that_the_formula_contradicts_is_an_error(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    rules = replace(lock.rules(), next=Rule("Next", "action <> 2"))
-    result = audit(spark, save(tmp_path / "s", good()), rules, model=lock.model_table())
+    store = save(tmp_path / "s", [*good(), NOT_ENABLED])
+    (*_, before), last = NOT_ENABLED.states[:-1], NOT_ENABLED.steps[-1]
+    table = lock.model_table()
+    wrong = ModelTable(
+        states=table.states,
+        source=np.append(table.source, fingerprint(before)),
+        action=np.append(table.action, np.int32(lock.ACTIONS.index(last.action))),
+        target=np.append(table.target, fingerprint(last.state)),
+    )
+    result = judge(spark, store, wrong)
     assert result.verdict is Verdict.ERROR
     assert "disagree" in result.findings[0].title
 
