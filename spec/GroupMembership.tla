@@ -391,22 +391,44 @@ StaticMemberIsAbsent ==
 (* Liveness.                                                               *)
 (***************************************************************************)
 
-\* p's next step in joining, its own or the coordinator's for it: only one is possible.
-Participate(p) ==
-  \/ SendJoinGroup(p) \/ HandleJoinGroup(p) \/ ProcessJoinGroup(p)
-  \/ HandleSyncGroup(p) \/ ProcessSyncGroup(p) \/ CompleteJoin(p) \/ HandleLeaveGroup(p)
+\* Fairness, per process and timer: where a step is possible for ever, it happens again and
+\* again. In place of WF of the actions themselves: TLC takes minutes for each state to find
+\* out whether they are enabled. The bounds must not stop a step: models check that.
+CanParticipate(p) ==
+  \/ Running(p) /\ rejoinNeeded[p] /\ joinFuture[p].state = "None" /\ channel[p].type = "None"
+  \/ Running(p) /\ joinFuture[p].state = "Succeeded"
+  \/ channel[p].type \in RequestTypes \union ResponseTypes
 
-KeepAlive(p) == SendHeartbeat(p) \/ HandleHeartbeat(p) \/ ProcessHeartbeat(p)
+Participates(p) == channel'[p] # channel[p] \/ joinFuture'[p] # joinFuture[p]
 
-RemoveDefunct(id) ==
-  Defunct(id) /\ (ExpireSession(id) \/ ExpireNewMember(id) \/ ExpirePendingMember(id))
+CanKeepAlive(p) ==
+  \/ heartbeat[p].type # "None"
+  \/ Heartbeats /\ Running(p) /\ memberState[p] \in {"COMPLETING_REBALANCE", "STABLE"}
 
-\* Messages arrive and timers fire that have a reason to; nothing makes failures go on.
+KeepsAlive(p) == heartbeat'[p] # heartbeat[p]
+
+CanRemove(id) ==
+  /\ Defunct(id)
+  /\ id \in pendingMembers \union newMembers \/ SessionMayExpire(Group, id)
+
+Removes(id) == id \notin members' \union pendingMembers'
+
+CanEndInitialDelay == joinTimer = "Initial"
+EndsInitialDelay   == joinTimer' # joinTimer \/ initialDelays' # initialDelays
+
+\* Messages arrive, and timers fire that have a reason to; nothing makes failures go on.
 FairSpec ==
   /\ Spec
-  /\ \A p \in Members : WF_vars(Participate(p)) /\ WF_vars(KeepAlive(p))
-  /\ \A id \in Ids : WF_vars(RemoveDefunct(id))
-  /\ WF_vars(ExpireInitialDelay)
+  /\ \A p \in Members : []<>~CanParticipate(p) \/ []<><<Participates(p)>>_vars
+  /\ \A p \in Members : []<>~CanKeepAlive(p) \/ []<><<KeepsAlive(p)>>_vars
+  /\ \A id \in Ids : []<>~CanRemove(id) \/ []<><<Removes(id)>>_vars
+  /\ []<>~CanEndInitialDelay \/ []<><<EndsInitialDelay>>_vars
+
+\* Nothing waits for a generation or a member id that a model's bounds do not have.
+BoundsSuffice ==
+  /\ generation + 1 \in Generations
+  /\ \A p \in Members : channel[p].type = "JoinGroupRequest"
+       /\ channel[p].sentMemberId = NoMemberId => HasFreshId(p)
 
 Settled ==
   \/ \A p \in Members : failed[p]
