@@ -213,6 +213,11 @@ class Broker:
             {TOPIC_PARTITION: high_watermark}
         )
 
+    def checkpointed_high_watermark(self) -> int:
+        """What the checkpoint file says, 0 if it does not name the partition."""
+        file = OffsetCheckpointFile(self.disk, LOG_DIRECTORY, OffsetCheckpointFile.HIGH_WATERMARK)
+        return file.read().get(TOPIC_PARTITION, 0)
+
     # ---- AlterPartitionManager -------------------------------------------------------------
 
     def submit(

@@ -294,10 +294,7 @@ class ReplicationSystem:
         self._online[broker_id] = False
         self._controller.online.discard(broker_id)
         self._channels[broker_id].drop()
-        stopped = self._start(broker_id, broker.epoch, disk)
-        log = self._loaded(stopped)
-        log.update_high_watermark(high_watermark)
-        self._brokers[broker_id] = stopped
+        self._brokers[broker_id] = self._loaded(broker_id, broker.epoch, disk)
 
     def _restart(self, broker_id: int) -> None:
         broker = self._brokers[broker_id]
@@ -305,11 +302,18 @@ class ReplicationSystem:
         self._online[broker_id] = True
         self._controller.online.add(broker_id)
         self._controller.broker_epochs[broker_id] = epoch
-        self._brokers[broker_id] = self._start(broker_id, epoch, broker.disk)
-        self._loaded(self._brokers[broker_id])
+        self._brokers[broker_id] = self._loaded(broker_id, epoch, broker.disk)
 
-    def _loaded(self, broker: Broker) -> Log:
-        return broker.replica_manager.log_manager.get_or_create_log(TOPIC_PARTITION)
+    def _loaded(self, broker_id: int, epoch: int, disk: CrashableDisk) -> Broker:
+        """A process on what the disk holds.
+
+        Until it hears of the partition, its high watermark is what the checkpoint says: a
+        broker reads it when the first LeaderAndIsr makes the Partition.
+        """
+        broker = self._start(broker_id, epoch, disk)
+        log = broker.replica_manager.log_manager.get_or_create_log(TOPIC_PARTITION)
+        log.update_high_watermark(broker.checkpointed_high_watermark())
+        return broker
 
 
 def _surviving(log: Log, log_end: int) -> Surviving:
