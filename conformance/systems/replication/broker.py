@@ -27,13 +27,18 @@ from impl.partition_state import AlterPartitionCallback, LeaderAndIsr
 from impl.replica_manager import ReplicaManager
 from impl.replica_requests import LeaderAndIsrRequest, ReplicaManagerConfig
 from impl.scheduler import ImmediateScheduler
-from impl.types import BrokerEndPoint, ProtocolConfig, TopicPartition
+from impl.types import NO_LEADER, BrokerEndPoint, ProtocolConfig, TopicPartition
 
 TOPIC_PARTITION = TopicPartition("topic", 0)
 LOG_DIRECTORY = "data"
 _LAG_MS = 30_000
 _ONE_BATCH = 1
 """Fetch limit in bytes: at least one batch is always sent, so this means exactly one."""
+
+
+def _end_point(broker_id: int) -> BrokerEndPoint | None:
+    """Where a leader listens; there is no broker -1 (NO_LEADER)."""
+    return None if broker_id == NO_LEADER else BrokerEndPoint(broker_id)
 
 
 class CrashableDisk(Disk, Protocol):
@@ -114,7 +119,7 @@ class Broker:
             self,
             self.admission,
             concurrency,
-            BrokerEndPoint,
+            _end_point,
             self._fetcher_manager,
         )
         self.fetcher_manager = self._fetchers
