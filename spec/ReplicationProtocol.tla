@@ -139,7 +139,8 @@ MessageTypes ==
    "LatestRequest", "LatestResponse", "EarliestRequest", "EarliestResponse"}
 
 Errors == {"NONE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH",
-           "NOT_LEADER_OR_FOLLOWER", "OFFSET_OUT_OF_RANGE", "LOG_TRUNCATION"}
+           "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION",
+           "OFFSET_OUT_OF_RANGE", "LOG_TRUNCATION"}
 
 NoAlterPartition ==
   [type |-> "None", leaderEpoch |-> NoEpoch, partitionEpoch |-> 0, isr |-> {},
@@ -530,8 +531,11 @@ FetchEpochFence(requestEpoch, localEpoch)       == requestEpoch = localEpoch
 TruncationEpochFence(requestEpoch, localEpoch)  == requestEpoch = localEpoch
 ListOffsetsEpochFence(requestEpoch, localEpoch) == requestEpoch = localEpoch
 
+\* A broker that restarted knows nothing of the partition before its first
+\* LeaderAndIsr: ReplicaManager.getPartitionOrError.
 LeaderError(l, m, fence) ==
-  IF CurrentEpochIsSent /\ ~fence
+  IF leaderEpoch[l] = NoEpoch THEN "UNKNOWN_TOPIC_OR_PARTITION"
+  ELSE IF CurrentEpochIsSent /\ ~fence
   THEN IF m.currentLeaderEpoch < leaderEpoch[l] THEN "FENCED_LEADER_EPOCH"
                                                 ELSE "UNKNOWN_LEADER_EPOCH"
   ELSE IF leader[l] # l THEN "NOT_LEADER_OR_FOLLOWER" ELSE "NONE"
