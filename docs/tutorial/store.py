@@ -11,7 +11,7 @@ class Store:
     """Keeps what a key holds, and its version."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, tuple[str, int]] = {}
+        self.entries: dict[str, tuple[str | None, int]] = {}
 
     def get(self, key: str) -> str | None:
         return self.entries[key][0] if key in self.entries else None
