@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -46,8 +48,14 @@ def options(
     """Options before the command."""
 
 
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """End as after Ctrl-C: JVMs are stopped, nothing half-written stays."""
+    raise KeyboardInterrupt
+
+
 def run() -> None:
     """The console script: every way out has its documented exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         app()  # ends in SystemExit: with 2 for a wrong option, with 130 for an interrupt
     except Exception:  # noqa: BLE001  the last resort: a fault of our own, shown in full
