@@ -416,9 +416,18 @@ Removes(id) == id \notin members' \union pendingMembers'
 CanEndInitialDelay == joinTimer = "Initial"
 EndsInitialDelay   == joinTimer' # joinTimer \/ initialDelays' # initialDelays
 
-\* Messages arrive, and timers fire that have a reason to; nothing makes failures go on.
+\* One connection to the coordinator, in order: a Heartbeat that was sent before a JoinGroup is
+\* handled, and its answer read, before it. Without this a group need not settle: see the
+\* model of it.
+InOrder ==
+  \A p \in Members :
+    /\ channel[p].type \in {"JoinGroupRequest", "JoinGroupResponse"}
+    /\ channel'[p] # channel[p]
+    => heartbeat[p].type = "None"
+
+\* Messages arrive in order, and timers fire that have a reason to; nothing makes failures go on.
 FairSpec ==
-  /\ Spec
+  /\ Init /\ [][Next /\ InOrder]_vars
   /\ \A p \in Members : []<>~CanParticipate(p) \/ []<><<Participates(p)>>_vars
   /\ \A p \in Members : []<>~CanKeepAlive(p) \/ []<><<KeepsAlive(p)>>_vars
   /\ \A id \in Ids : []<>~CanRemove(id) \/ []<><<Removes(id)>>_vars

@@ -283,9 +283,10 @@ BecomesAndReplies(p, result, parkedType, responseType) ==
       /\ channel' = [q \in Members |->
                        Delivered(IF q = p THEN mine ELSE channel[q], result.group)]
 
-\* Whatever the coordinator may choose (GroupCoordinator).
-Choices ==
-  [leader : IF members = {} THEN {NoMemberId} ELSE members, protocol : Protocols]
+\* What the coordinator may choose (GroupCoordinator); who is no member cannot lead.
+Choices == {[leader |-> id, protocol |-> n] : id \in Ids, n \in Protocols}
+
+Offered(c) == members = {} \/ c.leader \in members
 
 (***************************************************************************)
 (* Member: what its own steps and the answers make of it.                  *)
@@ -563,7 +564,8 @@ HandleJoinGroup(p) ==
            LET new    == IF m.sentMemberId = NoMemberId THEN FreshId(p, idsGiven[p])
                                                         ELSE NoMemberId
                result == Join(Group, p, m.sentMemberId, m.protocols, new, c)
-           IN  /\ BecomesAndReplies(p, result, "JoinGroupParked", "JoinGroupResponse")
+           IN  /\ Offered(c)
+               /\ BecomesAndReplies(p, result, "JoinGroupParked", "JoinGroupResponse")
                /\ idsGiven' = [idsGiven EXCEPT ![p] = IF result.created THEN @ + 1 ELSE @]
       /\ UNCHANGED <<memberVars, heartbeat, failures>>
 
@@ -571,8 +573,10 @@ HandleJoinGroup(p) ==
 HandleSyncGroup(p) ==
   LET m == channel[p]
   IN  /\ m.type = "SyncGroupRequest"
-      /\ \E c \in Choices : BecomesAndReplies(p, Sync(Group, p, m, TRUE, c),
-                                              "SyncGroupParked", "SyncGroupResponse")
+      /\ \E c \in Choices :
+           /\ Offered(c)
+           /\ BecomesAndReplies(p, Sync(Group, p, m, TRUE, c),
+                                "SyncGroupParked", "SyncGroupResponse")
       /\ UNCHANGED <<memberVars, heartbeat, idsGiven, failures>>
 
 \* The same, where the log refuses the leader's assignment.
@@ -581,8 +585,10 @@ FailToStoreAssignment(p) ==
   IN  /\ StoreFailures /\ m.type = "SyncGroupRequest"
       /\ groupState = "CompletingRebalance" /\ SyncError(Group, p, m) = "NONE"
       /\ IsFromLeader(Group, m.sentMemberId)
-      /\ \E c \in Choices : BecomesAndReplies(p, Sync(Group, p, m, FALSE, c),
-                                              "SyncGroupParked", "SyncGroupResponse")
+      /\ \E c \in Choices :
+           /\ Offered(c)
+           /\ BecomesAndReplies(p, Sync(Group, p, m, FALSE, c),
+                                "SyncGroupParked", "SyncGroupResponse")
       /\ Failure
       /\ UNCHANGED <<memberVars, heartbeat, idsGiven>>
 
@@ -592,7 +598,8 @@ HandleLeaveGroup(p) ==
   IN  /\ m.type = "LeaveGroupRequest"
       /\ \E c \in Choices :
            LET g == Leave(Group, p, m.sentMemberId, c)
-           IN  /\ SetGroup(g)
+           IN  /\ Offered(c)
+               /\ SetGroup(g)
                /\ channel' = [q \in Members |-> IF q = p THEN NoMessage
                                                          ELSE Delivered(channel[q], g)]
       /\ UNCHANGED <<memberVars, heartbeat, idsGiven, failures>>
@@ -627,28 +634,28 @@ MayExpire(id) == Timeouts \/ Defunct(id)
 \* session.timeout.ms without a heartbeat: GroupCoordinator.onExpireHeartbeat.
 ExpireSession(id) ==
   /\ SessionMayExpire(Group, id) /\ MayExpire(id)
-  /\ \E c \in Choices : Becomes(RemoveMember(Group, id, c))
+  /\ \E c \in Choices : Offered(c) /\ Becomes(RemoveMember(Group, id, c))
   /\ FailureIf(~Defunct(id))
   /\ CoordinatorStep
 
 \* NewMemberJoinTimeoutMs.
 ExpireNewMember(id) ==
   /\ NewMemberMayExpire(Group, id) /\ MayExpire(id)
-  /\ \E c \in Choices : Becomes(RemoveMember(Group, id, c))
+  /\ \E c \in Choices : Offered(c) /\ Becomes(RemoveMember(Group, id, c))
   /\ FailureIf(~Defunct(id))
   /\ CoordinatorStep
 
 \* session.timeout.ms after MEMBER_ID_REQUIRED.
 ExpirePendingMember(id) ==
   /\ id \in pendingMembers /\ MayExpire(id)
-  /\ \E c \in Choices : Becomes(ExpirePending(Group, id, c))
+  /\ \E c \in Choices : Offered(c) /\ Becomes(ExpirePending(Group, id, c))
   /\ FailureIf(~Defunct(id))
   /\ CoordinatorStep
 
 \* group.initial.rebalance.delay.ms: every join starts with it.
 ExpireInitialDelay ==
   /\ groupState = "PreparingRebalance" /\ joinTimer = "Initial"
-  /\ \E c \in Choices : Becomes(InitialDelayOver(Group, c))
+  /\ \E c \in Choices : Offered(c) /\ Becomes(InitialDelayOver(Group, c))
   /\ UNCHANGED failures
   /\ CoordinatorStep
 
@@ -656,7 +663,7 @@ ExpireInitialDelay ==
 ExpireRebalance ==
   /\ Timeouts
   /\ groupState = "PreparingRebalance" /\ joinTimer = "Rebalance"
-  /\ \E c \in Choices : Becomes(CompleteJoinPhase(Group, c))
+  /\ \E c \in Choices : Offered(c) /\ Becomes(CompleteJoinPhase(Group, c))
   /\ Failure
   /\ CoordinatorStep
 
@@ -664,14 +671,14 @@ ExpireRebalance ==
 ExpireSync ==
   /\ Timeouts
   /\ SyncMayExpire(Group)
-  /\ \E c \in Choices : Becomes(SyncExpired(Group, c))
+  /\ \E c \in Choices : Offered(c) /\ Becomes(SyncExpired(Group, c))
   /\ Failure
   /\ CoordinatorStep
 
 \* The group's partition of __consumer_offsets moves to another broker.
 FailOver ==
   /\ FailOvers
-  /\ \E c \in Choices : Becomes(FailedOver(Group, c))
+  /\ \E c \in Choices : Offered(c) /\ Becomes(FailedOver(Group, c))
   /\ Failure
   /\ CoordinatorStep
 
