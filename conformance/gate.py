@@ -21,6 +21,7 @@ from conformance.stages.coverage import coverage
 from conformance.stages.record import Subject, audit, record
 from conformance.stages.replay import explore, replay
 from conformance.stages.suite import cover
+from conformance.systems.registry import BUILT_IN
 from conformance.traces.store import TraceStore
 
 
@@ -31,13 +32,15 @@ class GatePlan:
     tier: Tier
     models: tuple[Model, ...]
     output: Path
+    systems: frozenset[str]
+    """The systems that there are adapters for."""
     canary: bool = True
     master: str | None = None
 
     @property
     def feeding(self) -> tuple[Model, ...]:
-        """The models whose state graphs drive a system."""
-        return tuple(model for model in self.models if model.feeds_suite and model.system)
+        """The models whose state graphs drive a system that there is."""
+        return tuple(m for m in self.models if m.feeds_suite and m.system in self.systems)
 
 
 def plan(context: Context, tier: Tier, names: Sequence[str], output: Path) -> GatePlan:
@@ -52,7 +55,8 @@ def plan(context: Context, tier: Tier, names: Sequence[str], output: Path) -> Ga
             models = [*find_models((), "ci"), *models]
     if not models:
         raise UserError("The gate has no model to check. Name one, or add models to the tier.")
-    return GatePlan(tier, tuple(models), output, canary=context.settings.canary)
+    systems = frozenset({*BUILT_IN, *context.settings.systems})
+    return GatePlan(tier, tuple(models), output, systems, canary=context.settings.canary)
 
 
 def run(context: Context, gate: GatePlan) -> None:

@@ -15,7 +15,6 @@ from conformance.systems.protocol import SystemFactory
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "replication": "conformance.systems.replication:create",
-        "group": "conformance.systems.group:create",
     }
 )
 """System names that the shipped models use, and the factories that they stand for."""
