@@ -61,7 +61,7 @@ def test_an_honest_system_passes_and_its_ghosts_are_completed(
     assert result.manifest.content_hash == store.manifest.content_hash
     assert result.diverged == 0
     assert all(None not in state for trace in store.traces() for state in trace.states)
-    judged = audit(spark, store, lock.rules(), model=lock.model_table())
+    judged = audit(spark, store, lock.rules(), lock.evaluator(store), model=lock.model_table())
     assert judged.verdict is Verdict.PASS
     assert judged.distinct_transitions == result.distinct_transitions
     assert list(tmp_path.iterdir()) == [tmp_path / "s"]
@@ -85,7 +85,9 @@ def test_a_divergence_is_recorded_as_it_was_seen_and_found(
     assert bad[0].steps[-1].state == ("nobody", None, ())
     assert bad[0].problem is not None
     assert bad[0].problem.startswith("state not allowed: log\n")
-    judged = audit(spark, store, lock.rules(), spec=EvaluatedSpec(lock.spec()))
+    judged = audit(
+        spark, store, lock.rules(), lock.evaluator(store), spec=EvaluatedSpec(lock.spec())
+    )
     assert judged.accounting.failed == result.diverged
     (finding,) = judged.findings
     assert finding.action == "Drop"
@@ -99,7 +101,7 @@ def test_a_walk_that_leaves_the_graph_goes_on_by_the_evaluator(
     bare = take(spark, tmp_path / "bare")
     assert cut.manifest.counts.states == bare.manifest.counts.states
     store = TraceStore.open(tmp_path / "s")
-    judged = audit(spark, store, lock.rules())
+    judged = audit(spark, store, lock.rules(), lock.evaluator(store))
     assert judged.accounting.failed == 0
 
 
