@@ -51,14 +51,19 @@ def _cards(report: Report) -> Iterator[_Card]:
     replayed = _total(report, "replay", "steps")
     if replayed:
         yield {"label": "steps replayed", "value": f"{replayed:,}"}
-    for stage in report.stages:
-        traces = stage.figures.get("traces")
-        if stage.stage == "audit" and isinstance(traces, dict):
-            yield {"label": "traces audited", "value": f"{traces.get('in', 0):,}"}
+    audited = sum(_traces_in(stage) for stage in report.stages if stage.stage == "audit")
+    if audited:
+        yield {"label": "traces audited", "value": f"{audited:,}"}
     transitions = _total(report, "audit", "distinct_transitions")
     if transitions:
         yield {"label": "distinct transitions judged", "value": f"{transitions:,}"}
     yield {"label": "findings", "value": str(len(report.findings))}
+
+
+def _traces_in(stage: StageFinished) -> int:
+    traces = stage.figures.get("traces")
+    count = traces.get("in") if isinstance(traces, dict) else None
+    return count if isinstance(count, int) else 0
 
 
 def _total(report: Report, stage: str, key: str) -> int:

@@ -58,7 +58,8 @@ def _stage_json(name: str, entries: list[StageFinished]) -> JsonValue:
     }
     if name == "check" or len(entries) > 1:
         body["models"] = [
-            {"subject": e.subject, "verdict": str(e.verdict), **e.figures} for e in entries
+            {"subject": e.subject, "verdict": str(e.verdict), "summary": e.summary, **e.figures}
+            for e in entries
         ]
     else:
         body.update({"subject": entries[0].subject, "summary": entries[0].summary})
