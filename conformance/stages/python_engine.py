@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from conformance.events import Progress, StageFinished, StageStarted
 from conformance.modelcheck.manifest import Model
@@ -11,7 +12,7 @@ from conformance.modelcheck.outcome import KeptStep, Outcome
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.stages.context import Context
-from conformance.tla.search import Counterexample, Problem, SearchResult, search
+from conformance.tla.search import Counterexample, SearchResult, problem_of, search
 from conformance.tla.text import format_state
 from conformance.tla.tools import find_tools
 from conformance.tla.values import format_value
@@ -22,23 +23,6 @@ ENGINE = "kconform's evaluator"
 def check_in_python(context: Context, models: Sequence[Model]) -> list[CheckResult]:
     """Search each model's state space with our successors; temporal properties stay with TLC."""
     return [_check(context, model) for model in models]
-
-
-def problem_of(prepared: PreparedModel) -> Problem:
-    """The bound spec as a search problem. UnsupportedError for a temporal property."""
-    spec, check = prepared.spec, prepared.model.check
-    view = check.view
-    return Problem(
-        variables=spec.variables,
-        initial=spec.initial_states,
-        successors=spec.successors,
-        invariants={name: spec.state_formula(name) for name in check.invariants},
-        action_properties={name: spec.action_formula(name) for name in check.properties},
-        constraints=tuple(spec.state_formula(name) for name in check.constraints),
-        action_constraints=tuple(spec.action_formula(name) for name in check.action_constraints),
-        view=spec.state_function(view) if view else None,
-        check_deadlock=check.deadlock,
-    )
 
 
 def _check(context: Context, model: Model) -> CheckResult:
@@ -55,7 +39,9 @@ def _check(context: Context, model: Model) -> CheckResult:
             message = f"{model.name}: {generated:,} states generated"
             context.emit(Progress("check", distinct, None, message))
 
-    found = search(problem_of(prepared), keep_transitions=True, progress=progress)
+    # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
+    problem = replace(problem_of(prepared.spec), check_deadlock=model.check.deadlock)
+    found = search(problem, keep_transitions=True, progress=progress)
     seconds = time.monotonic() - started
     result = judge(model, _outcome(prepared, found), tools.jar_sha256, seconds, cached=False)
     for finding in result.findings():

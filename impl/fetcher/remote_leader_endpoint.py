@@ -89,7 +89,7 @@ class RemoteLeaderEndPoint:
         """Send and wait. Raises what the sender raises; the next fetch is then a full one."""
         try:
             response = self._sender.fetch(fetch_request)
-        except Exception:
+        except Exception:  # raised again: whatever failed, the session must start over
             self.handle_fetch_error()
             raise
         return self.handle_fetch_response(response)
