@@ -241,14 +241,55 @@ def model_name(path: Path) -> str:
 def find_models(names: Sequence[str] = (), tier: Tier | None = None) -> list[Model]:
     """The named models, or all that belong to kconform; of one tier if given.
 
-    A name is a manifest's path, a model's name, its last part, or a folder of models. Named
-    models are taken whatever their tier. Sorted by name; UserError for a name that fits none.
+    A name is a manifest's path, a model's name, its last part, a folder of models, or what
+    `reference` gives. Named models are taken whatever their tier. Sorted by name; UserError for
+    a name that fits none.
     """
     if not names:
         models = [load_model(path) for path in sorted(resources.models_dir().rglob("*.toml"))]
         return [model for model in models if tier in (None, model.tier)]
-    paths = {path: None for name in names for path in _paths_of(name)}
-    return [load_model(path) for path in paths]
+    found: dict[str, Model] = {}
+    for name in names:
+        if _of_module(name) is None:
+            found.update((str(path), load_model(path)) for path in _paths_of(name))
+        else:
+            found[name] = _module_model(name)
+    return list(found.values())
+
+
+def reference(model: Model) -> str:
+    """A name by which `find_models` finds the model again from the current folder.
+
+    The model's name if it belongs to kconform, else its manifest's path; for a module and
+    configuration without a manifest `Spec.tla`, or `Spec.tla:Other.cfg` where the configuration
+    is not the one beside the module.
+    """
+    if model.expect is None:
+        module = _near(model.spec_path)
+        beside = model.origin.resolve() == model.spec_path.with_suffix(".cfg")
+        return module if beside else f"{module}:{_near(model.origin)}"
+    own = model.origin.resolve().is_relative_to(resources.models_dir().resolve())
+    return model.name if own else _near(model.origin)
+
+
+def _near(path: Path) -> str:
+    """The path from the current folder if it lies below, else the whole path."""
+    resolved, here = path.resolve(), Path.cwd().resolve()
+    return str(resolved.relative_to(here) if resolved.is_relative_to(here) else resolved)
+
+
+def _of_module(name: str) -> tuple[str, str] | None:
+    """Module and configuration of a name that has the form of one without a manifest."""
+    module, found, config = name.rpartition(".tla:")
+    if found:
+        return f"{module}.tla", config
+    return (name, "") if name.endswith(".tla") else None
+
+
+def _module_model(name: str) -> Model:
+    module, config = _of_module(name) or (name, "")
+    spec = Path(module)
+    return model_from_config(spec, Path(config) if config else spec.with_suffix(".cfg"))
 
 
 def _paths_of(name: str) -> list[Path]:

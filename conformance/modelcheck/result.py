@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.events import Finding, JsonValue
-from conformance.modelcheck.manifest import Expect, Model
+from conformance.modelcheck.manifest import Expect, Model, reference
 from conformance.modelcheck.outcome import Outcome
 from conformance.modelcheck.story import CounterexampleStep, tell
 from conformance.verdict import Verdict
@@ -104,7 +104,7 @@ class CheckResult:
 def _command(model: Model) -> str:
     if model.expect is None:
         return f"kconform check {model.spec_path} --config {model.origin} --cold"
-    return f"kconform check {model.name} --cold"
+    return f"kconform check {reference(model)} --cold"
 
 
 def judge(

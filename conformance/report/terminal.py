@@ -73,9 +73,10 @@ class Terminal:
     def finding(self, finding: Finding) -> None:
         """Print one finding in full."""
         first, *rest = finding_lines(finding)
-        self._console.print(f"  [red]✗ {escape(first)}[/red]")
+        self._console.print(f"  [red]✗ {escape(first)}[/red]", soft_wrap=True)
         for line in rest:
-            self._console.print(f"    {line}", markup=False, highlight=False)
+            # Not broken at the terminal's width: commands and paths are there to be copied.
+            self._console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
 
     def verdict(self, verdict: Verdict, summary: str) -> None:
         """The closing line of a command."""

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from conformance import __version__
 from conformance.audit.explain import EvaluatedSpec
 from conformance.modelcheck.manifest import Model
-from conformance.modelcheck.prepare import PreparedModel, prepare
-from conformance.stages.context import Context, constants_of, stage
-from conformance.stages.record import model_reference, spec_hash
+from conformance.modelcheck.prepare import prepare
+from conformance.stages.context import Context, stage
+from conformance.stages.identity import identity
 from conformance.tla.tools import find_tools
-from conformance.tla.values import format_value
 from conformance.traces.importing import ImportResult
 from conformance.traces.importing import import_traces as run_import
-from conformance.traces.manifest import Identity
 from conformance.verdict import Verdict
 
 FOREIGN = "foreign"
@@ -29,7 +26,7 @@ def import_traces(
         prepared = prepare(model, context.check.tools or find_tools())
         result = run_import(
             files,
-            _identity(prepared, files),
+            identity(prepared, FOREIGN, {"files": ", ".join(path.name for path in files)}),
             store,
             spec=EvaluatedSpec(prepared.spec),
             replace=replace,
@@ -51,18 +48,3 @@ def import_traces(
             ],
         }
     return result
-
-
-def _identity(prepared: PreparedModel, files: Sequence[Path]) -> Identity:
-    model, spec = prepared.model, prepared.spec
-    return Identity(
-        spec=model.spec,
-        spec_hash=spec_hash(model),
-        model=model_reference(model),
-        constants={name: format_value(value) for name, value in constants_of(prepared).items()},
-        variables=list(spec.variables),
-        actions=[str(action) for action in spec.actions],
-        system=FOREIGN,
-        system_version=__version__,
-        parameters={"files": ", ".join(path.name for path in files)},
-    )

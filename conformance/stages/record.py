@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from conformance import __version__
 from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options
 from conformance.audit.engine import audit as run_audit
@@ -15,53 +14,19 @@ from conformance.audit.explain import EvaluatedSpec
 from conformance.audit.result import AuditResult
 from conformance.audit.rules import compile_rules
 from conformance.audit.workers import Evaluator
-from conformance.errors import DataError, UserError
-from conformance.modelcheck.cache import cache_key, module_files
+from conformance.errors import DataError
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
-from conformance.modelcheck.manifest import Model, find_models
+from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.record import Plan, RecordResult
 from conformance.replay.record import record as run_record
 from conformance.stages.context import Context, Workbench, stage
-from conformance.tla.sany import COMMUNITY_MODULES
+from conformance.stages.identity import identity, spec_hash
 from conformance.tla.tools import find_tools
-from conformance.tla.values import format_value
-from conformance.traces.manifest import Identity
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
-
-
-def spec_hash(model: Model) -> str:
-    """Hash of the text of every module of the spec, and of what the model replaces in it."""
-    replaced = [f"{name}={text}" for name, text in {**model.definitions, **model.overrides}.items()]
-    return cache_key(replaced, module_files(model.spec_path, [COMMUNITY_MODULES]))
-
-
-def identity(bench: Workbench, length: int, seed: int) -> Identity:
-    """What a store recorded on this bench is of."""
-    model, spec = bench.model, bench.prepared.spec
-    return Identity(
-        spec=model.spec,
-        spec_hash=spec_hash(model),
-        model=model_reference(model),
-        constants={name: format_value(value) for name, value in bench.constants.items()},
-        variables=list(spec.variables),
-        actions=[str(action) for action in spec.actions],
-        system=bench.factory,
-        system_version=__version__,
-        parameters={"seed": str(seed), "length": str(length)},
-    )
-
-
-def model_reference(model: Model) -> str:
-    """The model's name if the name finds it, else its manifest's path."""
-    try:
-        (found,) = find_models([model.name])
-    except (UserError, ValueError):
-        return str(model.origin)
-    return model.name if found.origin == model.origin else str(model.origin)
 
 
 def record(
@@ -80,7 +45,11 @@ def record(
             spark,
             Plan(bench.factory, bench.constants, traces, length, context.seed),
             bench.prepared.spec,
-            identity(bench, length, context.seed),
+            identity(
+                bench.prepared,
+                bench.factory,
+                {"seed": str(context.seed), "length": str(length)},
+            ),
             path,
             graph=bench.graph,
             emit=context.emit,

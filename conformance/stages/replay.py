@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from conformance.events import JsonValue
+from conformance.modelcheck.manifest import reference
 from conformance.replay.engine import Divergence
 from conformance.replay.explore import ExploreResult, Profile
 from conformance.replay.explore import explore as run_machine
@@ -79,7 +80,7 @@ def tell(
     key = finding(oracle, divergence).key
     stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{key}").strip("-")
     path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
-    save(path, oracle, divergence, model=bench.model.name, system=bench.factory)
+    save(path, oracle, divergence, model=reference(bench.model), system=bench.factory)
     context.emit(
         finding(
             oracle,
