@@ -14,12 +14,13 @@ from conformance.config import Tier
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
-from conformance.replay.explore import Profile
+from conformance.replay.profile import Profile
 from conformance.stages.check import check
 from conformance.stages.context import Context, Workbench, stage, workbench
 from conformance.stages.coverage import coverage
+from conformance.stages.explore import explore
 from conformance.stages.record import Subject, audit, record
-from conformance.stages.replay import explore, replay
+from conformance.stages.replay import replay
 from conformance.stages.suite import cover
 from conformance.systems.registry import BUILT_IN
 from conformance.traces.store import TraceStore

@@ -18,14 +18,14 @@ import msgspec
 from conformance.bugs.nearest import nearest_failure
 from conformance.events import Event, Finding, StageFinished
 from conformance.replay.engine import Divergence, Driver, close, run_path
-from conformance.replay.explore import Profile
 from conformance.replay.minimise import minimise
 from conformance.replay.oracle import GraphOracle, Oracle
+from conformance.replay.profile import Profile
 from conformance.replay.saved import save
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.suite import finding
 from conformance.stages.context import Context, Workbench, one_model, workbench
-from conformance.stages.replay import explore
+from conformance.stages.explore import explore
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Test
 from conformance.tla.values import Action, State

@@ -11,10 +11,10 @@ from conformance.cli.options import ColdOption, JsonOption, SeedOption, SystemOp
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
-from conformance.replay.explore import Profile
+from conformance.replay.profile import Profile
 from conformance.replay.saved import SavedDivergence, load
 from conformance.stages.context import Context, Workbench, one_model, workbench
-from conformance.stages.replay import explore as explore_stage
+from conformance.stages.explore import explore as explore_stage
 from conformance.stages.replay import replay as replay_stage
 from conformance.stages.replay import replay_saved
 from conformance.stages.suite import cover, make_suite, measured

@@ -96,6 +96,12 @@ def state_graph(
     return graph_and_spec(model, options, emit)[0]
 
 
+def known_graph(model: Model, options: CheckOptions | None = None) -> StateGraph | None:
+    """The graph if the cache has it; starts no JVM."""
+    engine = _Engine(options or CheckOptions(), ignore)
+    return None if engine.options.cold else engine.cached_graph(model_key(model, engine.tools))
+
+
 def graph_and_spec(
     model: Model, options: CheckOptions | None = None, emit: Emit = ignore
 ) -> tuple[StateGraph, PreparedModel]:

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from conformance.replay.oracle import Oracle
-from conformance.systems.protocol import ActionRefused, Closeable, Offers, SystemUnderTest
+from conformance.systems.protocol import (
+    ActionRefused,
+    Closeable,
+    Observation,
+    Offers,
+    SystemUnderTest,
+)
 from conformance.tla.values import Action, State, Value
 
 
@@ -58,12 +64,41 @@ class Disabled(Exception):
     """
 
 
+_REMEMBERED = 500_000
+
+
+class _Agreements:
+    """Which observation once agreed with which state of the spec, both found by identity.
+
+    Hashing and comparing states would cost more than a step of an implementation. What is kept
+    here stays alive, so that no other object can take its identity.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[State, Observation]] = {}
+
+    def holds(self, state: State, observed: Mapping[str, Value]) -> bool:
+        """Whether exactly these two have agreed before."""
+        known = self._known.get(id(state))
+        return known is not None and known[1] is observed
+
+    def keep(self, state: State, observed: Mapping[str, Value]) -> None:
+        """Remember it, if the observation cannot change."""
+        if type(observed) is Observation:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[id(state)] = (state, observed)
+
+
 class Driver:
     """Drives one system along actions, keeping the spec states that its observations allow."""
 
     __slots__ = (
         "_actions",
         "_agreed",
+        "_agreements",
         "_indexes",
         "_initial",
         "_offers",
@@ -89,6 +124,7 @@ class Driver:
         self._actions: list[Action] = []
         self._offers = system if isinstance(system, Offers) else None
         self._agreed: set[State] = set()
+        self._agreements = _Agreements()
 
     def reset(self, initial: State) -> Divergence | None:
         """Start the system in `initial`; a divergence if it shows another state."""
@@ -102,8 +138,10 @@ class Driver:
             return self._divergence(Kind.REFUSED, (initial,), (initial,), {}, str(refusal))
         except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence
             return self._raised((initial,), (initial,))
+        if self._agreements.holds(initial, observed):
+            return None
         if self._matches(initial, observed):
-            return self._compare_offers((initial,))
+            return self._compare_offers((initial,), observed)
         return self._divergence(Kind.WRONG_INITIAL, (), (initial,), observed)
 
     def step(self, action: Action) -> Divergence | None:
@@ -128,19 +166,30 @@ class Driver:
             return self._divergence(Kind.REFUSED, before, allowed, {}, str(refusal))
         except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence
             return self._raised(before, allowed)
+        if len(allowed) == 1 and self._agreements.holds(allowed[0], observed):
+            self.candidates = tuple(allowed)
+            return None
         self.candidates = tuple(state for state in allowed if self._matches(state, observed))
         if self.candidates:
-            return self._compare_offers(before)
+            return self._compare_offers(before, observed)
         return self._divergence(Kind.NOT_ALLOWED, before, allowed, observed)
 
-    def _compare_offers(self, before: Sequence[State]) -> Divergence | None:
+    def _compare_offers(
+        self, before: Sequence[State], observed: Mapping[str, Value]
+    ) -> Divergence | None:
         """Keep the candidates in which the spec enables exactly what the system would start.
 
         A state in which they once agreed is not asked again.
         """
-        system = self._offers
-        if system is None or self._agreed.issuperset(self.candidates):
-            return None
+        if self._offers is not None and not self._agreed.issuperset(self.candidates):
+            divergence = self._ask_offers(self._offers, before)
+            if divergence is not None:
+                return divergence
+        if len(self.candidates) == 1:
+            self._agreements.keep(self.candidates[0], observed)
+        return None
+
+    def _ask_offers(self, system: Offers, before: Sequence[State]) -> Divergence | None:
         try:
             offered = system.offers()
         except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import hypothesis
@@ -17,34 +17,16 @@ from hypothesis.stateful import run_state_machine_as_test
 from conformance.replay.engine import Divergence, Driver, Kind, close, run_path
 from conformance.replay.machine import DivergenceFound, Exploration, build_machine
 from conformance.replay.minimise import minimise
+from conformance.replay.oracle import Oracle
+from conformance.replay.profile import EFFORTS, Effort, Profile
+from conformance.replay.reach import Reach, ways_to
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.weights import Frequencies
 from conformance.tla.values import Action, State
 from conformance.verdict import Verdict
 
-
-class Profile(StrEnum):
-    """How long to search: `dev` seconds, `ci` a minute and derandomised, `nightly` long."""
-
-    DEV = "dev"
-    CI = "ci"
-    NIGHTLY = "nightly"
-
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """What a profile stands for."""
-
-    examples: int
-    steps: int
-    derandomize: bool
-
-
-EFFORTS = {
-    Profile.DEV: Effort(25, 30, derandomize=False),
-    Profile.CI: Effort(150, 40, derandomize=True),
-    Profile.NIGHTLY: Effort(10_000, 60, derandomize=False),
-}
+GUIDED_SHARE = 10
+"""For each action that the examples did not take, one example in so many is led to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +41,12 @@ class ExploreResult:
     divergence: Divergence | None = None
     invariant: str = ""
     note: str = ""
+    guided: Mapping[str, int] = field(default_factory=dict)
+    """Actions that only examples which were led there took: the steps of the way to each."""
+    disabled: tuple[str, ...] = ()
+    """Actions that no reachable state of the model enables."""
+    never_taken: tuple[str, ...] = ()
+    """The other actions that were not taken."""
 
     @property
     def verdict(self) -> Verdict:
@@ -74,30 +62,78 @@ def explore(
     exploration: Exploration,
     action_names: Sequence[str],
     *,
-    profile: Profile = Profile.CI,
+    profile: Profile | None = Profile.CI,
     examples: int | None = None,
     steps: int | None = None,
     seed: int | None = None,
     database: Path | None = None,
+    map_oracle: Oracle | None = None,
 ) -> ExploreResult:
     """Search for a divergence with Hypothesis, shrink it, and make it minimal.
 
-    `examples` and `steps` override the profile's. With a seed the run repeats itself; the
-    `ci` profile always does. `database` is the folder of Hypothesis's example database;
-    derandomised runs repeat themselves and keep none.
+    Without a profile the active settings of Hypothesis hold. `examples` and `steps` override
+    the profile's. With a seed the run repeats itself; the `ci` profile always does. `database`
+    is the folder of Hypothesis's example database; derandomised runs repeat themselves and keep
+    none. To an action that was not taken the examples are then led, by a shortest way of
+    `map_oracle` (a model's complete graph, or else the exploration's own oracle).
     """
-    effort = EFFORTS[profile]
     started = time.perf_counter()
-    machine = build_machine(exploration, action_names)
-    if seed is not None:
-        hypothesis.seed(seed)(machine)
+    effort = _effort(profile)
+    chosen = _settings(profile, effort, examples, steps, seed, database)
+    found, note = _run(exploration, action_names, chosen, seed)
+    reach, missing = Reach({}, exhausted=False), _missing(exploration, action_names)
+    if found is None and not note and missing:
+        guide = map_oracle or exploration.oracle
+        reach = ways_to(guide, missing, effort.search if map_oracle is None else sys.maxsize)
+        few = settings(chosen, max_examples=max(1, chosen.max_examples // GUIDED_SHARE))
+        for way in reach.ways.values():
+            exploration.prefix = way
+            found, note = _run(exploration, action_names, few, seed)
+            if found is not None or note:
+                break
+        exploration.prefix = None
+    left = _missing(exploration, action_names)
+    disabled = [name for name in left if reach.exhausted and name not in reach.ways]
+    return ExploreResult(
+        examples=exploration.examples,
+        steps=exploration.steps,
+        distinct_transitions=len(exploration.transitions),
+        frequencies=exploration.tally.frequencies(),
+        seconds=time.perf_counter() - started,
+        divergence=_reduce(exploration, found) if found else None,
+        invariant=found.invariant if found else "",
+        note=note,
+        guided={n: len(way.actions) for n, way in reach.ways.items() if n not in left},
+        disabled=tuple(disabled),
+        never_taken=tuple(name for name in left if name not in disabled),
+    )
+
+
+def _effort(profile: Profile | None) -> Effort:
+    if profile is not None:
+        return EFFORTS[profile]
+    active = settings()
+    return Effort(active.max_examples, active.stateful_step_count, active.derandomize)
+
+
+def _settings(
+    profile: Profile | None,
+    effort: Effort,
+    examples: int | None,
+    steps: int | None,
+    seed: int | None,
+    database: Path | None,
+) -> settings:
+    """What a run needs of Hypothesis; the rest stays as the active settings have it."""
     derandomize = effort.derandomize and seed is None
-    keeps = database is not None and not derandomize  # Hypothesis refuses to do both
-    chosen = settings(
+    keeper = settings().database if profile is None else None
+    if database is not None:
+        keeper = DirectoryBasedExampleDatabase(database)
+    return settings(
         max_examples=examples or effort.examples,
         stateful_step_count=steps or effort.steps,
         derandomize=derandomize,
-        database=DirectoryBasedExampleDatabase(database) if database and keeps else None,
+        database=None if derandomize else keeper,  # Hypothesis refuses to do both
         deadline=None,
         print_blob=False,
         verbosity=hypothesis.Verbosity.quiet,
@@ -105,24 +141,27 @@ def explore(
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
     )
-    found, note = None, ""
+
+
+def _run(
+    exploration: Exploration, action_names: Sequence[str], chosen: settings, seed: int | None
+) -> tuple[DivergenceFound | None, str]:
+    """One run of the machine: what it found, and why nothing it says can be relied on."""
+    machine = build_machine(exploration, action_names)
+    if seed is not None:
+        hypothesis.seed(seed)(machine)
     try:
         run_state_machine_as_test(machine, settings=chosen)
     except DivergenceFound as failure:
-        found = failure
+        return failure, ""
     except Flaky as flaky:
-        note = f"the system does not repeat itself: {flaky}"
-    divergence = _reduce(exploration, found) if found else None
-    return ExploreResult(
-        examples=exploration.examples,
-        steps=exploration.steps,
-        distinct_transitions=len(exploration.transitions),
-        frequencies=exploration.tally.frequencies(),
-        seconds=time.perf_counter() - started,
-        divergence=divergence,
-        invariant=found.invariant if found else "",
-        note=note,
-    )
+        return None, f"the system does not repeat itself: {flaky}"
+    return None, ""
+
+
+def _missing(exploration: Exploration, action_names: Sequence[str]) -> tuple[str, ...]:
+    taken = exploration.tally.frequencies().taken
+    return tuple(name for name in action_names if not taken.get(name))
 
 
 def _reduce(exploration: Exploration, found: DivergenceFound) -> Divergence:

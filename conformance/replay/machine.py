@@ -2,20 +2,24 @@
 
 No rule is written by hand for a protocol. A rule's precondition is that the spec enables the
 action in a state that is still possible; its arguments are drawn from the enabled instances;
-the oracle is step equality, and the invariants of the spec on every candidate state.
+the oracle is step equality, and the invariants of the spec on every candidate state. An example
+may begin with a given way (`Exploration.prefix`), to go on from a state that is hard to reach.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 from hypothesis import target
+from hypothesis.errors import StopTest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from conformance.replay.engine import Divergence, Driver, close
+from conformance.replay.engine import Disabled, Divergence, Driver, close
 from conformance.replay.oracle import Oracle
+from conformance.replay.reach import Path
 from conformance.replay.weights import Tally
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla.values import Action, State
@@ -32,14 +36,6 @@ class DivergenceFound(AssertionError):
         super().__init__(f"{what} after {len(path.actions)} steps")
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
-    """Where an example went: the initial state and the actions."""
-
-    initial: State
-    actions: tuple[Action, ...]
-
-
 @dataclass(slots=True)
 class Exploration:
     """What a machine explores, and what it counted on the way (shared by all examples)."""
@@ -48,6 +44,8 @@ class Exploration:
     make_system: Callable[[], SystemUnderTest]
     invariants: Mapping[str, Formula] = field(default_factory=dict)
     weights: Mapping[str, int] = field(default_factory=dict)
+    prefix: Path | None = None
+    """Where every example begins; None: in an initial state of its own choice."""
     tally: Tally = field(default_factory=Tally)
     transitions: set[int] = field(default_factory=set)
     examples: int = 0
@@ -62,7 +60,6 @@ class SpecMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.exploration.examples += 1
         self._system = self.exploration.make_system()
         self._driver = Driver(self._system, self.exploration.oracle)
         self._actions: list[Action] = []
@@ -72,24 +69,29 @@ class SpecMachine(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def start(self, data: st.DataObject) -> None:
-        """Choose one of the spec's initial states."""
+        """Choose one of the spec's initial states, or go the given way."""
+        prefix = self.exploration.prefix
+        if prefix is not None:
+            self._begin(prefix.initial)
+            self._go(prefix.actions)
+            return
         states = self.exploration.oracle.initial_states()
-        self._initial = states[data.draw(st.integers(0, len(states) - 1))]
-        self._check(self._driver.reset(self._initial))
+        self._begin(states[data.draw(st.integers(0, len(states) - 1))])
+
+    @rule()
+    @precondition(lambda self: self.is_stuck)
+    def stay(self) -> None:
+        """Where the spec deadlocks: Hypothesis wants a rule in every state."""
 
     def take(self, name: str, data: st.DataObject) -> None:
         """One step by an enabled instance of the action called `name`."""
         instances = self._enabled[name]
-        action = instances[data.draw(st.integers(0, len(instances) - 1))]
-        before = self._driver.candidates
-        self._actions.append(action)
-        self.exploration.tally.take(name)
-        self.exploration.steps += 1
-        self._check(self._driver.step(action))
-        key = hash((before[0], action, self._driver.candidates[0]))
-        if key not in self.exploration.transitions:
-            self.exploration.transitions.add(key)
-            self._unseen += 1
+        self._step(instances[data.draw(st.integers(0, len(instances) - 1))])
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the example has begun and no action is enabled."""
+        return bool(self._driver.candidates) and not self._enabled
 
     def enables(self, name: str) -> bool:
         """Whether the spec allows the action now."""
@@ -98,8 +100,35 @@ class SpecMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Tell Hypothesis how much of this example was new: it looks for more of that."""
         close(self._system)
+        if not isinstance(sys.exception(), StopTest):  # else Hypothesis broke it off, to discard it
+            self.exploration.examples += 1
         if self._actions:
             target(float(self._unseen), label="transitions not seen before")
+
+    def _begin(self, initial: State) -> None:
+        self._initial = initial
+        self._check(self._driver.reset(initial))
+
+    def _go(self, actions: Sequence[Action]) -> None:
+        """As far along the way as the system's own choices leave it open."""
+        for action in actions:
+            try:
+                self._step(action)
+            except Disabled:
+                return
+
+    def _step(self, action: Action) -> None:
+        before = self._driver.candidates
+        divergence = self._driver.step(action)
+        exploration = self.exploration
+        self._actions.append(action)
+        exploration.tally.take(action.name)
+        exploration.steps += 1
+        self._check(divergence)
+        key = hash((before[0], action, self._driver.candidates[0]))
+        if key not in exploration.transitions:
+            exploration.transitions.add(key)
+            self._unseen += 1
 
     def _check(self, divergence: Divergence | None) -> None:
         if divergence is not None:
@@ -133,7 +162,8 @@ def build_machine(exploration: Exploration, action_names: Sequence[str]) -> type
     namespace: dict[str, object] = {"exploration": exploration, "__module__": __name__}
     for name in action_names:
         for copy in range(exploration.weights.get(name, 1)):
-            namespace[name if copy == 0 else f"{name}_{copy + 1}"] = _rule(name)
+            # Numbered, so that no action hides a method of the machine.
+            namespace[f"{name}_{copy + 1}"] = _rule(name)
     return type("SpecMachine", (SpecMachine,), namespace)
 
 

@@ -29,21 +29,27 @@ class Oracle(Protocol):
 
 
 class GraphOracle:
-    """The oracle of a model's complete state graph: fast, and bounded as the model is."""
+    """The oracle of a model's complete state graph: fast, and bounded as the model is.
 
-    __slots__ = ("_graph", "_ids", "_memo")
+    It gives one object per state, and finds these again by identity: hashing a state would cost
+    more than a step of an implementation. An equal state of other origin is found by its value.
+    """
+
+    __slots__ = ("_by_value", "_graph", "_memo", "_numbers", "_states")
 
     def __init__(self, graph: StateGraph) -> None:
         self._graph = graph
-        self._ids: dict[State, int] = {state: index for index, state in enumerate(graph.states)}
-        self._memo: dict[State, Mapping[Action, tuple[State, ...]]] = {}
+        self._states: list[State] = list(graph.states)
+        self._numbers = {id(state): number for number, state in enumerate(self._states)}
+        self._by_value: dict[State, int] | None = None
+        self._memo: dict[int, Mapping[Action, tuple[State, ...]]] = {}
 
     @property
     def variables(self) -> tuple[str, ...]:
         return self._graph.variables
 
     def initial_states(self) -> Sequence[State]:
-        return [self._graph.states[index] for index in self._graph.initial.tolist()]
+        return [self._states[number] for number in self._graph.initial.tolist()]
 
     def successors(self, state: State, action: Action) -> Successors:
         return self._outgoing(state).get(action, ())
@@ -51,24 +57,37 @@ class GraphOracle:
     def enabled(self, state: State) -> Sequence[Action]:
         return tuple(self._outgoing(state))
 
+    def state(self, number: int) -> State:
+        """The one object of this state of the graph."""
+        return self._states[number]
+
+    def number(self, state: State) -> int | None:
+        """The state's number in the graph, None if it is not one of its states."""
+        known = self._numbers.get(id(state))
+        if known is not None:
+            return known
+        if self._by_value is None:
+            self._by_value = {member: number for number, member in enumerate(self._states)}
+        return self._by_value.get(state)
+
     def _outgoing(self, state: State) -> Mapping[Action, tuple[State, ...]]:
-        known = self._memo.get(state)
+        number = self.number(state)
+        if number is None:
+            return {}
+        known = self._memo.get(number)
         if known is None:
-            known = self._memo[state] = self._read(state)
+            known = self._memo[number] = self._read(number)
         return known
 
-    def _read(self, state: State) -> Mapping[Action, tuple[State, ...]]:
-        index = self._ids.get(state)
-        if index is None:
-            return {}
+    def _read(self, number: int) -> Mapping[Action, tuple[State, ...]]:
         graph = self._graph
-        first, last = int(graph.offsets[index]), int(graph.offsets[index + 1])
+        first, last = int(graph.offsets[number]), int(graph.offsets[number + 1])
         found: dict[Action, tuple[State, ...]] = {}
         for code, target in sorted(
             zip(graph.action[first:last].tolist(), graph.target[first:last].tolist(), strict=True)
         ):
             action = graph.actions[code]
-            found[action] = (*found.get(action, ()), graph.states[target])
+            found[action] = (*found.get(action, ()), self._states[target])
         return found
 
 

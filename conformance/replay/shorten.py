@@ -11,7 +11,8 @@ from conformance.tla.values import Action, State
 Attempt = Callable[[State, Sequence[Action]], Divergence | None]
 """Drives a fresh run along a path; the divergence, or None when the path passes or is disabled."""
 
-_Parents = dict[State, tuple[State, Action] | None]
+Parents = dict[State, tuple[State, Action] | None]
+"""How each state was first reached; None for an initial state."""
 
 
 def shortest_failure(
@@ -42,20 +43,21 @@ def _shortest_path(
     if action is None:
         return None
     targets = frozenset(divergence.before)
-    parents: _Parents = dict.fromkeys(oracle.initial_states())
+    parents: Parents = dict.fromkeys(oracle.initial_states())
     level = list(parents)
     for _ in range(len(divergence.actions) - 1):
         found = next((state for state in level if state in targets), None)
         if found is not None:
-            initial, way = _way(parents, found)
-            return initial, (*way, action)
+            initial, before = way(parents, found)
+            return initial, (*before, action)
         if len(parents) > limit:
             return None
-        level = _next_level(oracle, parents, level)
+        level = next_level(oracle, parents, level)
     return None
 
 
-def _next_level(oracle: Oracle, parents: _Parents, level: Sequence[State]) -> list[State]:
+def next_level(oracle: Oracle, parents: Parents, level: Sequence[State]) -> list[State]:
+    """The states one step from `level` that are in no earlier level; entered into `parents`."""
     following: list[State] = []
     for state in level:
         for action in oracle.enabled(state):
@@ -66,7 +68,8 @@ def _next_level(oracle: Oracle, parents: _Parents, level: Sequence[State]) -> li
     return following
 
 
-def _way(parents: _Parents, state: State) -> tuple[State, tuple[Action, ...]]:
+def way(parents: Parents, state: State) -> tuple[State, tuple[Action, ...]]:
+    """The initial state and the actions that lead to `state`."""
     actions: list[Action] = []
     while True:
         link = parents[state]

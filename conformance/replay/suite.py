@@ -93,6 +93,7 @@ class _Run:
 
     def tests(self, driver: Driver) -> None:
         graph = self._graph
+        initial = self._oracle.initial_states()
         told = time.monotonic()
         for number, test in enumerate(self._suite.tests):
             codes = graph.action[test.edges].tolist()

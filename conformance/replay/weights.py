@@ -17,11 +17,6 @@ class Frequencies:
     enabled: Mapping[str, int]
     taken: Mapping[str, int]
 
-    @property
-    def never_taken(self) -> tuple[str, ...]:
-        """Actions that were enabled somewhere and taken nowhere."""
-        return tuple(sorted(name for name in self.enabled if not self.taken.get(name)))
-
 
 class Tally:
     """Counts enabled and taken actions while a run goes on."""

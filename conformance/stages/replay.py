@@ -5,16 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from conformance.events import JsonValue
 from conformance.modelcheck.manifest import reference
 from conformance.replay.engine import Divergence
-from conformance.replay.explore import ExploreResult, Profile
-from conformance.replay.explore import explore as run_machine
-from conformance.replay.machine import Exploration
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.saved import Again, SavedDivergence, replay_again, save
 from conformance.replay.suite import Locate, ReplayResult, finding, replay_suite
-from conformance.replay.weights import calibrate, copies
 from conformance.stages.context import Context, Workbench, stage
 from conformance.suites.suite import Suite
 from conformance.tla.values import Action, State
@@ -107,42 +102,6 @@ def replay_saved(
     return again, divergence
 
 
-def explore(
-    context: Context,
-    bench: Workbench,
-    *,
-    profile: Profile,
-    examples: int | None = None,
-    steps: int | None = None,
-) -> ExploreResult:
-    """Hypothesis against the spec's evaluator: not bounded by any state graph."""
-    name = bench.model.name
-    spec = bench.prepared.spec
-    with stage(context, "explore", name, examples) as outcome:
-        oracle = spec_oracle(bench)
-        frequencies = calibrate(oracle, walks=50, length=30, seed=context.seed)
-        exploration = Exploration(
-            oracle,
-            bench.make_system,
-            {name: spec.state_formula(name) for name in bench.model.check.invariants},
-            copies(frequencies),
-        )
-        names = tuple(dict.fromkeys(action.name for action in spec.actions))
-        result = run_machine(
-            exploration, names, profile=profile, examples=examples, steps=steps, seed=context.seed
-        )
-        if result.divergence is not None:
-            tell(context, bench, oracle, result.divergence, "explore")
-        never = tuple(n for n in frequencies.enabled if not result.frequencies.taken.get(n))
-        outcome.verdict = result.verdict
-        # `dev` looks for seconds only: what it did not reach is told, not held against it.
-        if never and result.verdict is Verdict.PASS and profile is not Profile.DEV:
-            outcome.verdict = Verdict.FAIL
-        outcome.summary = _explore_summary(result, never)
-        outcome.figures = _explore_figures(name, result, never)
-    return result
-
-
 def spec_oracle(bench: Workbench) -> Oracle:
     """The bound spec as an oracle."""
     spec = bench.prepared.spec
@@ -151,28 +110,3 @@ def spec_oracle(bench: Workbench) -> Oracle:
         return list(spec.successors(state))
 
     return SpecOracle(tuple(spec.variables), list(spec.initial_states()), successors)
-
-
-def _explore_summary(result: ExploreResult, never: tuple[str, ...]) -> str:
-    text = (
-        f"{result.examples:,} examples, {result.steps:,} steps, "
-        f"{result.distinct_transitions:,} distinct transitions"
-    )
-    if never:
-        text += f"; never taken: {', '.join(never)}"
-    return text + (f"; {result.note}" if result.note else "")
-
-
-def _explore_figures(
-    name: str, result: ExploreResult, never: tuple[str, ...]
-) -> dict[str, JsonValue]:
-    return {
-        "model": name,
-        "examples": result.examples,
-        "steps": result.steps,
-        "distinct_transitions": result.distinct_transitions,
-        "enabled": dict(result.frequencies.enabled),
-        "actions": dict(result.frequencies.taken),
-        "never_taken": list(never),
-        "seconds": round(result.seconds, 3),
-    }

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-from conformance.replay.explore import Profile, attempt, explore
+from conformance.replay.explore import attempt, explore
 from conformance.replay.machine import Exploration
 from conformance.replay.minimise import minimise
 from conformance.replay.oracle import SpecOracle
+from conformance.replay.profile import Profile
+from conformance.replay.reach import ways_to
 from conformance.replay.weights import calibrate, copies
 from conformance.tla.values import Action, State, Value
 from conformance.verdict import Verdict
@@ -65,7 +68,7 @@ class Stack:
 def test_the_clean_system_passes_and_every_action_is_taken() -> None:
     result = explore(Exploration(ORACLE, Stack), NAMES, examples=60, steps=30)
     assert result.verdict is Verdict.PASS
-    assert result.frequencies.never_taken == ()
+    assert result.never_taken == ()
     assert result.frequencies.taken["Rotate"] > 0
 
 
@@ -86,6 +89,85 @@ def test_a_broken_invariant_is_a_failure_though_spec_and_system_agree() -> None:
     exploration = Exploration(ORACLE, Stack, {"Short": lambda state: len(str(state)) < 12})
     result = explore(exploration, NAMES, examples=50, steps=20)
     assert (result.verdict, result.invariant) == (Verdict.FAIL, "Short")
+
+
+def counter(state: State) -> list[tuple[Action, State]]:
+    """Up to 40 by Inc; Reset undoes all, Ring is enabled at 40 only, Never nowhere."""
+    (count,) = state
+    assert isinstance(count, int)
+    steps: list[tuple[Action, State]] = [(Action("Reset", ()), (0,))]
+    if count < 40:
+        steps.append((Action("Inc", ()), (count + 1,)))
+    else:
+        steps.append((Action("Ring", ()), (0,)))
+    return steps
+
+
+class Counter:
+    """With `broken`, the step after Ring counts twice."""
+
+    variables = ("count",)
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.count, self.rung, self.broken = 0, False, broken
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        self.count, self.rung = 0, False
+
+    def apply(self, action: Action) -> None:
+        step = 2 if self.rung and self.broken else 1
+        self.count = self.count + step if action.name == "Inc" else 0
+        self.rung = action.name == "Ring"
+
+    def observe(self) -> Mapping[str, Value]:
+        return {"count": self.count}
+
+
+COUNTING = SpecOracle(("count",), [(0,)], counter)
+COUNTING_NAMES = ("Inc", "Reset", "Ring", "Never")
+
+
+def test_examples_are_led_to_an_action_that_chance_does_not_meet() -> None:
+    result = explore(Exploration(COUNTING, Counter), COUNTING_NAMES, examples=30, steps=20)
+    assert result.guided == {"Ring": 41}
+    assert result.frequencies.taken["Ring"] > 0
+    assert (result.disabled, result.never_taken) == (("Never",), ())
+
+
+def test_what_lies_beyond_a_rare_action_is_explored_too() -> None:
+    exploration = Exploration(COUNTING, lambda: Counter(broken=True))
+    result = explore(exploration, COUNTING_NAMES, examples=30, steps=20)
+    assert result.divergence is not None
+    assert [action.name for action in result.divergence.actions][-2:] == ["Ring", "Inc"]
+    assert result.divergence.step == 42
+
+
+def test_a_search_that_ends_early_says_so() -> None:
+    reach = ways_to(COUNTING, ["Ring", "Never"], limit=10)
+    assert (dict(reach.ways), reach.exhausted) == ({}, False)
+
+
+def test_examples_are_those_that_ran_to_their_end() -> None:
+    result = explore(Exploration(ORACLE, Stack), NAMES, examples=50, steps=10)
+    assert result.examples == 50
+
+
+def test_a_deadlock_of_the_spec_ends_an_example_in_peace() -> None:
+    once = SpecOracle(("items",), [((),)], lambda state: [] if state[0] else stack(state))
+    result = explore(Exploration(once, Stack), ("Push",), examples=5, steps=5)
+    assert result.verdict is Verdict.PASS
+
+
+def test_without_a_profile_the_active_hypothesis_profile_holds() -> None:
+    settings.register_profile("seven", max_examples=7, stateful_step_count=3, database=None)
+    before = settings.get_current_profile_name()
+    settings.load_profile("seven")
+    try:
+        result = explore(Exploration(ORACLE, Stack), NAMES[:2], profile=None)
+    finally:
+        settings.load_profile(before)
+    assert result.examples == 7
+    assert result.steps <= 7 * 3
 
 
 @pytest.mark.parametrize("seed", [1, 2])
