@@ -387,12 +387,17 @@ AfterHeartbeat(m, a) ==
 \* A commit amid a rebalance is no reason to forget who one is (KAFKA-8487).
 CommitAmidRebalance(m) == [m EXCEPT !.rejoinNeeded = TRUE]
 
-\* OffsetCommitResponseHandler
+\* OffsetCommitResponseHandler. Whoever waits to join again has it behind it already; all
+\* others reset, even if the answer is to an earlier generation: unlike a heartbeat's.
 AfterOffsetCommit(m, a) ==
   CASE a.error = "REBALANCE_IN_PROGRESS" -> CommitAmidRebalance(m)
+    [] a.error \in {"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"} ->
+         IF m.state = "PREPARING_REBALANCE"
+         THEN ResetIfUnchanged(m, a.memberId, a.generation, KeepsMemberId(a.error))
+         ELSE Reset(m, KeepsMemberId(a.error))
     [] a.error = "FENCED_INSTANCE_ID" ->
          IF GenerationUnchanged(m, a.memberId, a.generation) THEN [m EXCEPT !.failed = TRUE] ELSE m
-    [] OTHER -> AfterHeartbeat(m, a)
+    [] OTHER -> m
 
 \* onJoinComplete, unless the heartbeat thread has reset the generation meanwhile: then
 \* the assignment is dropped (KAFKA-9140, KAFKA-12983).

@@ -146,7 +146,11 @@ class ActionLister:
         return not facts.variables and not facts.primes
 
     def _bindings(self, binders: tuple[s.Binder, ...], place: _Place) -> list[_Place] | None:
-        """The places for all values of bound names over constant sets; None if there is none."""
+        """The places for all values of bound names; None if their sets are not constant.
+
+        Over an empty set there are none. TLC then keeps the whole formula, under the name of the
+        operator around it; but no step is ever one of it.
+        """
         choices: list[list[tuple[tuple[s.Bound, ...], tuple[Value, ...]]]] = []
         for binder in binders:
             elements = None if binder.domain is None else self._elements(binder.domain, place)
@@ -160,7 +164,7 @@ class ActionLister:
         places = [place]
         for choice in choices:
             places = [old.bind(names, values) for old in places for names, values in choice]
-        return places or None
+        return places
 
     def _elements(self, node: s.Expr, place: _Place) -> list[Value] | None:
         value = self._evaluate(node, place)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from impl.group.client.assignors.assignor import PartitionAssignor
+from impl.group.client.consumer_protocol import SUBSCRIPTION_VERSION
 from impl.types import TopicPartition
 
 
@@ -30,3 +31,5 @@ class ConsumerConfig:
     enable_auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
     listener: RebalanceListener = field(default_factory=RebalanceListener)
+    subscription_version: int = SUBSCRIPTION_VERSION
+    """Of the join's metadata; below 2 a member that joins again says the same as before."""

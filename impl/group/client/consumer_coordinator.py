@@ -56,7 +56,7 @@ class ConsumerCoordinator(CommittingConsumer):
         self._partition_counts = partition_counts
         self._joined_subscription: frozenset[str] | None = None
         self._assignment_snapshot: Mapping[str, int] | None = None
-        self._is_leader = False
+        self.is_leader = False
 
     # One turn of the application's loop.
 
@@ -101,8 +101,11 @@ class ConsumerCoordinator(CommittingConsumer):
     def metadata(self) -> tuple[JoinGroupRequestProtocol, ...]:
         """One protocol per assignor, in the order of preference."""
         self._joined_subscription = self.subscriptions.subscription
+        version = self._consumer.subscription_version
         return tuple(
-            JoinGroupRequestProtocol(assignor.name, serialize_subscription(self._wish(assignor)))
+            JoinGroupRequestProtocol(
+                assignor.name, serialize_subscription(self._wish(assignor), version)
+            )
             for assignor in self._consumer.assignors
         )
 
@@ -124,7 +127,7 @@ class ConsumerCoordinator(CommittingConsumer):
         callback = listener.on_partitions_lost if is_lost else listener.on_partitions_revoked
         failure = _call_listener(callback, owned) if owned else None
         self.subscriptions.assign_from_subscribed(())
-        self._is_leader = False
+        self.is_leader = False
         self.subscriptions.reset_group_subscription()
         self.commit_before_join_done()
         timer.update()
@@ -140,7 +143,7 @@ class ConsumerCoordinator(CommittingConsumer):
     ) -> Mapping[str, bytes]:
         """Let the chosen assignor divide the partitions; nothing if told to skip (KIP-814)."""
         assignor = self._assignor(protocol)
-        self._is_leader = True
+        self.is_leader = True
         wishes = {member.member_id: _wish_of(member) for member in members}
         self.subscriptions.group_subscribe({t for wish in wishes.values() for t in wish.topics})
         self._assignment_snapshot = self._metadata_snapshot()
@@ -156,7 +159,7 @@ class ConsumerCoordinator(CommittingConsumer):
         self, generation_id: int, _member_id: str, protocol: str, assignment: ByteBuffer
     ) -> None:
         """Take the assignment; ask for another if it no longer fits the subscription."""
-        if not self._is_leader:
+        if not self.is_leader:
             self._assignment_snapshot = None
         assignor = self._assignor(protocol)
         if assignment.remaining < 2:

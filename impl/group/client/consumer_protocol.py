@@ -42,19 +42,22 @@ class Assignment:
     user_data: bytes | None = None
 
 
-def serialize_subscription(subscription: Subscription) -> bytes:
-    """The metadata of a join, in version 3."""
-    topics = b"".join(_string(topic) for topic in sorted(subscription.topics))
-    return b"".join(
-        (
-            struct.pack(">hi", SUBSCRIPTION_VERSION, len(subscription.topics)),
-            topics,
-            _bytes(subscription.user_data),
-            serialize_partitions(subscription.owned_partitions),
-            struct.pack(">i", subscription.generation_id),
-            _string(subscription.rack_id),
-        )
-    )
+def serialize_subscription(
+    subscription: Subscription, version: int = SUBSCRIPTION_VERSION
+) -> bytes:
+    """The metadata of a join. An older version tells less: 0 to 3 as in the schema."""
+    parts = [
+        struct.pack(">hi", version, len(subscription.topics)),
+        *(_string(topic) for topic in sorted(subscription.topics)),
+        _bytes(subscription.user_data),
+    ]
+    if version >= 1:
+        parts.append(serialize_partitions(subscription.owned_partitions))
+    if version >= 2:
+        parts.append(struct.pack(">i", subscription.generation_id))
+    if version >= 3:
+        parts.append(_string(subscription.rack_id))
+    return b"".join(parts)
 
 
 def deserialize_subscription(buffer: ByteBuffer) -> Subscription:

@@ -1,0 +1,177 @@
+"""The system under test: a coordinator and its members, driven by GroupMembership.tla's actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from conformance.systems.group.coordinator import Coordinators
+from conformance.systems.group.exchange import Exchange
+from conformance.systems.group.member import Process
+from conformance.systems.group.observation import VARIABLES, Observer
+from conformance.systems.group.settings import Settings, settings_of
+from conformance.systems.group.view import group_view, process_view
+from conformance.systems.protocol import ActionRefused
+from conformance.tla.values import Action, Value
+from impl.group.messages import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+)
+
+
+class GroupSystem:
+    """Consumers and the coordinators of one group; the environment does what the actions say."""
+
+    variables = VARIABLES
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._real_ids = settings.real_ids()
+        self._observer = Observer(settings)
+        self._processes: dict[str, Process] = {}
+        self._ids_given: dict[str, int] = {}
+        self._joining = ""
+        by_process: dict[str, Callable[[Process], None]] = {
+            "SendJoinGroup": Process.send_join_group,
+            "ProcessJoinGroup": lambda process: process.process(process.channel),
+            "ProcessSyncGroup": lambda process: process.process(process.channel),
+            "CompleteJoin": Process.complete_join,
+            "SendHeartbeat": Process.send_heartbeat,
+            "ProcessHeartbeat": lambda process: process.process(process.heartbeat),
+            "SendOffsetCommit": Process.send_offset_commit,
+            "ProcessOffsetCommit": lambda process: process.process(process.heartbeat),
+            "LeaveGroup": Process.leave_group,
+            "RequestRejoin": Process.request_rejoin,
+            "RestartProcess": Process.restart,
+            "LoseMessage": lambda process: process.lose(process.channel),
+            "AbandonRequest": Process.abandon,
+            "LoseHeartbeat": lambda process: process.lose(process.heartbeat),
+            "HandleJoinGroup": self._handle,
+            "HandleSyncGroup": self._handle,
+            "FailToStoreAssignment": self._fail_to_store,
+            "HandleLeaveGroup": self._handle,
+            "HandleHeartbeat": self._handle_heartbeat,
+            "HandleOffsetCommit": self._handle_heartbeat,
+        }
+        self._by_process = by_process
+        self._by_member_id = {
+            "ExpireSession": "heartbeat",
+            "ExpireNewMember": "heartbeat",
+            "ExpirePendingMember": "heartbeat",
+        }
+        self._others: dict[str, Callable[[], None]] = {
+            "ExpireInitialDelay": lambda: self._coordinators.fire("initial join"),
+            "ExpireRebalance": lambda: self._coordinators.fire("join"),
+            "ExpireSync": lambda: self._coordinators.fire("sync"),
+            "FailOver": lambda: self._coordinators.fail_over(),
+            "DeleteGroup": lambda: self._coordinators.delete_group(),
+        }
+
+    # ---- SystemUnderTest -------------------------------------------------------------------
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        """New brokers without a group, new processes; there is but one initial state."""
+        self._coordinators = Coordinators(self._settings, self._new_member_id)
+        self._processes = {name: Process(name, self._settings) for name in self._settings.members}
+        self._ids_given = dict.fromkeys(self._settings.members, 0)
+
+    def apply(self, action: Action) -> None:
+        """Take one step. Raises ActionRefused if the implementation cannot."""
+        name, args = action
+        if name in self._by_process:
+            self._by_process[name](self._processes[str(args[0])])
+        elif name in self._others:
+            self._others[name]()
+        elif name == "ChangeProtocols" and isinstance(args[1], frozenset):
+            self._processes[str(args[0])].change_protocols(frozenset(map(str, args[1])))
+        else:
+            member_id = self._real_ids[str(args[0])]
+            self._coordinators.fire(self._by_member_id[name], member_id)
+
+    def observe(self) -> Mapping[str, Value]:
+        """The observed variables as the objects have them now."""
+        views = tuple([process_view(process) for process in self._processes.values()])
+        return self._observer.observe(group_view(self._coordinators), views)
+
+    # ---- Offers ----------------------------------------------------------------------------
+
+    @property
+    def offerable(self) -> frozenset[str]:
+        """What members start by themselves: joins, their completion, heartbeats."""
+        return frozenset(("SendJoinGroup", "CompleteJoin", "SendHeartbeat"))
+
+    def offers(self) -> frozenset[Action]:
+        """The steps that the members would take by themselves now."""
+        return frozenset(
+            [
+                Action(step, (name,))
+                for name, process in self._processes.items()
+                for step in process.next_steps()
+            ]
+        )
+
+    # ---- the coordinator handles a request -------------------------------------------------
+
+    def _new_member_id(self) -> str:
+        """What is unique in the next member id of the process that joins now."""
+        name = self._joining
+        given = self._ids_given[name]
+        self._ids_given[name] = given + 1
+        ids = self._settings.member_ids[name]
+        return ids[given] if given < len(ids) else f"{name}-{given + 1}"
+
+    def _handle(self, process: Process) -> None:
+        exchange = process.channel
+        if exchange is None or not exchange.is_under_way:
+            raise ActionRefused(f"no request of {process.name} is under way")
+        self._joining = process.name
+        answer = exchange.answer
+        coordinator = self._coordinators.current
+        match exchange.request.request:
+            case JoinGroupRequest() as request:
+                coordinator.handle_join_group(request, answer)
+            case SyncGroupRequest() as request:
+                coordinator.handle_sync_group(request, answer)
+            case LeaveGroupRequest() as request:
+                coordinator.handle_leave_group(request, answer)
+            case request:
+                raise ActionRefused(f"{request} has another slot")
+        if exchange.abandoned:
+            process.channel = None
+        elif exchange.response is None:
+            exchange.parked_under = self._parked_under(exchange)
+
+    def _parked_under(self, exchange: Exchange) -> str:
+        """Under which member id the coordinator keeps the request; "" if it lost it."""
+        group = self._coordinators.group()
+        for id, member in ({} if group is None else group.members).items():
+            if exchange.answer in (member.awaiting_join_callback, member.awaiting_sync_callback):
+                return id
+        return ""
+
+    def _fail_to_store(self, process: Process) -> None:
+        topic = self._coordinators.topic
+        topic.refuses = True
+        try:
+            self._handle(process)
+        finally:
+            topic.refuses = False
+
+    def _handle_heartbeat(self, process: Process) -> None:
+        exchange = process.heartbeat
+        if exchange is None or not exchange.is_under_way:
+            raise ActionRefused(f"no heartbeat of {process.name} is under way")
+        match exchange.request.request:
+            case HeartbeatRequest() as request:
+                self._coordinators.current.handle_heartbeat(request, exchange.answer)
+            case OffsetCommitRequest() as request:
+                self._coordinators.current.handle_commit_offsets(request, exchange.answer)
+            case request:
+                raise ActionRefused(f"{request} has another slot")
+
+
+def create(constants: Mapping[str, Value]) -> GroupSystem:
+    """The system for a model's constants."""
+    return GroupSystem(settings_of(constants))
