@@ -400,14 +400,15 @@ AfterOffsetCommit(m, a) ==
     [] OTHER -> m
 
 \* onJoinComplete, unless the heartbeat thread has reset the generation meanwhile: then
-\* the assignment is dropped (KAFKA-9140, KAFKA-12983).
+\* the assignment is dropped (KAFKA-9140, KAFKA-12983), and the member id with it, even
+\* if the reset had kept it (resetStateAndRejoin's second argument is true here).
 AssignmentIsCurrent(m) ==
   m.generation.generation # NoGeneration /\ m.state = "STABLE"
 
 AfterFuture(m) ==
   IF AssignmentIsCurrent(m)
   THEN [m EXCEPT !.future = NoFuture, !.needsJoinPrepare = TRUE, !.owned = m.future.assignment]
-  ELSE Reset([m EXCEPT !.future = NoFuture], TRUE)
+  ELSE Reset([m EXCEPT !.future = NoFuture], FALSE)
 
 (***************************************************************************)
 (* Member: steps.                                                          *)
