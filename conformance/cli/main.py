@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import sys
+import traceback
 from types import FrameType
 from typing import Annotated
 
 import typer
 
 from conformance import __version__
-from conformance.cli import audit, bugs, check, gate, record, replay, suite
-from conformance.cli.session import internal_error
+from conformance.errors import ExitCode
+
+COMMANDS = {
+    "gate": (
+        "gate:gate",
+        "Model check, generate, replay, explore, record, audit; then one canary bug.",
+    ),
+    "check": ("check:check", "Check models and compare with what their manifests expect."),
+    "suite": (
+        "suite:suite",
+        "Print a suite's size and coverage; the minimal one beside a greedy walk's.",
+    ),
+    "replay": (
+        "replay:replay",
+        "Drive an implementation along a suite, a saved divergence or a recorded trace.",
+    ),
+    "explore": (
+        "explore:explore",
+        "Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it.",
+    ),
+    "record": ("record:record", "Run the implementation along random walks and store what it did."),
+    "import": ("imports:import_command", "Bring traces of a foreign implementation into a store."),
+    "audit": (
+        "audit:audit",
+        "Refinement, invariants and action properties of every recorded trace, on Spark.",
+    ),
+    "bugs": (
+        "bugs:bugs",
+        "Put each fault into a copy of the implementation and table which oracle kills it.",
+    ),
+}
+"""Where each command is, and the line that `kconform --help` shows; imported when it is called,
+because Spark, Hypothesis and the solver take seconds."""
 
 app = typer.Typer(
     name="kconform",
@@ -22,15 +55,28 @@ app = typer.Typer(
     epilog="Exit codes: 0 pass, 1 divergence or violation, 2 usage, spec or environment, "
     "3 inconclusive or nothing to check, 4 fault of kconform, 130 interrupted.",
 )
-app.command("gate")(gate.gate)
-app.command("check")(check.check)
-app.command("suite")(suite.suite)
-app.command("replay")(replay.replay)
-app.command("explore")(replay.explore)
-app.command("record")(record.record)
-app.command("import")(record.import_command)
-app.command("audit")(audit.audit)
-app.command("bugs")(bugs.bugs)
+
+
+def load(name: str) -> typer.Typer:
+    """The command's own app, with its options."""
+    module, _, function = COMMANDS[name][0].partition(":")
+    command = getattr(importlib.import_module(f"conformance.cli.{module}"), function)
+    own = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    own.command()(command)
+    return own
+
+
+def _announce(name: str, summary: str) -> None:
+    """Let the app know a command by its help alone, its arguments being read by the command."""
+    passed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+    @app.command(name, help=summary, add_help_option=False, context_settings=passed_on)
+    def call(context: typer.Context) -> None:
+        load(name)(context.args, prog_name=f"kconform {name}")
+
+
+for _name, (_, _summary) in COMMANDS.items():
+    _announce(_name, _summary)
 
 
 def _version(value: bool) -> None:
@@ -59,4 +105,15 @@ def run() -> None:
     try:
         app()  # ends in SystemExit: with 2 for a wrong option, with 130 for an interrupt
     except Exception:  # noqa: BLE001  the last resort: a fault of our own, shown in full
-        sys.exit(internal_error())
+        sys.exit(_internal_error())
+
+
+def _internal_error() -> int:
+    """Print the traceback of a fault of our own and where to report it; the exit code."""
+    traceback.print_exc()
+    print(
+        "\nkconform: this is a fault of kconform itself, not of what it checks. "
+        "Please report it with the traceback above.",
+        file=sys.stderr,
+    )
+    return ExitCode.INTERNAL

@@ -28,3 +28,5 @@ SystemOption = Annotated[
 MasterOption = Annotated[
     str | None, typer.Option("--master", help="Spark master.", show_default="local[*]")
 ]
+StoreOption = Annotated[Path, typer.Option("-o", "--output", help="The store to write.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace a store that is there.")]

@@ -1,4 +1,4 @@
-"""kconform replay and explore: an implementation against the spec, step by step."""
+"""kconform replay: an implementation against the spec, step by step."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from conformance.cli.options import ColdOption, JsonOption, SeedOption, SystemOp
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
-from conformance.replay.profile import Profile
 from conformance.replay.saved import SavedDivergence, load
 from conformance.stages.context import Context, Workbench, one_model, workbench
-from conformance.stages.explore import explore as explore_stage
 from conformance.stages.replay import replay as replay_stage
 from conformance.stages.replay import replay_saved
 from conformance.stages.suite import cover, make_suite, measured
 from conformance.suites.suite import load_suite
 from conformance.traces.model import complete
-from conformance.traces.store import TraceStore
 
 
 def replay(
@@ -79,6 +76,8 @@ def _saved(what: str | None, store: Path | None, trace: int | None) -> SavedDive
 
 def _recorded(path: Path, number: int) -> SavedDivergence:
     """A trace of a store as a path to replay; how it failed is known only from the audit."""
+    from conformance.traces.store import TraceStore  # pyarrow: few replays need it
+
     store = TraceStore.open(path)
     trace = store.trace(number)
     identity = store.manifest.identity
@@ -116,26 +115,3 @@ def _replay_suite(
     result = replay_stage(context, bench, suite, stop_after=stop_after)
     for note in result.notes:
         work.say(f"  note: {note}")
-
-
-def explore(
-    model: Annotated[str, typer.Argument(help="The model whose constants bound the system.")],
-    profile: Annotated[
-        Profile, typer.Option(help="dev: seconds; ci: a minute, derandomised; nightly: long.")
-    ] = Profile.DEV,
-    examples: Annotated[int | None, typer.Option(min=1, help="Hypothesis examples.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Steps of an example at most.")] = None,
-    seed: SeedOption = None,
-    system: SystemOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it."""
-    with session("explore", as_json=as_json) as work:
-        context = Context(
-            work.settings,
-            work.emit,
-            CheckOptions(),
-            work.settings.seed if seed is None else seed,
-        )
-        bench = workbench(context, one_model(model), system, with_graph=False)
-        explore_stage(context, bench, profile=profile, examples=examples, steps=steps)

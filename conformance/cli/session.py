@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -104,14 +103,3 @@ def _problem(command: str, message: str, *, as_json: bool) -> None:
             "findings": [],
         }
         sys.stdout.write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")
-
-
-def internal_error() -> int:
-    """Print the traceback of a fault of our own and where to report it; the exit code."""
-    traceback.print_exc()
-    print(
-        "\nkconform: this is a fault of kconform itself, not of what it checks. "
-        "Please report it with the traceback above.",
-        file=sys.stderr,
-    )
-    return ExitCode.INTERNAL

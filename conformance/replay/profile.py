@@ -21,11 +21,11 @@ class Effort:
     examples: int
     steps: int
     derandomize: bool
-    search: int = 20_000
+    search: int = 100_000
 
 
 EFFORTS = {
     Profile.DEV: Effort(25, 30, derandomize=False, search=2_000),
     Profile.CI: Effort(150, 40, derandomize=True),
-    Profile.NIGHTLY: Effort(10_000, 60, derandomize=False, search=200_000),
+    Profile.NIGHTLY: Effort(10_000, 60, derandomize=False, search=500_000),
 }

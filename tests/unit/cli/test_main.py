@@ -1,0 +1,61 @@
+"""The command line starts without what its commands need, and announces what they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from conformance.cli.main import COMMANDS, load
+
+HEAVY = ("pyspark", "ortools", "hypothesis", "networkx", "rustworkx", "pyarrow", "numpy", "jinja2")
+
+
+def heavy_after(statement: str) -> list[str]:
+    """Which of the heavy packages a fresh interpreter holds after a statement."""
+    code = f"import sys\n{statement}\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return run.stdout.split()
+
+
+def test_the_command_line_loads_nothing_heavy() -> None:
+    assert heavy_after("import conformance.cli.main") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        ("check", {"numpy"}),
+        ("suite", {"numpy", "ortools", "rustworkx"}),
+        ("replay", {"numpy", "ortools", "rustworkx"}),
+        ("import", {"numpy", "pyarrow"}),
+    ],
+)
+def test_a_command_loads_what_it_needs(command: str, needed: set[str]) -> None:
+    statement = f"from conformance.cli.main import load; load({command!r})"
+    assert set(heavy_after(statement)) <= needed
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_announces_each_command_in_its_own_words(name: str) -> None:
+    _, summary = COMMANDS[name]
+    (info,) = load(name).registered_commands
+    assert info.callback is not None
+    assert (info.callback.__doc__ or "").splitlines()[0] == summary
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["chek"], "No such command 'chek'"),
+        (["check", "--nonsense"], "kconform check"),
+        (["replay", "--walks", "0", "--", "x"], "--walks"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_so(arguments: list[str], told: str) -> None:
+    command = [sys.executable, "-m", "conformance.cli", *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert told in run.stderr
+    assert "Traceback" not in run.stderr
