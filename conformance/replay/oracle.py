@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from conformance.modelcheck.graph import StateGraph
-from conformance.tla.values import Action, State
+from conformance.tla.values import Action, State, Value
 
 Successors: TypeAlias = Sequence[State]
 
@@ -41,7 +41,7 @@ class GraphOracle:
         self._graph = graph
         self._states: list[State] = list(graph.states)
         self._numbers = {id(state): number for number, state in enumerate(self._states)}
-        self._by_value: dict[State, int] | None = None
+        self._by_value: dict[tuple[Value | None, ...], int] | None = None
         self._memo: dict[int, Mapping[Action, tuple[State, ...]]] = {}
 
     @property
@@ -61,7 +61,7 @@ class GraphOracle:
         """The one object of this state of the graph."""
         return self._states[number]
 
-    def number(self, state: State) -> int | None:
+    def number(self, state: tuple[Value | None, ...]) -> int | None:
         """The state's number in the graph, None if it is not one of its states."""
         known = self._numbers.get(id(state))
         if known is not None:

@@ -198,13 +198,12 @@ class _Recorder:
         self._variables = spec.variables
         blob = spill / "graph.npz"
         graph = graph_from_bytes(blob.read_bytes()) if blob.exists() else None
-        self._prints: dict[PartialState, int] = {}
-        if graph is not None:
-            self._prints.update(zip(graph.states, graph.fingerprints.tolist(), strict=True))
+        self._graph = None if graph is None else GraphOracle(graph)
+        self._prints: list[int] = [] if graph is None else graph.fingerprints.tolist()
         self._others: dict[PartialState, int] = {}
         self._fingerprint = Fingerprinter()
         system = load_factory(job.plan.factory)(job.plan.constants)
-        self._walker = Walker(system, *_oracles(spec, graph, self._prints))
+        self._walker = Walker(system, *_oracles(spec, self._graph))
 
     def record(self, number: int, size: int) -> ChunkInfo:
         """Record the traces of one file; beside it, spill the states that the graph lacks."""
@@ -224,25 +223,19 @@ class _Recorder:
         return write_chunk(self._folder, number, rows)
 
     def _fingerprints(self, walk: Walk, fresh: dict[int, tuple[PartialState, bool]]) -> list[int]:
-        known = self._prints
-        try:
-            return [known[state] for state in walk.states]
-        except KeyError:
-            return self._new_fingerprints(walk, fresh)
+        return [self._state_fingerprint(walk, state, fresh) for state in walk.states]
 
-    def _new_fingerprints(
-        self, walk: Walk, fresh: dict[int, tuple[PartialState, bool]]
-    ) -> list[int]:
-        """As `_fingerprints`, for a walk that left the graph. What diverged is not allowed."""
-        prints = []
-        for state in walk.states:
-            value = self._prints.get(state)
-            if value is None:
-                value = self._other_fingerprint(state)
-                allowed = walk.end is not End.DIVERGED or state is not walk.states[-1]
-                fresh[value] = (state, allowed)
-            prints.append(value)
-        return prints
+    def _state_fingerprint(
+        self, walk: Walk, state: PartialState, fresh: dict[int, tuple[PartialState, bool]]
+    ) -> int:
+        """The graph knows its own; another state is kept. What diverged is not allowed."""
+        number = None if self._graph is None else self._graph.number(state)
+        if number is not None:
+            return self._prints[number]
+        value = self._other_fingerprint(state)
+        allowed = walk.end is not End.DIVERGED or state is not walk.states[-1]
+        fresh[value] = (state, allowed)
+        return value
 
     def _other_fingerprint(self, state: PartialState) -> int:
         value = self._others.get(state)
@@ -255,10 +248,9 @@ class _Recorder:
 class _Layered:
     """The graph's oracle; where it ends (a CONSTRAINT cut it off), the evaluator's."""
 
-    def __init__(self, graph: Oracle, wider: Oracle, members: Mapping[PartialState, int]) -> None:
+    def __init__(self, graph: GraphOracle, wider: Oracle) -> None:
         self._graph = graph
         self._wider = wider
-        self._members = members
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -268,21 +260,25 @@ class _Layered:
         return self._graph.initial_states()
 
     def successors(self, state: State, action: Action) -> Sequence[State]:
-        known = self._graph.successors(state, action) if state in self._members else ()
-        return known or self._wider.successors(state, action)
+        return self._graph.successors(state, action) or self._known(
+            self._wider.successors(state, action)
+        )
 
     def enabled(self, state: State) -> Sequence[Action]:
-        known = self._graph.enabled(state) if state in self._members else ()
-        return known or self._wider.enabled(state)
+        return self._graph.enabled(state) or self._wider.enabled(state)
+
+    def _known(self, states: Sequence[State]) -> Sequence[State]:
+        """The graph's own objects for those of the states that it has."""
+        numbers = [self._graph.number(state) for state in states]
+        return [
+            state if number is None else self._graph.state(number)
+            for state, number in zip(states, numbers, strict=True)
+        ]
 
 
-def _oracles(
-    spec: Spec, graph: StateGraph | None, members: Mapping[PartialState, int]
-) -> tuple[Oracle, Oracle | None]:
+def _oracles(spec: Spec, graph: GraphOracle | None) -> tuple[Oracle, Oracle | None]:
     wider = SpecOracle(spec.variables, list(spec.initial_states()), spec.successors)
-    if graph is None:
-        return wider, None
-    return _Layered(GraphOracle(graph), wider, members), wider
+    return (wider, None) if graph is None else (_Layered(graph, wider), wider)
 
 
 def _distinct_states(

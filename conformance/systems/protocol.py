@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from conformance.tla.values import Action, Value
@@ -14,6 +14,29 @@ class ActionRefused(Exception):
     Raised by an adapter's `apply`. A refusal is a divergence, as is any other exception
     that escapes from the implementation; the message says why it could not.
     """
+
+
+class Observation(Mapping[str, Value]):
+    """Observed values that can never change: a copy of the mapping that it is made of.
+
+    An adapter that makes one observation per distinct state of its implementation, and gives
+    that same object again, spares the harness the comparison: once an observation was found
+    equal to a state of the spec, it stays so. Any other mapping is compared every time.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, variable: str) -> Value:
+        return self._values[variable]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 @runtime_checkable

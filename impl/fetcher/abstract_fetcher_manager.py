@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
 from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread
@@ -35,6 +36,7 @@ class BrokerAndFetcherId(NamedTuple):
     fetcher_id: int
 
 
+@lru_cache(maxsize=1024)  # topic names: hashed at each change of leadership
 def java_string_hash(text: str) -> int:
     """java.lang.String.hashCode: over UTF-16 code units, as a signed 32-bit integer."""
     value = 0

@@ -6,9 +6,9 @@ made once per view and kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
+from conformance.systems.protocol import Observation
 from conformance.systems.replication.controller import Registration
 from conformance.systems.replication.view import (
     NO_EPOCH,
@@ -50,11 +50,9 @@ class Observer:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
         self._rows: dict[BrokerView, tuple[Value, ...]] = {}
-        self._states: dict[tuple[object, ...], Mapping[str, Value]] = {}
+        self._states: dict[tuple[object, ...], Observation] = {}
 
-    def observe(
-        self, registration: Registration, views: tuple[BrokerView, ...]
-    ) -> Mapping[str, Value]:
+    def observe(self, registration: Registration, views: tuple[BrokerView, ...]) -> Observation:
         """The observed variables; immutable, as it is shared by all equal observations."""
         key = (registration, views)
         known = self._states.get(key)
@@ -65,13 +63,11 @@ class Observer:
             known = self._states[key] = self._state(registration, views)
         return known
 
-    def _state(
-        self, registration: Registration, views: tuple[BrokerView, ...]
-    ) -> Mapping[str, Value]:
+    def _state(self, registration: Registration, views: tuple[BrokerView, ...]) -> Observation:
         columns = zip(*map(self._row, views), strict=True)
         values = [self._by_name(column) for column in columns]
         head = self._registration(registration)
-        return MappingProxyType(dict(zip(VARIABLES, [head, *values], strict=True)))
+        return Observation(dict(zip(VARIABLES, [head, *values], strict=True)))
 
     def _row(self, view: BrokerView) -> tuple[Value, ...]:
         row = self._rows.get(view)

@@ -93,6 +93,7 @@ class ReplicationSystem:
         self._brokers: dict[int, Broker] = {}
         self._online: dict[int, bool] = {}
         self._channels: dict[int, Channel] = {}
+        self._views: dict[int, BrokerView] = {}
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
@@ -115,6 +116,7 @@ class ReplicationSystem:
         }
         self._online = dict.fromkeys(self._all, True)
         self._channels = {broker: self._channel(broker) for broker in self._all}
+        self._views = {}
         for broker_id, broker in self._brokers.items():
             broker.receive_leader_and_isr(epoch)
             if broker_id != leader:
@@ -123,14 +125,26 @@ class ReplicationSystem:
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the implementation cannot."""
         ids = self._ids
+        for arg in action.args:
+            if isinstance(arg, str):
+                self._views.pop(ids[arg], None)
         self._actions[action.name](
             *[ids[arg] if isinstance(arg, str) else arg for arg in action.args]
         )
 
     def observe(self) -> Mapping[str, Value]:
-        """The observed variables as the brokers' objects have them now."""
-        views = tuple([self._view(broker) for broker in self._all])
-        return self._observer.observe(self._controller.registration, views)
+        """The observed variables as the brokers' objects have them now.
+
+        Brokers are read again when an action has named them: no two share an object, so code of
+        another broker has not run.
+        """
+        views = self._views
+        for broker in self._all:
+            if broker not in views:
+                views[broker] = self._view(broker)
+        return self._observer.observe(
+            self._controller.registration, tuple([views[broker] for broker in self._all])
+        )
 
     # ---- Offers ----------------------------------------------------------------------------
 
