@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
+from typing import BinaryIO
 
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from conformance.errors import EnvironmentProblem
+from conformance.errors import EnvironmentProblem, UserError
 from conformance.tla.tools import find_java
 
 LOCAL = "local[*]"
@@ -57,6 +63,8 @@ LOCAL_SETTINGS: Mapping[str, str] = MappingProxyType(
 )
 """For a JVM of our own on this machine; a container's host name often has no address."""
 
+_LAUNCH: Callable[[SparkConf, dict[str, object]], JavaGateway] = launch_gateway  # untyped there
+
 
 @contextmanager
 def spark_session(
@@ -75,11 +83,36 @@ def spark_session(
     if active is not None:
         yield _configure(active, settings)
         return
-    session = _start(master, name, settings)
-    try:
-        yield session
-    finally:
-        session.stop()
+    with _set_aside() as said:
+        session = _start(master, name, settings, said)
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@contextmanager
+def _set_aside() -> Iterator[BinaryIO]:
+    """A file for what the JVM and Python's workers say; shown if all ends with our own fault.
+
+    The JVM opens with warnings of its own (incubator modules, native libraries), on which nobody
+    can act who runs an audit.
+    """
+    with tempfile.TemporaryFile() as said:
+        try:
+            yield said
+        except (UserError, KeyboardInterrupt):
+            raise
+        except BaseException:
+            sys.stderr.write(_tail(said))
+            raise
+
+
+def _tail(said: BinaryIO, size: int = 4000) -> str:
+    """The last of what was said."""
+    end = said.seek(0, os.SEEK_END)
+    said.seek(max(0, end - size))
+    return said.read().decode(errors="replace")
 
 
 def _configure(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -89,20 +122,26 @@ def _configure(session: SparkSession, settings: Mapping[str, str]) -> SparkSessi
     return session
 
 
-def _start(master: str | None, name: str, settings: Mapping[str, str]) -> SparkSession:
+def _start(
+    master: str | None, name: str, settings: Mapping[str, str], said: BinaryIO
+) -> SparkSession:
     wanted = {**SETTINGS, **START_SETTINGS}
     builder = SparkSession.builder.appName(name)
-    if not _submitted():
+    conf = SparkConf(loadDefaults=False).setAppName(name)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit: the JVM is there already
+    if not submitted:
         _export_java_home()
-        builder = builder.master(master or LOCAL)
+        conf, builder = conf.setMaster(master or LOCAL), builder.master(master or LOCAL)
         wanted |= _own_jvm(master or LOCAL)
     for key, value in {**wanted, **settings}.items():
-        builder = builder.config(key, value)
+        builder, conf = builder.config(key, value), conf.set(key, value)
     try:
+        if not submitted and SparkContext._gateway is None:
+            SparkContext(conf=conf, gateway=_LAUNCH(conf, {"stdout": said, "stderr": said}))
         session = builder.getOrCreate()
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
         raise EnvironmentProblem(
-            f"Spark could not start on {master or LOCAL}: {_cause(error)}. Check "
+            f"Spark could not start on {master or LOCAL}: {_cause(error, said)}. Check "
             "that the master is reachable, that it runs the same version as the installed "
             "pyspark, and that Java is a full one (a JRE without java.management is not enough)."
         ) from error
@@ -112,15 +151,13 @@ def _start(master: str | None, name: str, settings: Mapping[str, str]) -> SparkS
     return session
 
 
-def _cause(error: Exception) -> str:
-    """The line that says most: Py4J's first line only names the call."""
+def _cause(error: Exception, said: BinaryIO) -> str:
+    """The line that says most: Py4J's first line only names the call, a dead JVM has spoken."""
     lines = [line.removeprefix(":").strip() for line in str(error).splitlines()] or ["no reason"]
-    return lines[1] if isinstance(error, Py4JError) and len(lines) > 1 else lines[0]
-
-
-def _submitted() -> bool:
-    """Whether spark-submit started this process: the JVM is there already."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
+    if isinstance(error, Py4JError) and len(lines) > 1:
+        return lines[1]
+    last = [line.strip() for line in _tail(said).splitlines() if line.strip()]
+    return f"{lines[0]} ({last[-1]})" if last else lines[0]
 
 
 def _own_jvm(master: str) -> dict[str, str]:
