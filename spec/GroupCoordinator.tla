@@ -100,11 +100,14 @@ SelectProtocol(g, c) ==
 (***************************************************************************)
 (* Storing.                                                                *)
 (***************************************************************************)
+\* Of what a member supports the record has the selected protocol only
+\* (GroupMetadataValue.MemberMetadata.subscription).
 Store(g) ==
   [g EXCEPT !.record =
      [present |-> TRUE, generation |-> g.generation, protocol |-> g.protocol,
       leader |-> g.leader, members |-> g.members, staticMembers |-> g.staticMembers,
-      supported |-> g.supported, assignment |-> g.assignment]]
+      supported |-> [id \in Ids |-> IF id \in g.members THEN {g.protocol} ELSE {}],
+      assignment |-> g.assignment]]
 
 (***************************************************************************)
 (* Members come and go.                                                    *)

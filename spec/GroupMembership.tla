@@ -180,13 +180,19 @@ AtMostOneStableGeneration ==
        memberState[p] = "STABLE" /\ groupState = "Stable" /\ IsCurrent(p) =>
          Given(p) = assignment[MemberId(p)]
 
+\* The generation that p has been told to lead, and has not yet handed in an assignment for.
+\* Not isLeader: a member that joins again after a failed sync keeps that as a follower.
+IsToAssign(p) ==
+  LET m == channel[p]
+  IN  CASE m.type = "JoinGroupResponse" /\ m.members # {} /\ ~m.skipAssignment -> m.generation
+        [] m.type = "SyncGroupRequest" /\ m.assignments # NoAssignments -> m.sentGeneration
+        [] OTHER -> NoGeneration
+
 \* One process assigns the partitions of a generation. Presupposes no fail-over: what was
 \* not stored is forgotten, and its generation's number is given again.
 OneLeaderPerGeneration ==
   \A p, q \in Members :
-    /\ AreApart(p, q) /\ isLeader[p] /\ isLeader[q]
-    /\ MemberGeneration(p) # NoGeneration
-    => MemberGeneration(p) # MemberGeneration(q)
+    AreApart(p, q) /\ IsToAssign(p) # NoGeneration => IsToAssign(p) # IsToAssign(q)
 
 \* Members of one generation speak one protocol. Presupposes no fail-over, as above.
 OneProtocolPerGeneration ==

@@ -79,7 +79,8 @@ Unlimited == -1
 (* joinFuture[p]        | joinFuture: None (null), Pending, Succeeded with *)
 (*                      | its assignment (joinGroupIfNeeded has yet to see *)
 (*                      | it; a failed one it sees in the same step)       *)
-(* isLeader[p]          | ConsumerCoordinator.isLeader                     *)
+(* isLeader[p]          | ConsumerCoordinator.isLeader: led since its last *)
+(*                      | onJoinPrepare, though it may follow by now       *)
 (* owned[p]             | SubscriptionState.assignedPartitions             *)
 (* protocols[p]         | what metadata() tells: the assignors' names      *)
 (* failed[p]            | a fatal error was thrown to the user             *)
@@ -342,7 +343,8 @@ AdoptsJoin(m) == m.state = "PREPARING_REBALANCE" /\ ~m.failed
 
 AfterJoin(m, a) ==
   CASE a.error = "NONE" /\ AdoptsJoin(m) ->
-         [m EXCEPT !.state = "COMPLETING_REBALANCE", !.isLeader = a.leader = a.memberId,
+         [m EXCEPT !.state = "COMPLETING_REBALANCE",
+            !.isLeader = m.isLeader \/ a.leader = a.memberId,
             !.generation = [generation |-> a.generation, memberId |-> a.memberId,
                             protocol |-> a.protocol]]
     [] a.error = "MEMBER_ID_REQUIRED" ->
@@ -429,6 +431,13 @@ SendJoinGroup(p) ==
           !.sentGeneration = memberGeneration[p].generation]]
   /\ MemberStep /\ UNCHANGED <<heartbeat, failures>>
 
+\* After these the client gives up the connection to the coordinator (markCoordinatorUnknown),
+\* and with it what it has in flight there.
+Disconnects(error) == error \in {"COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
+
+DisconnectIf(p, error) ==
+  heartbeat' = IF Disconnects(error) THEN [heartbeat EXCEPT ![p] = NoHeartbeat] ELSE heartbeat
+
 \* JoinGroupResponseHandler.handle
 ProcessJoinGroup(p) ==
   LET a == channel[p]
@@ -437,14 +446,16 @@ ProcessJoinGroup(p) ==
       /\ SetMember(p, IF a.error = "NONE" /\ ~AdoptsJoin(Member(p)) THEN JoinFailed(m) ELSE m)
       /\ channel' = [channel EXCEPT ![p] =
            IF a.error = "NONE" /\ AdoptsJoin(Member(p)) THEN SyncRequest(a) ELSE NoMessage]
-      /\ MemberStep /\ UNCHANGED <<heartbeat, failures>>
+      /\ DisconnectIf(p, a.error)
+      /\ MemberStep /\ UNCHANGED failures
 
 \* SyncGroupResponseHandler.handle
 ProcessSyncGroup(p) ==
   /\ channel[p].type = "SyncGroupResponse"
   /\ SetMember(p, AfterSync(Member(p), channel[p]))
   /\ channel' = [channel EXCEPT ![p] = NoMessage]
-  /\ MemberStep /\ UNCHANGED <<heartbeat, failures>>
+  /\ DisconnectIf(p, channel[p].error)
+  /\ MemberStep /\ UNCHANGED failures
 
 \* joinGroupIfNeeded sees the completed future: onJoinComplete.
 CompleteJoin(p) ==
