@@ -47,6 +47,7 @@ class Finding:
     """A violation: what, where first, and how to see it again.
 
     `key` merges duplicates: findings of one key are one cause, `count` says how many traces.
+    `location` is `file:line:column` or a file, as seen from the current folder.
     """
 
     key: str

@@ -48,6 +48,8 @@ class Options:
     """Where to write every trace that does not pass (Parquet), if anywhere."""
     reproduce: Callable[[int], str] = _reproduce_nothing
     """The command that shows a trace again."""
+    place: Callable[[str], str] = str
+    """The file, line and column of a `Module:line:column`."""
 
 
 @dataclass(slots=True)
@@ -330,7 +332,8 @@ class _Audit:
         )
 
     def _findings(self, causes: Sequence[Cause], disputed: int, failed: int) -> tuple[Finding, ...]:
-        reporter = Reporter(self._store, self._rules, self._spec, self._options.reproduce)
+        options = self._options
+        reporter = Reporter(self._store, self._rules, self._spec, options.reproduce, options.place)
         findings = list(reporter.findings(causes))
         if rest := failed - sum(finding.count for finding in findings):
             findings.append(_rest(rest, self._options.max_causes))

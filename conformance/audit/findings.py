@@ -55,6 +55,7 @@ class Reporter:
     rules: Rulebook
     spec: SpecView | None
     reproduce: Callable[[int], str]
+    place: Callable[[str], str] = str
 
     def findings(self, causes: Sequence[Cause]) -> tuple[Finding, ...]:
         """The causes merged by formulas, action and differing variables; most traces first."""
@@ -98,7 +99,7 @@ class Reporter:
 
     def _location(self, cause: Cause, formulas: Sequence[str]) -> str:
         place = self.rules.location(formulas[0])
-        return place or self.rules.location(cause.action.name if cause.action else INIT)
+        return self.place(place or self.rules.location(cause.action.name if cause.action else INIT))
 
     def _story(self, cause: Cause) -> tuple[str, ...]:
         """The spec's own account of the first formula that is violated."""

@@ -265,14 +265,14 @@ def reference(model: Model) -> str:
     is not the one beside the module.
     """
     if model.expect is None:
-        module = _near(model.spec_path)
+        module = near(model.spec_path)
         beside = model.origin.resolve() == model.spec_path.with_suffix(".cfg")
-        return module if beside else f"{module}:{_near(model.origin)}"
+        return module if beside else f"{module}:{near(model.origin)}"
     own = model.origin.resolve().is_relative_to(resources.models_dir().resolve())
-    return model.name if own else _near(model.origin)
+    return model.name if own else near(model.origin)
 
 
-def _near(path: Path) -> str:
+def near(path: Path) -> str:
     """The path from the current folder if it lies below, else the whole path."""
     resolved, here = path.resolve(), Path.cwd().resolve()
     return str(resolved.relative_to(here) if resolved.is_relative_to(here) else resolved)

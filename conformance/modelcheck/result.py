@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.events import Finding, JsonValue
-from conformance.modelcheck.manifest import Expect, Model, reference
+from conformance.modelcheck.manifest import Expect, Model, near, reference
 from conformance.modelcheck.outcome import Outcome
 from conformance.modelcheck.story import CounterexampleStep, tell
 from conformance.verdict import Verdict
@@ -64,6 +64,7 @@ class CheckResult:
                 stage="check",
                 message=self.model.description,
                 formula=self.outcome.violated,
+                location=near(self.model.origin),
                 story=() if number else story,
                 reproduce=_command(self.model),
             )

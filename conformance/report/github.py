@@ -17,21 +17,31 @@ def inside_actions(environ: Mapping[str, str] = os.environ) -> bool:
     return environ.get("GITHUB_ACTIONS") == "true"
 
 
-def annotate(report: Report, out: TextIO) -> None:
-    """One `::error` workflow command per finding, its place taken from the spec's line."""
+def annotate(report: Report, out: TextIO, environ: Mapping[str, str] = os.environ) -> None:
+    """One `::error` workflow command per finding, at its file and line in the repository."""
+    root = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
     for finding in report.findings:
-        out.write(_command(finding) + "\n")
+        out.write(_command(finding, root) + "\n")
     out.flush()
 
 
-def _command(finding: Finding) -> str:
-    file, _, line = finding.location.partition(":")
-    place = [f"title={_property(finding.title)}"]
-    if file:
-        place.insert(0, f"file={_property(file)}")
-    if line.split(":")[0].isdigit():
-        place.insert(1, f"line={line.split(':')[0]}")
-    return f"::error {','.join(place)}::{_data(chr(10).join(finding_lines(finding)))}"
+def _command(finding: Finding, root: Path) -> str:
+    properties = [*_place(finding.location, root), f"title={_property(finding.title)}"]
+    return f"::error {','.join(properties)}::{_data(chr(10).join(finding_lines(finding)))}"
+
+
+def _place(location: str, root: Path) -> list[str]:
+    """File and line as GitHub wants them: from the repository's root, or not at all.
+
+    A spec of an installed kconform lies outside the repository.
+    """
+    name, _, rest = location.partition(":")
+    file = Path(name).resolve()
+    if not file.is_file() or not file.is_relative_to(root.resolve()):
+        return []
+    line = rest.partition(":")[0]
+    found = [f"file={_property(file.relative_to(root.resolve()).as_posix())}"]
+    return [*found, f"line={line}"] if line.isdigit() else found
 
 
 def _data(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -19,6 +20,7 @@ from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import find_models
+from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.record import Plan, RecordResult
 from conformance.replay.record import record as run_record
@@ -124,6 +126,7 @@ def audit(
         optional_actions=_disabled_in(prepared, graph),
         listing=listing,
         reproduce=lambda trace: f"kconform replay --store {store.path} --trace {trace}",
+        place=partial(place, prepared.model),
     )
     return run_audit(
         spark,

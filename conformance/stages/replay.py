@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from conformance.modelcheck.manifest import reference
+from conformance.modelcheck.places import place
 from conformance.replay.engine import Divergence
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.saved import Again, SavedDivergence, replay_again, save
@@ -59,11 +60,11 @@ def replay(
 
 def locator(bench: Workbench) -> Locate:
     """Finds the place of an action's definition, as `file:line:column`."""
-    module = bench.prepared.module
+    model, module = bench.model, bench.prepared.module
 
     def locate(action: Action) -> str:
         definition = module.operator(action.name)
-        return "" if definition is None else str(definition.location)
+        return "" if definition is None else place(model, str(definition.location))
 
     return locate
 

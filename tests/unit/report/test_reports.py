@@ -25,7 +25,7 @@ FINDING = Finding(
     step=3,
     action='Fetch("b1")',
     formula="Fetch",
-    location="Replication.tla:120:3",
+    location="spec/Replication.tla:120:3",
     differences=(Difference('highWatermark["b1"]', "1", "2"),),
     story=('  1. Append("b1", 1)',),
     reproduce="kconform replay m --trace 12",
@@ -90,10 +90,24 @@ def test_html_shows_the_finding_and_escapes_it() -> None:
     assert "1970-01-01" in page
 
 
-def test_github_annotation_points_at_the_spec_line() -> None:
+def test_github_annotation_points_at_the_spec_line_from_the_repositorys_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = tmp_path / "protocol" / "spec" / "Replication.tla"
+    spec.parent.mkdir(parents=True)
+    spec.touch()
+    monkeypatch.chdir(tmp_path / "protocol")
     out = io.StringIO()
-    github.annotate(finished_run(), out)
-    assert out.getvalue().startswith("::error file=Replication.tla,line=120,title=Fetch%3A state")
+    github.annotate(finished_run(), out, {"GITHUB_WORKSPACE": str(tmp_path)})
+    assert out.getvalue().startswith(
+        "::error file=protocol/spec/Replication.tla,line=120,title=Fetch%3A state"
+    )
+
+
+def test_github_annotation_names_no_file_outside_the_repository(tmp_path: Path) -> None:
+    out = io.StringIO()
+    github.annotate(finished_run(), out, {"GITHUB_WORKSPACE": str(tmp_path)})
+    assert out.getvalue().startswith("::error title=Fetch%3A state")
 
 
 def test_github_summary_is_appended_to_the_file_that_actions_names(tmp_path: Path) -> None:
