@@ -19,6 +19,7 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import Outcome, read_outcome
+from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import PreparedModel, model_key, prepare, written
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc
@@ -40,6 +41,8 @@ class CheckOptions:
     """None: the user's cache folder."""
     tools: Tools | None = None
     """None: those that `find_tools` finds."""
+    parser: Parser = field(default_factory=Parser)
+    """Remembers the modules that it has parsed."""
 
 
 def check(model: Model, options: CheckOptions | None = None, emit: Emit = ignore) -> CheckResult:
@@ -56,6 +59,7 @@ def check_models(
     it; an evaluation error of TLC is a result. An interrupt ends every JVM and leaves no file.
     """
     engine = _Engine(options or CheckOptions(), emit)
+    engine.options.parser.announce(models)
     emit(StageStarted(STAGE, total=len(models)))
     with Processes() as processes, ThreadPoolExecutor(engine.options.jobs) as pool:
         # The large ones first, so that no long run is left over for the end.
@@ -112,7 +116,7 @@ def graph_and_spec(
             f"{model.name} is not that of the spec and feeds no suite. Take a model without them."
         )
     engine = _Engine(options or CheckOptions(), emit)
-    prepared = prepare(model, engine.tools)
+    prepared = prepare(model, engine.tools, engine.options.parser)
     key = model_key(model, engine.tools)
     graph = None if engine.options.cold else engine.cached_graph(key)
     if graph is None:
@@ -152,7 +156,7 @@ class _Engine:
         outcome = None if self.options.cold else self._cached_outcome(key)
         cached = outcome is not None
         if outcome is None:
-            prepared = prepare(model, self.tools)
+            prepared = prepare(model, self.tools, self.options.parser)
             outcome, _ = self.run(prepared, key, processes, dump=model.feeds_suite)
         seconds = time.monotonic() - started
         result = judge(model, outcome, self.tools.jar_sha256, seconds, cached=cached)
@@ -175,7 +179,14 @@ class _Engine:
             tempfile.TemporaryDirectory(prefix="kconform-dump-") as folder,
         ):
             dot = Path(folder) / "graph.dot" if dump else None
-            job = TlcJob(module, config, (model.spec_path.parent,), model.check.deadlock, dump=dot)
+            job = TlcJob(
+                module,
+                config,
+                (model.spec_path.parent,),
+                model.check.deadlock,
+                dump=dot,
+                expected_states=_expected_size(model),
+            )
 
             def on_progress(generated: int, distinct: int) -> None:
                 expected = _expected_size(model) or None

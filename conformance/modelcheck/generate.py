@@ -57,6 +57,21 @@ class LabelledNext:
     actions: tuple[Action, ...]
 
 
+def definitions(model: Model) -> list[str]:
+    """The model's own definitions, a line each: its operators, then its constants."""
+    lines = [f"{head} == {text}" for head, text in model.definitions.items()]
+    lines += [f"{_CONSTANT}{constant} == {text}" for constant, text in model.constants.items()]
+    return lines
+
+
+def module_text(name: str, spec: str, body: Sequence[str], values: Sequence[str] = ()) -> str:
+    """A module that extends `spec` by definitions, and by model values as constants."""
+    head = [f"EXTENDS {', '.join([spec, *_standard_modules(body)])}"]
+    if values:
+        head.append(f"CONSTANTS {', '.join(values)}")
+    return "\n\n".join([f"---- MODULE {name} ----", *head, *body, "====\n"])
+
+
 def generate(
     model: Model, labelled: LabelledNext | None = None, declared: Iterable[str] = ()
 ) -> Generated:
@@ -69,8 +84,7 @@ def generate(
     actions = labelled.actions if labelled else ()
     wrappers = {_label(action, number): action for number, action in enumerate(actions)}
     values = sorted(_model_values(actions) - set(declared))
-    body = [f"{head} == {text}" for head, text in model.definitions.items()]
-    body += [f"{_CONSTANT}{constant} == {text}" for constant, text in model.constants.items()]
+    body = definitions(model)
     check = model.check
     if labelled is not None:
         body.append(_fired(name, len(actions)))
@@ -82,10 +96,7 @@ def generate(
         disjuncts = "".join(f"\n    \\/ {label}" for label in wrappers) or " FALSE"
         body.append(f"{next_name} =={disjuncts}")
         check = _with_next(check, labelled.init, next_name)
-    head = [f"EXTENDS {', '.join([model.spec, *_standard_modules(body)])}"]
-    if values:
-        head.append(f"CONSTANTS {', '.join(values)}")
-    text = "\n\n".join([f"---- MODULE {name} ----", *head, *body, "====\n"])
+    text = module_text(name, model.spec, body, values)
     return Generated(name, text, _config(model, check, values), wrappers)
 
 

@@ -14,8 +14,8 @@ from conformance.modelcheck.cache import cache_key, module_files
 from conformance.modelcheck.generate import Generated, LabelledNext, generate
 from conformance.modelcheck.labels import encloses, is_safety_property, specification_parts
 from conformance.modelcheck.manifest import Model
+from conformance.modelcheck.parser import Parser
 from conformance.tla.config import parse_config
-from conformance.tla.reader import load_module
 from conformance.tla.sany import COMMUNITY_MODULES
 from conformance.tla.spec import Spec, bind
 from conformance.tla.syntax import Module
@@ -32,14 +32,14 @@ class PreparedModel:
     generated: Generated
 
 
-def prepare(model: Model, tools: Tools) -> PreparedModel:
+def prepare(model: Model, tools: Tools, parser: Parser | None = None) -> PreparedModel:
     """Parse the model's module with SANY, bind it, and label its actions if that is possible.
 
     SpecError with SANY's message if it does not parse, UserError for names that do not exist.
+    A `parser` that several models share saves most of the time.
     """
     plain = generate(model)
-    with written(plain) as (module_path, _):
-        module = load_module(module_path, tools=tools, search=[model.spec_path.parent])
+    module = (parser or Parser()).module(model, plain, tools)
     _require_names(model, module)
     spec = bind(module, parse_config(plain.config, source=str(model.origin)))
     labelled = _labelled(model, module, spec)

@@ -113,7 +113,7 @@ def workbench(
         graph, prepared = graph_and_spec(model, context.check, context.emit)
         bench = Workbench(model, prepared, path, graph)
     else:
-        prepared = prepare(model, context.check.tools or find_tools())
+        prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
         bench = Workbench(model, prepared, path, None)
     bench.make_system()
     return bench

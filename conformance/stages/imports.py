@@ -23,7 +23,7 @@ def import_traces(
 ) -> ImportResult:
     """Import files; a trace that cannot be read is in the store, listed, and inconclusive."""
     with stage(context, "import", str(store), len(files)) as outcome:
-        prepared = prepare(model, context.check.tools or find_tools())
+        prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
         result = run_import(
             files,
             identity(prepared, FOREIGN, {"files": ", ".join(path.name for path in files)}),

@@ -22,6 +22,7 @@ ENGINE = "kconform's evaluator"
 
 def check_in_python(context: Context, models: Sequence[Model]) -> list[CheckResult]:
     """Search each model's state space with our successors; temporal properties stay with TLC."""
+    context.check.parser.announce(models)
     return [_check(context, model) for model in models]
 
 
@@ -29,7 +30,7 @@ def _check(context: Context, model: Model) -> CheckResult:
     started = time.monotonic()
     context.emit(StageStarted("check", model.name))
     tools = context.check.tools or find_tools()
-    prepared = prepare(model, tools)
+    prepared = prepare(model, tools, context.check.parser)
     told = started
 
     def progress(generated: int, distinct: int) -> None:

@@ -94,7 +94,9 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
     if model.feeds_suite or model.expect is None:
         graph, prepared = graph_and_spec(model, context.check, context.emit)
         return Subject(store, prepared, graph)
-    return Subject(store, prepare(model, context.check.tools or find_tools()), None)
+    return Subject(
+        store, prepare(model, context.check.tools or find_tools(), context.check.parser), None
+    )
 
 
 def audit(

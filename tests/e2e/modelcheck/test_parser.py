@@ -1,0 +1,80 @@
+"""Models of one specification are parsed together, and each is as if it had been alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import SpecError
+from conformance.modelcheck import parser as parsing
+from conformance.modelcheck.generate import generate
+from conformance.modelcheck.manifest import Model, find_models, load_model
+from conformance.modelcheck.parser import Parser
+from conformance.modelcheck.prepare import prepare
+from conformance.tla.tools import find_tools
+
+pytestmark = pytest.mark.tlc
+
+LOCK = Path(__file__).parent / "modules" / "lock.toml"
+TOOLS = find_tools()
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the modules that SANY was given."""
+    names: list[str] = []
+    original = parsing._load
+
+    def load(name: str, text: str, model: Model, tools: object) -> object:
+        names.append(name)
+        return original(name, text, model, tools)  # type: ignore[arg-type]  # passed on as it came
+
+    monkeypatch.setattr(parsing, "_load", load)
+    return names
+
+
+def test_a_family_is_parsed_once_and_each_model_is_as_if_alone(parsed: list[str]) -> None:
+    mutants = [
+        "replication/mutant-truncation-fence-fine-2b",
+        "replication/mutant-fetch-fence-fine-2b",
+        "replication/bench/kip320-fine-2b",
+    ]
+    models = find_models(mutants)
+    parser = Parser()
+    parser.announce(models)
+    together = [prepare(model, TOOLS, parser) for model in models]
+    assert parsed == ["Replication__models"]
+    for model, one in zip(models, together, strict=True):
+        alone = prepare(model, TOOLS)
+        assert one.generated == alone.generated
+        assert set(one.module.operators) == set(alone.module.operators)
+        for state in alone.spec.initial_states():
+            assert list(one.spec.successors(state)) == list(alone.spec.successors(state))
+
+
+def test_equal_names_of_two_models_stay_apart() -> None:
+    model = load_model(LOCK)
+    first = replace(model, definitions={"Most(n)": "n + 1"}, constants={**model.constants})
+    second = replace(model, definitions={"Most(n)": "n + 2"}, constants={**model.constants})
+    parser = Parser()
+    parser.announce([first, second])
+    bodies = []
+    for one in (first, second):
+        definition = parser.module(one, generate(one), TOOLS).operator("Most")
+        assert definition is not None
+        assert definition.name == "Most"
+        bodies.append(str(definition.body))
+    assert bodies[0] != bodies[1]
+
+
+def test_one_that_does_not_parse_spoils_no_other(parsed: list[str]) -> None:
+    good = load_model(LOCK)
+    bad = replace(good, definitions={"Broken": "1 +"})
+    parser = Parser()
+    parser.announce([good, bad])
+    assert parser.module(good, generate(good), TOOLS).operator("Init") is not None
+    with pytest.raises(SpecError, match=f"{good.spec}__model"):
+        parser.module(bad, generate(bad), TOOLS)
+    assert parsed == [f"{good.spec}__models", f"{good.spec}__model", f"{good.spec}__model"]
