@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from conformance.errors import DataError
 from conformance.tla.schema import Schema, pairs_of
-from conformance.tla.types import (
+from conformance.tla.value_types import (
     KEY,
     RESULT,
     MapOf,

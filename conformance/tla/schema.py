@@ -2,7 +2,7 @@
 
 TLA+ is untyped; a specification whose states fit these types can be stored in Arrow columns
 and compiled to Spark. The types themselves and their physical form are those of
-`conformance.tla.types`.
+`conformance.tla.value_types`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import cast
 from conformance.errors import DataError
 from conformance.tla.itf import Json
 from conformance.tla.text import parse_value
-from conformance.tla.types import (
+from conformance.tla.value_types import (
     BOOLEAN,
     INTEGER,
     MODEL_VALUE,

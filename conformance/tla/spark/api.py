@@ -22,8 +22,10 @@ from conformance.tla.spark.formulas import (
     conjoin,
 )
 from conformance.tla.spark.ranges import within_bounds
+from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import Known, guarded_formula
-from conformance.tla.types import INTEGER
+from conformance.tla.spark.writer import expression
+from conformance.tla.value_types import INTEGER
 from conformance.tla.values import Action
 
 
@@ -34,7 +36,7 @@ def prefixed(prefix: str = "") -> Row:
 
 def within(struct: str) -> Row:
     """Each variable is a field of one struct column."""
-    return lambda variable: sql.field(sql.name(struct), variable)
+    return lambda variable: f"{sql.name(struct)}.{sql.name(variable)}"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class SparkFormula:
     @cached_property
     def value(self) -> str:
         """SQL of type boolean, NULL where the formula is undefined."""
+        return expression(self.node)
+
+    @cached_property
+    def node(self) -> Sql:
+        """`value` as an expression, to be written together with others (`together`)."""
         return self.formula.value()
 
     @property
@@ -72,7 +79,7 @@ class SparkFormula:
     def verdict(self) -> str:
         """SQL of type struct<value: boolean, reason: string>, the reason NULL where defined."""
         bound = f"named_struct('value', v_, 'reason', if(isnull(v_), {self.reason}, NULL))"
-        return sql.first(f"transform(array({self.value}), v_ -> {bound})")
+        return f"get(transform(array({self.value}), v_ -> {bound}), 0)"
 
 
 _SHOWN = 3
@@ -136,16 +143,20 @@ def _bounded(compiler: Compiler, location: s.Location, formula: Formula) -> Form
     leaves = compiler.scope.bounded
     if not leaves or isinstance(formula, Truth):
         return formula
-    checks = sorted(
+    checks = _in_order(
         {within_bounds(kind, text) for text, kind in compiler.variables.items()}
-        if "" in leaves
-        else {within_bounds(INTEGER, leaf) for leaf in leaves}
+        if None in leaves
+        else {within_bounds(INTEGER, leaf) for leaf in leaves if leaf is not None}
     )
     condition = sql.conjunction(checks)
     if condition == sql.TRUE:
         return formula
     cause = f"{location}: an integer beyond 2^53"
     return guarded_formula(formula, (Guard(condition, (cause,)),))
+
+
+def _in_order(conditions: Iterable[Sql]) -> list[Sql]:
+    return sorted(conditions, key=lambda condition: condition.digest)
 
 
 def _body(program: Program, name: str) -> tuple[s.Location, Body]:
@@ -229,6 +240,9 @@ class Selected(Formula):
     def causes(self) -> Causes:
         return ("an action that Next does not have", *causes_of(self.arms.values()))
 
-    def value(self) -> str:
-        arms = [(sql.equal(self.code, str(i)), formula.value()) for i, formula in self.arms.items()]
-        return sql.case(arms, "NULL")
+    def value(self) -> Sql:
+        code = sql.column(self.code)
+        arms = [
+            (sql.equal(code, sql.size_of(i)), formula.value()) for i, formula in self.arms.items()
+        ]
+        return sql.case(arms, sql.NULL)

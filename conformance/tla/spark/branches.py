@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from conformance.tla.spark import sql, types
+from conformance.tla.spark import physical, sql
 from conformance.tla.spark.columns import STORED, as_mapped, columns, function
 from conformance.tla.spark.formulas import (
     Atom,
@@ -16,7 +16,12 @@ from conformance.tla.spark.formulas import (
     conditional,
     guards_hold,
 )
+from conformance.tla.spark.physical import (
+    INTEGER,
+    TypeClash,
+)
 from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
     Boolean,
     Column,
@@ -27,10 +32,6 @@ from conformance.tla.spark.terms import (
     guarded_formula,
     merge,
 )
-from conformance.tla.spark.types import (
-    INTEGER,
-    TypeClash,
-)
 
 
 def choose_branch(scope: Scope, condition: Formula, then: Term, otherwise: Term) -> Term:
@@ -38,7 +39,7 @@ def choose_branch(scope: Scope, condition: Formula, then: Term, otherwise: Term)
     if isinstance(condition, Truth):
         return then if condition.known else otherwise
     if isinstance(then, Nothing) or isinstance(otherwise, Nothing):
-        test = scope.share(condition.holds())
+        test = condition.holds()
         guards = merge(condition.guard(), _branch_guards(test, then.guards, otherwise.guards))
         defined = otherwise if isinstance(then, Nothing) else then
         return (
@@ -46,7 +47,7 @@ def choose_branch(scope: Scope, condition: Formula, then: Term, otherwise: Term)
         )
     if isinstance(then, Boolean) or isinstance(otherwise, Boolean):
         return Boolean(conditional(condition, as_formula(then), as_formula(otherwise)))
-    test = scope.share(condition.holds())
+    test = condition.holds()
     guards = merge(condition.guard(), _branch_guards(test, then.guards, otherwise.guards))
     return guarded_choice(scope, test, bare(then), bare(otherwise), guards)
 
@@ -62,12 +63,12 @@ def as_formula(term: Term) -> Formula:
             return Truth(value)
         case Known(value=bool() as value, guards=guards):
             return Atom(sql.TRUE if value else sql.FALSE, guards)
-        case Column(type=types.BOOLEAN):
+        case Column(type=physical.BOOLEAN):
             return Atom(term.text, term.guards)
     raise TypeClash("a boolean and another value")
 
 
-def _branch_guards(test: str, then: Guards, otherwise: Guards) -> Guards:
+def _branch_guards(test: Sql, then: Guards, otherwise: Guards) -> Guards:
     if not then and not otherwise:
         return ()
     if then == otherwise:
@@ -76,7 +77,7 @@ def _branch_guards(test: str, then: Guards, otherwise: Guards) -> Guards:
     return (Guard(condition, causes_of((*then, *otherwise))),)
 
 
-def guarded_choice(scope: Scope, test: str, then: Term, otherwise: Term, guards: Guards) -> Term:
+def guarded_choice(scope: Scope, test: Sql, then: Term, otherwise: Term, guards: Guards) -> Term:
     """IF on an SQL condition between terms without guards."""
     if then == otherwise:
         return guard_term(then, guards)
@@ -103,7 +104,7 @@ def guarded_choice(scope: Scope, test: str, then: Term, otherwise: Term, guards:
 
 
 def _column_term(column: Column) -> Term:
-    if column.type == types.BOOLEAN:
+    if column.type == physical.BOOLEAN:
         return Boolean(Atom(column.text, column.guards))
     return column
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 from conformance.tla.spark import functions, numbers, sql
 from conformance.tla.spark.branches import as_formula
+from conformance.tla.spark.candidates import known_elements
 from conformance.tla.spark.choice import cardinality
-from conformance.tla.spark.columns import integer, materialise, sequence
+from conformance.tla.spark.columns import function, materialise, sequence
 from conformance.tla.spark.environment import Lazy, Operator
+from conformance.tla.spark.equality import equals
 from conformance.tla.spark.formulas import (
+    Atom,
     Formula,
+    Guard,
     Truth,
     conjoin,
     disjoin,
     equivalent,
     negate,
 )
-from conformance.tla.spark.relations import equals, is_set, known_elements, member, quantify, subset
+from conformance.tla.spark.membership import member, subset
+from conformance.tla.spark.physical import INTEGER, TypeClash
 from conformance.tla.spark.scope import Scope
 from conformance.tla.spark.terms import (
     BigUnion,
@@ -37,7 +43,6 @@ from conformance.tla.spark.terms import (
     bare,
     merge,
 )
-from conformance.tla.spark.types import INTEGER, TypeClash
 from conformance.tla.values import canonical_sorted, format_value, make_function
 
 
@@ -66,8 +71,8 @@ class Context:
         return [self.term(operand) for operand in operands]
 
     def formula(self, operand: Lazy | Operator) -> Formula:
-        """The operand as a formula, with the names that its parts share."""
-        return self.scope.formula(lambda: as_formula(self.term(operand)))
+        """The operand as a formula."""
+        return as_formula(self.term(operand))
 
 
 Implementation = Callable[..., Term]
@@ -153,7 +158,14 @@ def _tuple(context: Context, *operands: Lazy) -> Term:
 
 def _combination(context: Context, left: Lazy, right: Lazy) -> Term:
     a, b = context.term(left), context.term(right)
-    return Combined(context.operator, bare(a), bare(b), merge(a.guards, b.guards))
+    inner = bare(b)
+    return Combined(
+        context.operator,
+        bare(a),
+        inner,
+        lambda item: member(context.scope, item, inner),
+        merge(a.guards, b.guards),
+    )
 
 
 def _unary_set(make: Callable[..., Term]) -> Implementation:
@@ -220,7 +232,7 @@ def _sub_sequence(context: Context, operand: Lazy, low: Lazy, high: Lazy) -> Ter
 
 def _select(context: Context, operand: Lazy, test: Operator) -> Term:
     def holds(item: Term) -> Formula:
-        return context.scope.formula(lambda: as_formula(context.call(test, [item])))
+        return as_formula(context.call(test, [item]))
 
     return functions.select(context.scope, context.term(operand), holds)
 
@@ -229,8 +241,6 @@ def _pair(context: Context, argument: Lazy, result: Lazy) -> Term:
     key, value = context.term(argument), context.term(result)
     if not isinstance(key, Known):
         raise TypeClash("a known argument of :> and a computed one")
-    from conformance.tla.spark.columns import function
-
     return function([(key.value, value)], key.guards)
 
 
@@ -239,8 +249,6 @@ def _override(context: Context, left: Lazy, right: Lazy) -> Term:
 
 
 def _assert(context: Context, operand: Lazy, _message: Lazy) -> Term:
-    from conformance.tla.spark.formulas import Atom, Guard
-
     test = context.formula(operand)
     cause = context.cause("the assertion failed")
     return Boolean(Atom(sql.TRUE, (*test.guard(), Guard(test.holds(), (cause,)))))
@@ -266,8 +274,6 @@ def _to_string(context: Context, operand: Lazy) -> Term:
 
 
 def _permutations(context: Context, operand: Lazy) -> Term:
-    from itertools import permutations
-
     values = known_elements(context.scope, context.term(operand))
     if values is None or len(values) > 6:
         raise TypeClash("a known small set and a computed one in Permutations")
@@ -336,4 +342,4 @@ OPERATORS: Mapping[str, Implementation] = {
 }
 """What the back end supports of `conformance.tla.syntax.BUILTINS`, actions apart."""
 
-__all__ = ["OPERATORS", "Context", "integer", "is_set", "quantify"]
+__all__ = ["OPERATORS", "Context"]

@@ -7,6 +7,13 @@ from functools import partial, reduce
 
 from conformance.tla.spark import sql
 from conformance.tla.spark.branches import choose_branch, guard_term
+from conformance.tla.spark.candidates import (
+    LIMIT_COPIES,
+    MAX_COPIES,
+    Candidates,
+    known_elements,
+    static_candidates,
+)
 from conformance.tla.spark.columns import (
     element_type,
     integer,
@@ -21,12 +28,8 @@ from conformance.tla.spark.formulas import (
     Truth,
     conjoin,
 )
-from conformance.tla.spark.relations import (
-    LIMIT_COPIES,
-    MAX_COPIES,
-    Candidates,
-    known_elements,
-    static_candidates,
+from conformance.tla.spark.physical import (
+    INTEGER,
 )
 from conformance.tla.spark.scope import Scope
 from conformance.tla.spark.terms import (
@@ -45,9 +48,6 @@ from conformance.tla.spark.terms import (
     guarded,
     merge,
 )
-from conformance.tla.spark.types import (
-    INTEGER,
-)
 from conformance.tla.values import canonical_sorted
 
 
@@ -59,18 +59,17 @@ def choose(scope: Scope, domain: Term, predicate: Callable[[Term], Formula], cau
     if static is not None and _all_known(static[0]):
         return _chosen(scope, *static, predicate, cause)
     array = materialise(scope, domain)
-    text = scope.share(array.text)
-    name = scope.fresh()
     kind = element_type(array)
-    test = scope.formula(lambda: predicate(stored(kind, name)))
+    with scope.binder() as name:
+        test = predicate(stored(kind, sql.variable(name)))
     if test.total:
-        found = scope.share(f"filter({text}, {name} -> {test.holds()})")
-        guard = Guard(sql.compare(">", f"size({found})", "0"), (cause,))
+        found = sql.each("filter", array.text, name, test.holds())
+        guard = Guard(sql.compare(">", sql.size(found), sql.size_of(0)), (cause,))
     else:
-        rest = f"filter({text}, {name} -> {sql.negation(test.fails())})"
-        found = scope.share(f"slice({rest}, 1, 1)")
-        guard = Guard(f"exists({found}, {name} -> {test.holds()})", (cause, *test.causes))
-    item = stored(kind, f"get({found}, 0)")
+        rest = sql.each("filter", array.text, name, sql.negation(test.fails()))
+        found = sql.call("slice", rest, sql.size_of(1), sql.size_of(1))
+        guard = Guard(sql.each("exists", found, name, test.holds()), (cause, *test.causes))
+    item = stored(kind, sql.at(found, 0))
     return guard_term(item, merge(array.guards, (guard,)))
 
 
@@ -154,14 +153,16 @@ def cardinality(scope: Scope, term: Term, cause: str) -> Term:
             and high.bounds[0] >= 0
         ):
             return Column(INTEGER, high.text, merge(term.guards, high.guards), high.bounds)
-        span = sql.compare("-", high.text, sql.compare("-", low.text, "1L"))
-        text = f"greatest({span}, 0L)"
+        span = sql.compare("-", high.text, sql.compare("-", low.text, sql.integer(1)))
+        text = sql.call("greatest", span, sql.integer(0))
         return integer(text, (0, 2**54), merge(term.guards, low.guards, high.guards))
     static = static_candidates(scope, term)
     if static is not None and 0 < len(static[0]) <= MAX_COPIES:
         known = [item.value for _, item in static[0] if isinstance(item, Known)]
         if len(known) == len(static[0]) == len(set(known)):
-            ones = [sql.choice(test.holds(), "1L", "0L") for test, _ in static[0]]
+            ones = [
+                sql.choice(test.holds(), sql.integer(1), sql.integer(0)) for test, _ in static[0]
+            ]
             return integer(reduce(partial(sql.compare, "+"), ones), (0, len(ones)), static[1])
     array = materialise(scope, term)
-    return integer(f"bigint(size({array.text}))", (0, 2**31), array.guards)
+    return integer(sql.call("bigint", sql.size(array.text)), (0, 2**31), array.guards)

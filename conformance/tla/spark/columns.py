@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.tla.spark import sql, types
+from conformance.tla.spark import physical, sql
 from conformance.tla.spark.formulas import (
     Atom,
     Formula,
@@ -14,7 +14,20 @@ from conformance.tla.spark.formulas import (
     causes_of,
     guards_hold,
 )
+from conformance.tla.spark.physical import (
+    INTEGER,
+    KEY,
+    RESULT,
+    MapOf,
+    SequenceOf,
+    SetOf,
+    StructOf,
+    TupleOf,
+    Type,
+    TypeClash,
+)
 from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
     BigUnion,
     Boolean,
@@ -36,16 +49,6 @@ from conformance.tla.spark.terms import (
     bare,
     merge,
 )
-from conformance.tla.spark.types import (
-    INTEGER,
-    MapOf,
-    SequenceOf,
-    SetOf,
-    StructOf,
-    TupleOf,
-    Type,
-    TypeClash,
-)
 from conformance.tla.values import Fn, Value, canonical_sorted, make_function
 
 STORED: Bounds = (-(2**53), 2**53)
@@ -60,14 +63,14 @@ class NotFinite(Exception):
     """A set without a finite array; `str` says which."""
 
 
-def stored(kind: Type, text: str) -> Term:
+def stored(kind: Type, text: Sql) -> Term:
     """The term of a stored value: a column or a part of one."""
-    if kind == types.BOOLEAN:
+    if kind == physical.BOOLEAN:
         return Boolean(Atom(text))
     return Column(kind, text, (), STORED if kind == INTEGER else None)
 
 
-def integer(text: str, bounds: Bounds | None, guards: Guards = ()) -> Column:
+def integer(text: Sql, bounds: Bounds | None, guards: Guards = ()) -> Column:
     """An integer term."""
     return Column(INTEGER, text, guards, bounds)
 
@@ -101,7 +104,7 @@ def as_mapped(term: Term) -> Mapped | None:
             return Mapped(tuple(entries), term.guards)
         case Column(type=StructOf(fields=fields)):
             entries_of = [
-                (key, stored(kind, sql.field(term.text, types.field_name(key))))
+                (key, stored(kind, sql.field_of(term.text, physical.field_name(key))))
                 for key, kind in fields
             ]
             return Mapped(tuple(entries_of), term.guards)
@@ -117,7 +120,7 @@ def as_listed(term: Term) -> Listed | None:
             return Listed(tuple(Known(item) for item in value), term.guards)
         case Column(type=TupleOf(items=items)):
             parts = [
-                stored(kind, sql.field(term.text, types.item_name(index)))
+                stored(kind, sql.field_of(term.text, physical.item_name(index)))
                 for index, kind in enumerate(items, 1)
             ]
             return Listed(tuple(parts), term.guards)
@@ -128,18 +131,18 @@ def natural_type(term: Term) -> Type:
     """The type that a term has by itself; TypeClash or NotFinite where it has none."""
     match term:
         case Known(value=value):
-            return types.type_of(value)
+            return physical.type_of(value)
         case Column(type=kind):
             return kind
         case Boolean():
-            return types.BOOLEAN
+            return physical.BOOLEAN
         case Mapped(entries=entries):
             by_key = dict(entries)
             return StructOf(tuple((k, natural_type(by_key[k])) for k in canonical_sorted(by_key)))
         case Listed(items=items):
-            return types.sequence_type([natural_type(item) for item in items])
+            return physical.sequence_type([natural_type(item) for item in items])
         case Enumerated(candidates=candidates):
-            return SetOf(types.common_type([natural_type(item) for _, item in candidates]))
+            return SetOf(physical.common_type([natural_type(item) for _, item in candidates]))
         case Interval():
             return SetOf(INTEGER)
         case Filtered(base=base):
@@ -149,7 +152,7 @@ def natural_type(term: Term) -> Type:
         case Combined(left=left, right=right):
             if isinstance(right, Infinite):
                 return natural_type(left)
-            return types.unify(natural_type(left), natural_type(right))
+            return physical.unify(natural_type(left), natural_type(right))
         case Infinite(name=name):
             raise NotFinite(name)
     raise NotFinite(type(term).__name__)
@@ -161,7 +164,7 @@ def columns(scope: Scope, left: Term, right: Term) -> tuple[Column, Column]:
         other = materialise(scope, right if isinstance(left, Nothing) else left)
         return materialise(scope, left, other.type), materialise(scope, right, other.type)
     first, second = materialise(scope, left), materialise(scope, right)
-    kind = types.unify(first.type, second.type)
+    kind = physical.unify(first.type, second.type)
     return convert(scope, first, kind), convert(scope, second, kind)
 
 
@@ -169,16 +172,16 @@ def materialise(scope: Scope, term: Term, wanted: Type | None = None) -> Column:
     """The term as one SQL expression, of the wanted type if one is named."""
     match term:
         case Known(value=value, guards=guards):
-            kind = wanted or types.type_of(value)
+            kind = wanted or physical.type_of(value)
             bounds = (value, value) if kind == INTEGER and isinstance(value, int) else None
-            return Column(kind, types.literal(value, kind), guards, bounds)
+            return Column(kind, physical.literal(value, kind), guards, bounds)
         case Nothing(guards=guards):
             kind = wanted or INTEGER
-            return Column(kind, f"cast(NULL AS {types.ddl(kind)})", guards)
+            return Column(kind, sql.null(physical.ddl(kind)), guards)
         case Column():
             return convert(scope, term, wanted or term.type)
         case Boolean(formula=formula):
-            return _expect(Column(types.BOOLEAN, formula.holds(), formula.guard()), wanted)
+            return _expect(Column(physical.BOOLEAN, formula.holds(), formula.guard()), wanted)
         case Mapped() if isinstance(wanted, MapOf):
             return _pairs(scope, term, wanted)
         case Mapped():
@@ -193,20 +196,22 @@ def materialise(scope: Scope, term: Term, wanted: Type | None = None) -> Column:
 
 def _expect(column: Column, wanted: Type | None) -> Column:
     if wanted is not None and wanted != column.type:
-        raise TypeClash(f"{types.describe(column.type)} and {types.describe(wanted)}")
+        raise TypeClash(f"{physical.describe(column.type)} and {physical.describe(wanted)}")
     return column
 
 
 def convert(scope: Scope, column: Column, wanted: Type) -> Column:
     """The same value in another physical form."""
     kind = column.type
-    if kind == wanted or types.ddl(kind) == types.ddl(wanted):
+    if kind == wanted or physical.ddl(kind) == physical.ddl(wanted):
         return column if kind == wanted else Column(wanted, column.text, column.guards)
-    if types.unify(kind, wanted) == kind and isinstance(kind, SetOf | SequenceOf):
+    if physical.unify(kind, wanted) == kind and isinstance(kind, SetOf | SequenceOf):
         return column
     match kind, wanted:
         case (SetOf(element=None), SetOf()) | (SequenceOf(element=None), SequenceOf()):
-            return Column(wanted, types.array([], element_type(Column(wanted, ""))), column.guards)
+            return Column(
+                wanted, physical.array([], element_type(Column(wanted, sql.NULL))), column.guards
+            )
         case StructOf(), MapOf() | StructOf():
             mapped = as_mapped(column)
             if mapped is not None:
@@ -217,20 +222,19 @@ def convert(scope: Scope, column: Column, wanted: Type) -> Column:
                 return materialise(scope, listed, wanted)
         case (SetOf(element=a), SetOf(element=b)) | (SequenceOf(element=a), SequenceOf(element=b)):
             if a is not None and b is not None:
-                name = scope.fresh()
-                part = convert(scope, Column(a, name), b)
-                return Column(
-                    wanted, f"transform({column.text}, {name} -> {part.text})", column.guards
-                )
-    raise TypeClash(f"{types.describe(kind)} and {types.describe(wanted)}")
+                with scope.binder() as name:
+                    part = convert(scope, Column(a, sql.variable(name)), b)
+                text = sql.each("transform", column.text, name, part.text)
+                return Column(wanted, text, column.guards)
+    raise TypeClash(f"{physical.describe(kind)} and {physical.describe(wanted)}")
 
 
 def _struct(scope: Scope, term: Mapped, wanted: Type | None) -> Column:
     if wanted is not None and not isinstance(wanted, StructOf):
-        raise TypeClash(f"a function and {types.describe(wanted)}")
+        raise TypeClash(f"a function and {physical.describe(wanted)}")
     hints = dict(wanted.fields) if wanted is not None else {}
     if wanted is not None and set(hints) != {key for key, _ in term.entries}:
-        raise TypeClash(f"functions of different domains: {types.describe(wanted)}")
+        raise TypeClash(f"functions of different domains: {physical.describe(wanted)}")
     entries = [(key, materialise(scope, item, hints.get(key))) for key, item in term.entries]
     if wanted is not None:
         order = {key: index for index, (key, _) in enumerate(wanted.fields)}
@@ -238,7 +242,7 @@ def _struct(scope: Scope, term: Mapped, wanted: Type | None) -> Column:
     else:
         order = {key: index for index, key in enumerate(canonical_sorted(k for k, _ in entries))}
         entries.sort(key=lambda entry: order[entry[0]])
-    text = types.struct([(types.field_name(key), column.text) for key, column in entries])
+    text = physical.struct([(physical.field_name(key), column.text) for key, column in entries])
     guards = merge(term.guards, *(column.guards for _, column in entries))
     return Column(StructOf(tuple((key, c.type) for key, c in entries)), text, guards)
 
@@ -249,26 +253,26 @@ def _pairs(scope: Scope, term: Mapped, wanted: MapOf) -> Column:
         (key, materialise(scope, by_key[key], wanted.value)) for key in canonical_sorted(by_key)
     ]
     parts = [
-        types.struct([(types.KEY, types.literal(key, wanted.key)), (types.RESULT, column.text)])
+        physical.struct([(KEY, physical.literal(key, wanted.key)), (RESULT, column.text)])
         for key, column in columns_of
     ]
     guards = merge(term.guards, *(column.guards for _, column in columns_of))
-    element = StructOf(((types.KEY, wanted.key), (types.RESULT, wanted.value)))
-    return Column(wanted, types.array(parts, element), guards)
+    element = StructOf(((KEY, wanted.key), (RESULT, wanted.value)))
+    return Column(wanted, physical.array(parts, element), guards)
 
 
 def _array(scope: Scope, term: Listed, wanted: Type | None) -> Column:
     kind = wanted or natural_type(term)
     if isinstance(kind, TupleOf):
         if len(kind.items) != len(term.items):
-            raise TypeClash(f"a tuple of another length and {types.describe(kind)}")
+            raise TypeClash(f"a tuple of another length and {physical.describe(kind)}")
         parts = [materialise(scope, i, t) for i, t in zip(term.items, kind.items, strict=True)]
-        text = types.struct([(types.item_name(i), c.text) for i, c in enumerate(parts, 1)])
+        text = physical.struct([(physical.item_name(i), c.text) for i, c in enumerate(parts, 1)])
     elif isinstance(kind, SequenceOf):
         parts = [materialise(scope, item, kind.element) for item in term.items]
-        text = types.array([column.text for column in parts], kind.element)
+        text = physical.array([column.text for column in parts], kind.element)
     else:
-        raise TypeClash(f"a sequence and {types.describe(kind)}")
+        raise TypeClash(f"a sequence and {physical.describe(kind)}")
     return Column(kind, text, merge(term.guards, *(column.guards for column in parts)))
 
 
@@ -285,8 +289,8 @@ def _function(scope: Scope, term: FunctionOf, wanted: Type | None) -> Column:
 
     def pair(argument: Term) -> Term:
         result = materialise(scope, term.function(argument), hint.value if hint else None)
-        text = types.struct(
-            [(types.KEY, materialise(scope, argument, key).text), (types.RESULT, result.text)]
+        text = physical.struct(
+            [(KEY, materialise(scope, argument, key).text), (RESULT, result.text)]
         )
         return Column(MapOf(key, result.type), text, result.guards)
 
@@ -312,20 +316,20 @@ def transform(
     scope: Scope, array: Column, body: Callable[[Term], Term], wanted: Type | None
 ) -> Column:
     """The sequence of body(x) over the elements of an array."""
-    name = scope.fresh()
-    made: list[Column] = []
-
-    def inner() -> str:
-        made.append(materialise(scope, body(stored(element_type(array), name)), wanted))
-        return sql.choice(guards_hold(made[0].guards), made[0].text, "NULL")
-
-    text = f"transform({array.text}, {name} -> {scope.text(inner)})"
+    with scope.binder() as name:
+        item = stored(element_type(array), sql.variable(name))
+        made = materialise(scope, body(item), wanted)
+    value = sql.choice(guards_hold(made.guards), made.text, sql.NULL)
+    text = sql.each("transform", array.text, name, value)
     guards = array.guards
-    if made[0].guards:
-        text = scope.share(text)
-        defined = Guard(f"forall({text}, d_ -> isnotnull(d_))", causes_of(made[0].guards))
-        guards = merge(guards, (defined,))
-    return Column(SequenceOf(made[0].type), text, guards)
+    if made.guards:
+        guards = merge(guards, (Guard(all_known(text), causes_of(made.guards)),))
+    return Column(SequenceOf(made.type), text, guards)
+
+
+def all_known(array: Sql) -> Sql:
+    """No element of the array is NULL."""
+    return sql.closed("forall", array, lambda item: sql.call("isnotnull", item))
 
 
 def element_type(column: Column) -> Type:
@@ -333,14 +337,18 @@ def element_type(column: Column) -> Type:
     kind = column.type
     if isinstance(kind, SetOf | SequenceOf):
         return kind.element or INTEGER
-    raise TypeClash(f"a set and {types.describe(kind)}")
+    raise TypeClash(f"a set and {physical.describe(kind)}")
 
 
 def distinct(column: Column) -> Column:
     """An array as a set: each element once, in canonical order."""
     element = column.type.element if isinstance(column.type, SequenceOf | SetOf) else None
-    text = f"sort_array(array_distinct({column.text}))"
-    return Column(SetOf(element), text, column.guards)
+    return Column(SetOf(element), sorted_set(column.text), column.guards)
+
+
+def sorted_set(array: Sql) -> Sql:
+    """The elements of an array, each once, in canonical order."""
+    return sql.call("sort_array", sql.call("array_distinct", array))
 
 
 def _set(scope: Scope, term: Term) -> Column:
@@ -363,7 +371,7 @@ def _set(scope: Scope, term: Term) -> Column:
         case BigUnion(sets=sets):
             array = materialise(scope, sets)
             inner = element_type(array)
-            flat = Column(inner, f"flatten({array.text})", merge(term.guards, array.guards))
+            flat = Column(inner, sql.call("flatten", array.text), merge(term.guards, array.guards))
             return distinct(flat)
         case Infinite(name=name):
             raise NotFinite(name)
@@ -385,12 +393,12 @@ def _enumerated(scope: Scope, term: Enumerated) -> Column:
         parts.sort(key=lambda part: rank[part[1].value] if isinstance(part[1], Known) else 0)
     columns_of = [(condition, materialise(scope, item, element)) for condition, item in parts]
     guards = merge(term.guards, *(column.guards for _, column in columns_of))
-    texts = [sql.choice(c.holds(), column.text, "NULL") for c, column in columns_of]
-    text = types.array(texts, element)
+    texts = [sql.choice(c.holds(), column.text, sql.NULL) for c, column in columns_of]
+    text = physical.array(texts, element)
     if any(not isinstance(condition, Truth) for condition, _ in parts):
-        text = f"array_compact({text})"
+        text = sql.call("array_compact", text)
     if not ordered and len(parts) > 1:
-        text = f"sort_array(array_distinct({text}))"
+        text = sorted_set(text)
     return Column(SetOf(element), text, guards)
 
 
@@ -400,21 +408,22 @@ def _interval(term: Interval) -> Column:
     bounds = (low.bounds or STORED)[0], (high.bounds or STORED)[1]
     if bounds[1] - bounds[0] > SIZES[1]:
         cause = f"an interval of more than {MAX_INTERVAL} integers"
-        small = sql.compare("<=", sql.compare("-", high.text, low.text), f"{MAX_INTERVAL}L")
+        most = sql.integer(MAX_INTERVAL)
+        small = sql.compare("<=", sql.compare("-", high.text, low.text), most)
         guards = merge(guards, (Guard(small, (cause,)),))
-        top = f"least({high.text}, {sql.compare('+', low.text, f'{MAX_INTERVAL}L')})"
+        top = sql.call("least", high.text, sql.compare("+", low.text, most))
     else:
         top = high.text
-    empty = types.array([], INTEGER)
+    empty = physical.array([], INTEGER)
     some = sql.compare("<=", low.text, high.text)
-    text = sql.choice(some, f"sequence({low.text}, {top})", empty)
+    text = sql.choice(some, sql.call("sequence", low.text, top), empty)
     return Column(SetOf(INTEGER), text, guards)
 
 
 def interval_ends(term: Interval) -> tuple[Column, Column]:
     """Both ends as columns."""
     low, high = (
-        integer(f"{end.value}L", (end.value, end.value), end.guards)
+        integer(sql.integer(end.value), (end.value, end.value), end.guards)
         if isinstance(end, Known) and isinstance(end.value, int)
         else end
         for end in (term.low, term.high)
@@ -426,16 +435,16 @@ def interval_ends(term: Interval) -> tuple[Column, Column]:
 
 def _filtered(scope: Scope, term: Filtered) -> Column:
     base = materialise(scope, term.base)
-    array = scope.share(base.text)
-    name = scope.fresh()
-    condition = scope.formula(lambda: term.predicate(stored(element_type(base), name)))
+    with scope.binder() as name:
+        condition = term.predicate(stored(element_type(base), sql.variable(name)))
     guards = merge(term.guards, base.guards)
     if condition.total:
-        return Column(base.type, f"filter({array}, {name} -> {condition.holds()})", guards)
-    verdicts = scope.share(f"transform({array}, {name} -> {condition.value()})")
-    defined = Guard(f"forall({verdicts}, d_ -> isnotnull(d_))", condition.causes)
-    text = f"filter({array}, (x_, i_) -> coalesce(get({verdicts}, i_), false))"
-    return Column(base.type, text, merge(guards, (defined,)))
+        kept = sql.each("filter", base.text, name, condition.holds())
+        return Column(base.type, kept, guards)
+    verdicts = sql.each("transform", base.text, name, condition.value())
+    verdict = sql.call("coalesce", sql.at(verdicts, sql.variable("i_")), sql.FALSE)
+    text = sql.call("filter", base.text, sql.over(("e_", "i_"), verdict))
+    return Column(base.type, text, merge(guards, (Guard(all_known(verdicts), condition.causes),)))
 
 
 def _combined(scope: Scope, term: Combined) -> Column:
@@ -443,24 +452,26 @@ def _combined(scope: Scope, term: Combined) -> Column:
     guards = merge(term.guards, left.guards, right.guards)
     match term.operator:
         case "\\union":
-            text = f"sort_array(array_union({left.text}, {right.text}))"
+            text = sql.call("sort_array", sql.call("array_union", left.text, right.text))
         case "\\intersect":
-            text = f"array_intersect({left.text}, {right.text})"
+            text = sql.call("array_intersect", left.text, right.text)
         case _:
-            text = f"array_except({left.text}, {right.text})"
+            text = sql.call("array_except", left.text, right.text)
     return Column(left.type, text, guards)
 
 
 def _subsets(scope: Scope, term: Subsets) -> Column:
     """SUBSET S of a computed set: 2^n arrays, n limited."""
     base = materialise(scope, term.base)
-    array = scope.share(base.text)
     guard = Guard(
-        sql.compare("<=", f"size({array})", str(MAX_POWER)),
+        sql.compare("<=", sql.size(base.text), sql.size_of(MAX_POWER)),
         (f"SUBSET of more than {MAX_POWER} elements",),
     )
     kind = SetOf(element_type(base))
-    empty = f"array({types.array([], kind.element)})"
-    grown = "concat(a, transform(a, s -> concat(s, array(x))))"
-    text = f"sort_array(aggregate(slice({array}, 1, {MAX_POWER}), {empty}, (a, x) -> {grown}))"
+    start = sql.call("array", physical.array([], kind.element))
+    made, item = sql.variable("a_"), sql.call("array", sql.variable("i_"))
+    more = sql.closed("transform", made, lambda one: sql.call("concat", one, item))
+    grow = sql.over(("a_", "i_"), sql.call("concat", made, more))
+    some = sql.call("slice", base.text, sql.size_of(1), sql.size_of(MAX_POWER))
+    text = sql.call("sort_array", sql.call("aggregate", some, start, grow))
     return Column(SetOf(kind), text, merge(term.guards, base.guards, (guard,)))

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from conformance.errors import UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.evaluate.program import Program
-from conformance.tla.spark import functions
+from conformance.tla.spark import functions, sql
 from conformance.tla.spark.branches import as_formula, choose_branch
 from conformance.tla.spark.builtins import OPERATORS, Context
+from conformance.tla.spark.candidates import static_candidates
 from conformance.tla.spark.choice import choose, simplified
 from conformance.tla.spark.columns import NotFinite, as_listed, function, stored
 from conformance.tla.spark.environment import Lazy, Names, Operator, rigid
+from conformance.tla.spark.equality import equals
 from conformance.tla.spark.formulas import (
     Formula,
     conjoin,
@@ -20,8 +22,10 @@ from conformance.tla.spark.formulas import (
     negate,
     undefined,
 )
-from conformance.tla.spark.relations import equals, quantify, static_candidates
+from conformance.tla.spark.physical import Type, TypeClash
+from conformance.tla.spark.quantifiers import quantify
 from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
     BigUnion,
     Boolean,
@@ -34,7 +38,6 @@ from conformance.tla.spark.terms import (
     Records,
     Term,
 )
-from conformance.tla.spark.types import Type, TypeClash
 from conformance.tla.syntax import Location
 from conformance.tla.values import Value
 
@@ -54,16 +57,13 @@ class Compiler:
         self._types = types
         self._rows = {False: current, True: following}
         self.scope = Scope()
-        self.variables: dict[str, Type] = {}
+        self.variables: dict[Sql, Type] = {}
         """SQL and type of each variable that the formula mentions."""
 
     # Entry points
 
     def formula(self, node: s.Argument, names: Names) -> Formula:
-        """A boolean expression, with the names that its parts share."""
-        return self.scope.formula(lambda: self._formula(node, names))
-
-    def _formula(self, node: s.Argument, names: Names) -> Formula:
+        """A boolean expression."""
         term = self.term(node, names)
         try:
             return as_formula(term)
@@ -92,14 +92,10 @@ class Compiler:
 
     def lazy(self, node: s.Argument, names: Names, *, share: bool) -> Lazy:
         """An operand; `share` it where it may be used several times."""
-        depth = self.scope.depth
 
         def compile_operand(primed: bool) -> Term:
-            seen = names.in_next_state() if primed else names
-            if not share:
-                return self.term(node, seen)
-            with self.scope.at(depth):
-                return functions.shared(self.scope, self.term(node, seen))
+            term = self.term(node, names.in_next_state() if primed else names)
+            return functions.settled(self.scope, term) if share else term
 
         return Lazy(compile_operand)
 
@@ -162,7 +158,7 @@ class Compiler:
                 f"{node.location}: the schema of the states has no variable {name}, "
                 f"which {BACK_END} needs."
             )
-        text = row(name)
+        text = sql.column(row(name))
         self.variables[text] = kind
         return stored(kind, text)
 
@@ -328,33 +324,8 @@ class Compiler:
         condition = self.formula(node.condition, names)
         if condition in (conjoin([]), disjoin([])):
             return self.term(node.then if condition == conjoin([]) else node.otherwise, names)
-        then, otherwise = (self._branch(part, names) for part in (node.then, node.otherwise))
+        then, otherwise = (self.term(part, names) for part in (node.then, node.otherwise))
         return choose_branch(self.scope, condition, then, otherwise)
-
-    def _branch(self, node: s.Expr, names: Names) -> Term:
-        """A branch; a boolean one keeps what it shares to itself."""
-        depth = self.scope.depth
-        made: list[Term] = []
-
-        def compile_branch() -> Formula:
-            term = self.term(node, names)
-            made.append(term)
-            return term.formula if isinstance(term, Boolean) else conjoin([])
-
-        if self._is_boolean(node):
-            return Boolean(self.scope.formula(compile_branch))
-        assert depth == self.scope.depth
-        return self.term(node, names)
-
-    def _is_boolean(self, node: s.Expr) -> bool:
-        match node:
-            case s.Builtin(operator=operator):
-                return operator in _BOOLEAN
-            case s.Binding(kind=kind):
-                return kind in ("\\A", "\\E")
-            case s.Let(body=body) | s.If(then=body):
-                return self._is_boolean(body)
-        return False
 
     def _case(self, node: s.Case, names: Names) -> Term:
         arms: list[tuple[Formula, Term]] = []
@@ -484,7 +455,7 @@ class Compiler:
             if not isinstance(argument, Known):
                 raise self.unsupported(node, "a recursive function of a computed argument")
             if argument.value not in results:
-                results[argument.value] = functions.shared(
+                results[argument.value] = functions.settled(
                     self.scope, self.term(node.body, self._arguments(pairs, argument, inner))
                 )
             return results[argument.value]
@@ -525,22 +496,3 @@ _SPECIAL: Mapping[str, Callable[[Compiler, s.Builtin, Names], Term]] = {
     "\\lor": Compiler._junction,
     "=>": Compiler._implies,
 }
-_BOOLEAN = frozenset(
-    [
-        "\\land",
-        "\\lor",
-        "=>",
-        "\\lnot",
-        "\\equiv",
-        "=",
-        "/=",
-        "\\in",
-        "\\notin",
-        "\\subseteq",
-        "<",
-        ">",
-        "\\leq",
-        "\\geq",
-        "UNCHANGED",
-    ]
-)

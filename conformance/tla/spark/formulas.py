@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.tla.spark import sql
-from conformance.tla.spark.naming import Named, bind
+from conformance.tla.spark.sql import Sql
 
 Causes = tuple[str, ...]
 
@@ -24,14 +24,14 @@ class Guard:
     """What must hold for a value to be defined: a total SQL condition, and in words what is
     wrong where it is false (any of the `causes`)."""
 
-    condition: str
+    condition: Sql
     causes: Causes
 
 
 Guards = tuple[Guard, ...]
 
 
-def guards_hold(guards: Guards) -> str:
+def guards_hold(guards: Guards) -> Sql:
     """The SQL condition that all guards hold."""
     return sql.conjunction(guard.condition for guard in guards)
 
@@ -57,19 +57,19 @@ class Formula(ABC):
         """Why the formula may be undefined."""
 
     @abstractmethod
-    def value(self) -> str:
+    def value(self) -> Sql:
         """SQL: true, false, or NULL where the formula is undefined."""
 
-    def holds(self) -> str:
+    def holds(self) -> Sql:
         """A total SQL condition: the formula is defined and true."""
         return self.value() if self.total else sql.call("coalesce", self.value(), sql.FALSE)
 
-    def fails(self) -> str:
+    def fails(self) -> Sql:
         """A total SQL condition: the formula is defined and false."""
         negated = sql.negation(self.value())
         return negated if self.total else sql.call("coalesce", negated, sql.FALSE)
 
-    def defined(self) -> str:
+    def defined(self) -> Sql:
         """A total SQL condition: the formula has a value."""
         return sql.TRUE if self.total else sql.call("isnotnull", self.value())
 
@@ -92,7 +92,7 @@ class Truth(Formula):
     def causes(self) -> Causes:
         return ()
 
-    def value(self) -> str:
+    def value(self) -> Sql:
         return sql.TRUE if self.known else sql.FALSE
 
 
@@ -100,7 +100,7 @@ class Truth(Formula):
 class Atom(Formula):
     """An SQL condition that is not NULL where its guards hold."""
 
-    condition: str
+    condition: Sql
     guards: Guards = ()
 
     @property
@@ -111,17 +111,17 @@ class Atom(Formula):
     def causes(self) -> Causes:
         return causes_of(self.guards)
 
-    def value(self) -> str:
-        return sql.choice(guards_hold(self.guards), self.condition, "NULL")
+    def value(self) -> Sql:
+        return sql.choice(guards_hold(self.guards), self.condition, sql.NULL)
 
-    def holds(self) -> str:
+    def holds(self) -> Sql:
         return sql.conjunction((*(g.condition for g in self.guards), self.condition))
 
-    def fails(self) -> str:
+    def fails(self) -> Sql:
         negated = sql.negation(self.condition)
         return sql.conjunction((*(g.condition for g in self.guards), negated))
 
-    def defined(self) -> str:
+    def defined(self) -> Sql:
         return guards_hold(self.guards)
 
 
@@ -129,7 +129,7 @@ class Atom(Formula):
 class Nullable(Formula):
     """An SQL expression that is NULL where the formula is undefined."""
 
-    expression: str
+    expression: Sql
     causes_: Causes
 
     @property
@@ -140,7 +140,7 @@ class Nullable(Formula):
     def causes(self) -> Causes:
         return self.causes_
 
-    def value(self) -> str:
+    def value(self) -> Sql:
         return self.expression
 
 
@@ -158,26 +158,22 @@ class Not(Formula):
     def causes(self) -> Causes:
         return self.operand.causes
 
-    def value(self) -> str:
+    def value(self) -> Sql:
         return sql.negation(self.operand.value())
 
-    def holds(self) -> str:
+    def holds(self) -> Sql:
         return self.operand.fails()
 
-    def fails(self) -> str:
+    def fails(self) -> Sql:
         return self.operand.holds()
 
-    def defined(self) -> str:
+    def defined(self) -> Sql:
         return self.operand.defined()
 
 
-_ONCE = "once_"
-
-
-def _strict(value: str, then: str) -> str:
-    """`then`, in which `once_` is the value; NULL where the value is."""
-    kept = sql.choice(f"isnull({_ONCE})", "NULL", then)
-    return sql.first(f"transform(array({value}), {_ONCE} -> {kept})")
+def _strict(value: Sql, then: Sql) -> Sql:
+    """`then`, NULL where the value is NULL."""
+    return sql.choice(sql.call("isnull", value), sql.NULL, then)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,25 +191,29 @@ class Junction(Formula):
     def causes(self) -> Causes:
         return causes_of(self.operands)
 
-    def value(self) -> str:
+    def value(self) -> Sql:
         *before, last = self.operands
-        result = last.value()
+        tail = [last.value()]
+        """What is left of the junction; runs of total operands stay flat, so that the
+        expression does not become as deep as the junction is long."""
         for operand in reversed(before):
-            value = operand.value() if operand.total else _ONCE
-            joined = self._join((value, result))
-            result = joined if operand.total else _strict(operand.value(), joined)
-        return result
+            value = operand.value()
+            if not operand.total:
+                tail = [_strict(value, self._join((value, *tail)))]
+            else:
+                tail.insert(0, value)
+        return self._join(tail)
 
-    def _join(self, parts: Iterable[str]) -> str:
+    def _join(self, parts: Iterable[Sql]) -> Sql:
         return sql.conjunction(parts) if self.neutral else sql.disjunction(parts)
 
-    def holds(self) -> str:
+    def holds(self) -> Sql:
         return self._total(True)
 
-    def fails(self) -> str:
+    def fails(self) -> Sql:
         return self._total(False)
 
-    def _total(self, positive: bool) -> str:
+    def _total(self, positive: bool) -> Sql:
         """All operands neutral, or all before the one that decides total."""
         late = all(operand.total for operand in self.operands[:-1])
         if positive != self.neutral and not late:
@@ -238,10 +238,10 @@ class Conditional(Formula):
     def causes(self) -> Causes:
         return causes_of((self.condition, self.then, self.otherwise))
 
-    def value(self) -> str:
-        test = self.condition.holds() if self.condition.total else _ONCE
+    def value(self) -> Sql:
+        test = self.condition.value()
         made = sql.choice(test, self.then.value(), self.otherwise.value())
-        return made if self.condition.total else _strict(self.condition.value(), made)
+        return made if self.condition.total else _strict(test, made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ class Quantified(Formula):
     """`forall` or `exists` over an SQL array in canonical order, decided by the first element
     whose body is not `neutral` (TRUE for `forall`)."""
 
-    array: str
+    array: Sql
     guards: Guards
     variable: str
     body: Formula
@@ -263,59 +263,37 @@ class Quantified(Formula):
     def causes(self) -> Causes:
         return causes_of((*self.guards, self.body))
 
-    def value(self) -> str:
+    def value(self) -> Sql:
         made = self._fold(self.body.holds()) if self.body.total else self._in_order()
-        return sql.choice(guards_hold(self.guards), made, "NULL")
+        return sql.choice(guards_hold(self.guards), made, sql.NULL)
 
-    def _fold(self, body: str) -> str:
-        function = "forall" if self.neutral else "exists"
-        return f"{function}({self.array}, {self.variable} -> {body})"
+    def _fold(self, body: Sql) -> Sql:
+        return sql.each("forall" if self.neutral else "exists", self.array, self.variable, body)
 
-    def _in_order(self) -> str:
+    def _in_order(self) -> Sql:
         """The first verdict that is not neutral."""
-        verdicts = f"transform({self.array}, {self.variable} -> {self.body.value()})"
+        verdicts = sql.each("transform", self.array, self.variable, self.body.value())
         neutral = sql.TRUE if self.neutral else sql.FALSE
-        other = f"filter({verdicts}, b_ -> `not`(`<=>`(b_, {neutral})))"
-        some = sql.choice(f"`=`(size({_ONCE}), 0)", neutral, sql.first(_ONCE))
-        return _strict(other, some)
 
-    def holds(self) -> str:
+        def other(verdict: Sql) -> Sql:
+            return sql.negation(sql.call("`<=>`", verdict, neutral))
+
+        others = sql.closed("filter", verdicts, other)
+        none = sql.equal(sql.size(others), sql.size_of(0))
+        return sql.choice(none, neutral, sql.at(others, 0))
+
+    def holds(self) -> Sql:
         return self._total(True)
 
-    def fails(self) -> str:
+    def fails(self) -> Sql:
         return self._total(False)
 
-    def _total(self, positive: bool) -> str:
+    def _total(self, positive: bool) -> Sql:
         if positive != self.neutral:
             return Formula.holds(self) if positive else Formula.fails(self)
         neutral = self.body.holds() if positive else self.body.fails()
-        every = f"forall({self.array}, {self.variable} -> {neutral})"
+        every = sql.each("forall", self.array, self.variable, neutral)
         return sql.conjunction((guards_hold(self.guards), every))
-
-
-@dataclass(frozen=True, slots=True)
-class Bind(Formula):
-    """A formula in which names stand for SQL expressions that are evaluated once."""
-
-    names: Named
-    body: Formula
-
-    @property
-    def total(self) -> bool:
-        return self.body.total
-
-    @property
-    def causes(self) -> Causes:
-        return self.body.causes
-
-    def value(self) -> str:
-        return bind(self.names, self.body.value())
-
-    def holds(self) -> str:
-        return bind(self.names, self.body.holds())
-
-    def fails(self) -> str:
-        return bind(self.names, self.body.fails())
 
 
 def undefined(cause: str) -> Formula:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from conformance.tla.spark import sql, types
+from conformance.tla.spark import physical, sql
 from conformance.tla.spark.branches import choose_branch, guard_term, guarded_choice
+from conformance.tla.spark.candidates import MAX_COPIES, static_candidates
 from conformance.tla.spark.columns import (
     NotFinite,
     as_listed,
@@ -19,9 +19,19 @@ from conformance.tla.spark.columns import (
     stored,
     transform,
 )
-from conformance.tla.spark.formulas import Atom, Formula, Guard, Guards, Nullable
-from conformance.tla.spark.relations import equals, member, static_candidates
+from conformance.tla.spark.equality import equals
+from conformance.tla.spark.formulas import Atom, Formula, Guard, Guards, Nullable, Truth
+from conformance.tla.spark.membership import member
+from conformance.tla.spark.physical import (
+    INTEGER,
+    MapOf,
+    SequenceOf,
+    SetOf,
+    StructOf,
+    TypeClash,
+)
 from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
     Boolean,
     Column,
@@ -40,14 +50,6 @@ from conformance.tla.spark.terms import (
     guarded,
     merge,
 )
-from conformance.tla.spark.types import (
-    INTEGER,
-    MapOf,
-    SequenceOf,
-    SetOf,
-    StructOf,
-    TypeClash,
-)
 from conformance.tla.values import Value
 
 _INT = (-(2**31), 2**31 - 1)
@@ -58,11 +60,11 @@ def undefined(cause: str) -> Guards:
     return (Guard(sql.FALSE, (cause,)),)
 
 
-def index_text(column: Column) -> str:
+def index_text(column: Column) -> Sql:
     """An integer as Spark's 32-bit index; NULL where it does not fit."""
     if column.bounds and column.bounds[0] >= _INT[0] and column.bounds[1] <= _INT[1] + 1:
-        return f"int({column.text})"
-    return f"try_cast({column.text} AS int)"
+        return sql.call("int", column.text)
+    return sql.to_index(column.text)
 
 
 # Application
@@ -94,7 +96,7 @@ def _apply(scope: Scope, applied: Term, argument: Term, cause: str) -> Term:
 
 
 def _what(term: Term) -> str:
-    return types.describe(term.type) if isinstance(term, Column) else type(term).__name__
+    return physical.describe(term.type) if isinstance(term, Column) else type(term).__name__
 
 
 def _required(inside: Formula, cause: str) -> Guards:
@@ -112,8 +114,8 @@ def _select(
     possible = [(test, item) for test, item in tests if test.holds() != sql.FALSE]
     if not possible:
         return Nothing(undefined(cause))
-    conditions = [scope.share(test.holds()) for test, _ in possible]
-    inside = scope.share(sql.disjunction(conditions))
+    conditions = [test.holds() for test, _ in possible]
+    inside = sql.disjunction(conditions)
     result = possible[-1][1]
     for condition, (_, item) in zip(conditions[-2::-1], possible[-2::-1], strict=True):
         result = guarded_choice(scope, condition, item, result, ())
@@ -127,22 +129,23 @@ def _item(scope: Scope, applied: Column, argument: Term, cause: str) -> Term:
     index = materialise(scope, argument, INTEGER)
     array = applied.text
     if isinstance(argument, Known):
-        place = str(int(argument.value) - 1) if isinstance(argument.value, int) else "0"
+        place = sql.size_of(argument.value - 1 if isinstance(argument.value, int) else 0)
     else:
-        place = sql.compare("-", index_text(index), "1")
-    item = stored(kind.element, f"get({array}, {place})")
+        place = sql.compare("-", index_text(index), sql.size_of(1))
+    item = stored(kind.element, sql.at(array, place))
     if index.length_of == array and index.bounds is not None and index.bounds[0] >= 1:
         return item
-    inside = sql.between(index.text, "1L", f"size({array})")
+    inside = sql.between(index.text, sql.integer(1), sql.size(array))
     return guard_term(item, (Guard(inside, (cause,)),))
 
 
 def _result(scope: Scope, applied: Column, kind: MapOf, argument: Term, cause: str) -> Term:
-    key = scope.share(materialise(scope, argument, kind.key).text)
-    name = scope.fresh()
-    test = f"{name} -> {sql.equal(f'{name}.{types.KEY}', key)}"
-    item = stored(kind.value, f"get(filter({applied.text}, {test}), 0).{types.RESULT}")
-    return guard_term(item, (Guard(f"exists({applied.text}, {test})", (cause,)),))
+    key = materialise(scope, argument, kind.key).text
+    with scope.binder() as name:
+        test = sql.equal(sql.field_of(sql.variable(name), physical.KEY), key)
+    found = sql.each("filter", applied.text, name, test)
+    item = stored(kind.value, sql.field_of(sql.at(found, 0), physical.RESULT))
+    return guard_term(item, (Guard(sql.each("exists", applied.text, name, test), (cause,)),))
 
 
 def field(scope: Scope, record: Term, name: str, cause: str) -> Term:
@@ -168,12 +171,16 @@ def domain(scope: Scope, term: Term) -> Term:
     if isinstance(term, FunctionOf):
         return guarded(term.domain, guards)
     if isinstance(term, Column) and isinstance(term.type, MapOf):
-        keys = f"transform({term.text}, p -> p.{types.KEY})"
-        return Column(SetOf(term.type.key), keys, guards)
+        return Column(SetOf(term.type.key), keys(term.text), guards)
     size = length(scope, term, "")
     if isinstance(size, Column):
         return Interval(Known(1), size, guards)
     raise TypeClash(f"a function and {_what(term)}")
+
+
+def keys(pairs: Sql) -> Sql:
+    """The arguments of a function that is stored as pairs."""
+    return sql.closed("transform", pairs, lambda pair: sql.field_of(pair, physical.KEY))
 
 
 # EXCEPT
@@ -236,20 +243,20 @@ def _replaced_item(
     if not isinstance(kind, SequenceOf) or kind.element is None:
         return changed
     index = materialise(scope, argument, INTEGER)
-    array, at = scope.share(changed.text), scope.share(index_text(index))
-    inside = scope.share(sql.between(index.text, "1L", f"size({array})"))
-    before, after = sql.compare("-", at, "1"), sql.compare("+", at, "1")
-    new = materialise(scope, update(stored(kind.element, f"get({array}, {before})")), kind.element)
+    array, at, one = changed.text, index_text(index), sql.size_of(1)
+    inside = sql.between(index.text, sql.integer(1), sql.size(array))
+    before, after = sql.compare("-", at, one), sql.compare("+", at, one)
+    new = materialise(scope, update(stored(kind.element, sql.at(array, before))), kind.element)
     parts = (
-        f"slice({array}, 1, greatest({before}, 0))",
-        f"array({new.text})",
-        f"slice({array}, greatest({after}, 1), size({array}))",
+        sql.call("slice", array, one, sql.call("greatest", before, sql.size_of(0))),
+        sql.call("array", new.text),
+        sql.call("slice", array, sql.call("greatest", after, one), sql.size(array)),
     )
     text = sql.choice(inside, sql.call("concat", *parts), array)
     return Column(kind, text, _unless(inside, new.guards))
 
 
-def _unless(inside: str, guards: Guards) -> Guards:
+def _unless(inside: Sql, guards: Guards) -> Guards:
     return tuple(
         Guard(sql.disjunction((sql.negation(inside), g.condition)), g.causes) for g in guards
     )
@@ -258,7 +265,7 @@ def _unless(inside: str, guards: Guards) -> Guards:
 def _replaced_result(
     scope: Scope, changed: Column, kind: MapOf, argument: Term, update: Callable[[Term], Term]
 ) -> Term:
-    key = scope.share(materialise(scope, argument, kind.key).text)
+    key = materialise(scope, argument, kind.key).text
     pairs = Column(SequenceOf(StructOf((("key", kind.key), ("value", kind.value)))), changed.text)
 
     def pair(old: Term) -> Term:
@@ -283,14 +290,14 @@ def as_array(scope: Scope, term: Term) -> Column:
     if isinstance(term, Listed) or (isinstance(term, Known) and isinstance(term.value, tuple)):
         listed = as_listed(term)
         kinds = (
-            types.common_type([materialise(scope, i).type for i in listed.items])
+            physical.common_type([materialise(scope, i).type for i in listed.items])
             if listed
             else None
         )
         return materialise(scope, term, SequenceOf(kinds))
     column = materialise(scope, term)
     if not isinstance(column.type, SequenceOf):
-        raise TypeClash(f"a sequence and {types.describe(column.type)}")
+        raise TypeClash(f"a sequence and {physical.describe(column.type)}")
     return column
 
 
@@ -301,12 +308,13 @@ def length(scope: Scope, term: Term, cause: str) -> Term:
         return Known(len(listed.items), term.guards)
     if isinstance(term, Known) and isinstance(term.value, str):
         return Known(len(term.value), term.guards)
-    if isinstance(term, Column) and term.type == types.STRING:
-        return integer(f"bigint(length({term.text}))", (0, 2**31), term.guards)
+    if isinstance(term, Column) and term.type == physical.STRING:
+        return integer(sql.call("bigint", sql.call("length", term.text)), (0, 2**31), term.guards)
     if not isinstance(term, Column | FunctionOf):
         return Nothing(merge(term.guards, undefined(cause)))
     array = as_array(scope, term)
-    return Column(INTEGER, f"bigint(size({array.text}))", array.guards, (0, 2**31), array.text)
+    count = sql.call("bigint", sql.size(array.text))
+    return Column(INTEGER, count, array.guards, (0, 2**31), array.text)
 
 
 def concatenation(scope: Scope, left: Term, right: Term) -> Term:
@@ -318,13 +326,13 @@ def concatenation(scope: Scope, left: Term, right: Term) -> Term:
         return guarded(right, left.guards)
     if second is not None and not second.items:
         return guarded(left, right.guards)
-    if any(isinstance(term, Column) and term.type == types.STRING for term in (left, right)):
-        a, b = materialise(scope, left, types.STRING), materialise(scope, right, types.STRING)
+    if any(isinstance(term, Column) and term.type == physical.STRING for term in (left, right)):
+        a, b = materialise(scope, left, physical.STRING), materialise(scope, right, physical.STRING)
     else:
         a, b = as_array(scope, left), as_array(scope, right)
-        kind = types.unify(a.type, b.type)
+        kind = physical.unify(a.type, b.type)
         a, b = convert(scope, a, kind), convert(scope, b, kind)
-    return Column(a.type, f"concat({a.text}, {b.text})", merge(a.guards, b.guards))
+    return Column(a.type, sql.call("concat", a.text, b.text), merge(a.guards, b.guards))
 
 
 def head(scope: Scope, term: Term, cause: str) -> Term:
@@ -339,9 +347,9 @@ def tail(scope: Scope, term: Term, cause: str) -> Term:
         guards = term.guards if listed.items else merge(term.guards, undefined(cause))
         return sequence(listed.items[1:], guards)
     array = as_array(scope, term)
-    text = scope.share(array.text)
-    guard = Guard(sql.compare(">", f"size({text})", "0"), (cause,))
-    rest = f"slice({text}, 2, size({text}))"
+    size = sql.size(array.text)
+    guard = Guard(sql.compare(">", size, sql.size_of(0)), (cause,))
+    rest = sql.call("slice", array.text, sql.size_of(2), size)
     return Column(array.type, rest, merge(array.guards, (guard,)))
 
 
@@ -349,19 +357,22 @@ def sub_sequence(scope: Scope, term: Term, low: Term, high: Term, cause: str) ->
     """SubSeq(term, low, high): empty where low > high, else both must be indices."""
     array = as_array(scope, term)
     first, last = (materialise(scope, end, INTEGER) for end in (low, high))
-    text, m, n = (scope.share(part) for part in (array.text, first.text, last.text))
+    text, m, n = array.text, first.text, last.text
+    zero, one = sql.integer(0), sql.integer(1)
     guards = merge(array.guards, first.guards, last.guards)
-    proper = sql.compare(">=", m, "1L"), sql.compare("<=", n, f"size({text})")
+    proper = sql.compare(">=", m, one), sql.compare("<=", n, sql.size(text))
     inside = sql.disjunction((sql.compare(">", m, n), sql.conjunction(proper)))
     if not _within_length(first, last, array.text):
         guards = merge(guards, (Guard(inside, (cause,)),))
-    start = f"int(greatest(least({m}, 2147483647L), 1L))"
-    span = sql.compare("-", f"least({n}, 2147483646L)", f"greatest({m}, 1L)")
-    count = f"int(greatest({sql.compare('+', span, '1L')}, 0L))"
-    return Column(array.type, f"slice({text}, {start}, {count})", guards)
+    most = sql.integer(_INT[1])
+    start = sql.call("int", sql.call("greatest", sql.call("least", m, most), one))
+    end = sql.call("least", n, sql.integer(_INT[1] - 1))
+    span = sql.compare("-", end, sql.call("greatest", m, one))
+    count = sql.call("int", sql.call("greatest", sql.compare("+", span, one), zero))
+    return Column(array.type, sql.call("slice", text, start, count), guards)
 
 
-def _within_length(first: Column, last: Column, array: str) -> bool:
+def _within_length(first: Column, last: Column, array: Sql) -> bool:
     return first.bounds is not None and first.bounds[0] >= 1 and last.length_of == array
 
 
@@ -391,55 +402,28 @@ def _entries(term: Term) -> Sequence[tuple[Value, Term]] | None:
     return None if listed is None else tuple(enumerate(listed.items, 1))
 
 
-# Sharing
+# Operands
 
 
-def shared(scope: Scope, term: Term) -> Term:
-    """The term such that each of its SQL expressions is evaluated once however often it is used."""
-    if isinstance(term, FunctionOf):
-        try:
-            return shared(scope, materialise(scope, term))
-        except (NotFinite, TypeClash):
-            return term
-    guards = () if isinstance(term, Boolean) else scope.share_guards(term.guards)
+def settled(scope: Scope, term: Term) -> Term:
+    """An operand that may be used several times: what would be made anew each time is made here.
+
+    Expressions are shared by themselves; this is about functions and sets that are still a
+    recipe, and about formulas that are still to be rendered.
+    """
     match term:
-        case Column(text=text):
-            name = scope.share(text)
-            length_of = term.length_of
-            return Column(term.type, name, guards, term.bounds, length_of)
+        case Boolean(formula=Atom() | Nullable() | Truth()):
+            return term
         case Boolean(formula=formula):
             value = formula.value()
-            if len(value) <= 100:
-                return term
-            name = scope.share(value)
-            return Boolean(Atom(name) if formula.total else Nullable(name, formula.causes))
-        case Mapped(entries=entries):
-            return Mapped(tuple((key, shared(scope, item)) for key, item in entries), guards)
-        case Listed(items=items):
-            return Listed(tuple(shared(scope, item) for item in items), guards)
-        case Enumerated(candidates=candidates):
-            parts = [
-                (Atom(scope.share(c.holds())) if len(c.holds()) > 100 else c, shared(scope, item))
-                for c, item in candidates
-            ]
-            return Enumerated(tuple(parts), guards)
-        case Interval(low=low, high=high):
-            return Interval(_shared_end(scope, low), _shared_end(scope, high), guards)
-    return _shared_set(scope, term)
-
-
-def _shared_end(scope: Scope, end: Column | Known) -> Column | Known:
-    return end if isinstance(end, Known) else replace(end, text=scope.share(end.text))
-
-
-def _shared_set(scope: Scope, term: Term) -> Term:
-    if not isinstance(term, Filtered | Combined | Image):
+            return Boolean(Atom(value) if formula.total else Nullable(value, formula.causes))
+        case Filtered() | Combined() | Image():
+            static = static_candidates(scope, term)
+            if static is not None and len(static[0]) <= MAX_COPIES:
+                return Enumerated(*static)
+    if not isinstance(term, FunctionOf | Filtered | Combined | Image):
         return term
-    static = static_candidates(scope, term)
-    if static is not None and len(static[0]) <= 64:
-        return shared(scope, Enumerated(*static))
     try:
-        column = materialise(scope, term)
+        return materialise(scope, term)
     except (NotFinite, TypeClash):
         return term
-    return shared(scope, column)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from conformance.tla.spark import sql
 from conformance.tla.spark.columns import STORED, integer, materialise
 from conformance.tla.spark.formulas import Atom, Formula, Guard, Guards, Truth
+from conformance.tla.spark.physical import INTEGER
 from conformance.tla.spark.scope import Scope
+from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import Bounds, Column, Known, Nothing, Term, merge
-from conformance.tla.spark.types import INTEGER
 
 _LONG = (-(2**63), 2**63 - 1)
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
@@ -24,21 +23,18 @@ def arithmetic(scope: Scope, operator: str, left: Term, right: Term, cause: str)
     a, b = materialise(scope, left, INTEGER), materialise(scope, right, INTEGER)
     scope.bounded |= {text for column in (a, b) for text in _relied_on(column)}
     if operator in _TRY:
-        return _simple(scope, operator, a, b, cause)
+        return _simple(operator, a, b, cause)
     if operator == "^":
         return _power(scope, a, right, cause)
-    return _division(scope, operator, a, b, cause)
+    return _division(operator, a, b, cause)
 
 
-_PATH = re.compile(r"`[^`]+`(\.`[^`]+`)*")
-
-
-def _relied_on(column: Column) -> set[str]:
-    """The stored integers whose bounds an operand inherits: itself, or any ("")."""
+def _relied_on(column: Column) -> set[Sql | None]:
+    """The stored integers whose bounds an operand inherits: itself, or any (None)."""
     low, high = column.bounds or STORED
     if low > STORED[0] and high < STORED[1]:
         return set()
-    return {column.text if _PATH.fullmatch(column.text) else ""}
+    return {column.text if column.text.is_path else None}
 
 
 def _never(cause: str) -> Guards:
@@ -62,18 +58,18 @@ def _known(operator: str, a: object, b: object) -> int | None:
     return int(a**b) if b >= 0 and (a, b) != (0, 0) else None
 
 
-def _simple(scope: Scope, operator: str, a: Column, b: Column, cause: str) -> Column:
+def _simple(operator: str, a: Column, b: Column, cause: str) -> Column:
     guards = merge(a.guards, b.guards)
     bounds = _combine(operator, a.bounds or STORED, b.bounds or STORED)
     if _LONG[0] <= bounds[0] and bounds[1] <= _LONG[1]:
         return integer(sql.compare(operator, a.text, b.text), bounds, guards)
-    text = scope.share(f"{_TRY[operator]}({a.text}, {b.text})")
+    text = sql.call(_TRY[operator], a.text, b.text)
     return integer(text, STORED, merge(guards, (_fits(text, cause),)))
 
 
-def _fits(text: str, cause: str) -> Guard:
-    inside = f"coalesce({sql.between(text, f'{STORED[0]}L', f'{STORED[1]}L')}, false)"
-    return Guard(inside, (cause,))
+def _fits(text: Sql, cause: str) -> Guard:
+    inside = sql.between(text, sql.integer(STORED[0]), sql.integer(STORED[1]))
+    return Guard(sql.call("coalesce", inside, sql.FALSE), (cause,))
 
 
 def _combine(operator: str, a: Bounds, b: Bounds) -> Bounds:
@@ -85,25 +81,25 @@ def _combine(operator: str, a: Bounds, b: Bounds) -> Bounds:
     return min(corners), max(corners)
 
 
-def _division(scope: Scope, operator: str, a: Column, b: Column, cause: str) -> Column:
+def _division(operator: str, a: Column, b: Column, cause: str) -> Column:
     """Rounded towards minus infinity, as in TLC; SQL rounds towards zero."""
-    x, y = scope.share(a.text), scope.share(b.text)
+    x, y = a.text, b.text
     guards = merge(a.guards, b.guards)
-    zero = sql.equal(y, "0L")
+    zero = sql.equal(y, sql.integer(0))
     if operator == "%":
-        guards = merge(guards, _positive(b, sql.compare(">", y, "0L"), cause))
-        text = f"pmod({x}, greatest({y}, 1L))"
+        guards = merge(guards, _positive(b, sql.compare(">", y, sql.integer(0)), cause))
+        text = sql.call("pmod", x, sql.call("greatest", y, sql.integer(1)))
         return integer(text, (0, (b.bounds or STORED)[1]), guards)
     guards = merge(guards, _positive(b, sql.negation(zero), cause))
-    safe = sql.choice(zero, "1L", y)
-    rest = sql.equal(sql.call("`%`", x, safe), "0L")
-    same_sign = sql.equal(sql.compare("<", x, "0L"), sql.compare("<", y, "0L"))
-    down = sql.choice(sql.disjunction((rest, same_sign)), "0L", "1L")
+    safe = sql.choice(zero, sql.integer(1), y)
+    rest = sql.equal(sql.call("`%`", x, safe), sql.integer(0))
+    same_sign = sql.equal(sql.compare("<", x, sql.integer(0)), sql.compare("<", y, sql.integer(0)))
+    down = sql.choice(sql.disjunction((rest, same_sign)), sql.integer(0), sql.integer(1))
     widest = max(abs(end) for end in (a.bounds or STORED)) + 1
     return integer(sql.compare("-", sql.call("div", x, safe), down), (-widest, widest), guards)
 
 
-def _positive(b: Column, condition: str, cause: str) -> Guards:
+def _positive(b: Column, condition: Sql, cause: str) -> Guards:
     if b.bounds is not None and b.bounds[0] > 0:
         return ()
     return (Guard(condition, (cause,)),)
@@ -117,13 +113,13 @@ def _power(scope: Scope, a: Column, exponent: Term, cause: str) -> Column:
             result = arithmetic(scope, "*", result, a, cause)
         return materialise(scope, result, INTEGER)
     b = materialise(scope, exponent, INTEGER)
-    x, n = scope.share(a.text), scope.share(b.text)
-    steps = sql.choice(
-        sql.between(n, "1L", "62L"), f"sequence(1L, {n})", "cast(array() AS array<bigint>)"
-    )
-    text = scope.share(f"aggregate({steps}, 1L, (p, i) -> try_multiply(p, {x}))")
-    both_zero = sql.conjunction((sql.equal(x, "0L"), sql.equal(n, "0L")))
-    inside = sql.conjunction((sql.between(n, "0L", "62L"), sql.negation(both_zero)))
+    x, n = a.text, b.text
+    zero, one, most = sql.integer(0), sql.integer(1), sql.integer(62)
+    steps = sql.choice(sql.between(n, one, most), sql.call("sequence", one, n), sql.empty("bigint"))
+    step = sql.over(("p_", "i_"), sql.call("try_multiply", sql.variable("p_"), x))
+    text = sql.call("aggregate", steps, one, step)
+    both_zero = sql.conjunction((sql.equal(x, zero), sql.equal(n, zero)))
+    inside = sql.conjunction((sql.between(n, zero, most), sql.negation(both_zero)))
     guards = merge(a.guards, b.guards, (Guard(inside, (cause,)), _fits(text, cause)))
     return integer(text, STORED, guards)
 

@@ -1,86 +1,35 @@
-"""Scopes: where an expression that is used several times is evaluated once.
-
-An SQL text that is long and may be used again gets a name (`Scope.share`); the formula or
-lambda body around it introduces the name by a one-element lambda, which Spark compiles. All
-texts are total, so it does not matter that a name is evaluated where TLC would not have come.
-"""
+"""Where in the formula the compiler is: which lambdas are around, how often it is unrolled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from conformance.tla.spark.formulas import Bind, Formula, Guard, Guards
-from conformance.tla.spark.naming import bind
-
-_SHORT = 100
+from conformance.tla.spark.sql import Sql
 
 
 class Scope:
-    """The names given so far, innermost scope last; one per compiled formula."""
+    """One per compiled formula."""
 
     def __init__(self) -> None:
-        self._count = 0
-        self._frames: list[list[tuple[str, str]]] = []
+        self._depth = 0
         self.copies = 1
         """Into how many copies the quantifiers around have been unrolled."""
-        self.bounded: set[str] = set()
-        """Stored integers that the text relies on to be within their bounds; "" for all."""
-
-    def fresh(self) -> str:
-        """A variable name that no other name contains."""
-        self._count += 1
-        return f"v{self._count}_"
-
-    def share(self, text: str) -> str:
-        """A name for the text, or the text itself where that is short."""
-        if len(text) <= _SHORT or not self._frames:
-            return text
-        for frame in reversed(self._frames):
-            for name, known in frame:
-                if known == text:
-                    return name
-        name = self.fresh()
-        self._frames[-1].append((name, text))
-        return name
-
-    def share_guards(self, guards: Guards) -> Guards:
-        """The guards, long conditions under a name of their own."""
-        if sum(len(guard.condition) for guard in guards) <= _SHORT:
-            return guards
-        return tuple(Guard(self.share(guard.condition), guard.causes) for guard in guards)
-
-    @property
-    def depth(self) -> int:
-        """How many scopes are open."""
-        return len(self._frames)
+        self.bounded: set[Sql | None] = set()
+        """Stored integers that the text relies on to be within their bounds; None for all."""
 
     @contextmanager
-    def at(self, depth: int) -> Iterator[None]:
-        """Within: as if only the outermost scopes were open, for what is used in all of them."""
-        frames, self._frames = self._frames, self._frames[:depth]
-        try:
-            yield
-        finally:
-            self._frames = frames
+    def binder(self) -> Iterator[str]:
+        """A lambda's variable, and within: that lambda's body.
 
-    def formula(self, compile_body: Callable[[], Formula]) -> Formula:
-        """A formula that introduces the names that its parts share."""
-        self._frames.append([])
+        The name tells the depth, so that the same expression in two places has the same text.
+        """
+        name = f"x{self._depth}_"
+        self._depth += 1
         try:
-            body = compile_body()
+            yield name
         finally:
-            names = self._frames.pop()
-        return Bind(tuple(names), body) if names else body
-
-    def text(self, compile_body: Callable[[], str]) -> str:
-        """A lambda's body that introduces the names that its parts share."""
-        self._frames.append([])
-        try:
-            body = compile_body()
-        finally:
-            names = self._frames.pop()
-        return bind(names, body)
+            self._depth -= 1
 
     @contextmanager
     def unrolled(self, copies: int) -> Iterator[None]:

@@ -23,7 +23,8 @@ from conformance.tla.spark.formulas import (
     causes_of,
     guards_hold,
 )
-from conformance.tla.spark.types import Type
+from conformance.tla.spark.physical import Type
+from conformance.tla.spark.sql import Sql
 from conformance.tla.values import Value
 
 Bounds = tuple[int, int]
@@ -53,10 +54,10 @@ class Column:
     """
 
     type: Type
-    text: str
+    text: Sql
     guards: Guards = ()
     bounds: Bounds | None = None
-    length_of: str | None = None
+    length_of: Sql | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +139,12 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """Union, intersection or difference."""
+    """Union, intersection or difference; `in_right` is membership in the right one."""
 
     operator: str
     left: Term
     right: Term
+    in_right: Callable[[Term], Formula]
     guards: Guards = ()
 
 
@@ -270,7 +272,7 @@ def guarded_formula(formula: Formula, guards: Guards) -> Formula:
         return Atom(formula.holds(), guards)
     if formula.total:
         return Atom(formula.holds(), guards)
-    value = sql.choice(guards_hold(guards), formula.value(), "NULL")
+    value = sql.choice(guards_hold(guards), formula.value(), sql.NULL)
     return Nullable(value, causes_of((*guards, formula)))
 
 
@@ -279,6 +281,6 @@ def merge(*groups: Guards) -> Guards:
     return tuple(dict.fromkeys(guard for group in groups for guard in group))
 
 
-def is_defined(term: Term) -> str:
+def is_defined(term: Term) -> Sql:
     """The SQL condition that the term has a value."""
     return guards_hold(term.guards)

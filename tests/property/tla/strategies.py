@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from conformance.tla.types import (
+from conformance.tla.value_types import (
     BOOLEAN,
     INTEGER,
     MODEL_VALUE,

@@ -17,7 +17,7 @@ from conformance.tla.arrow import (
     write_values,
 )
 from conformance.tla.schema import Schema, UntypableError, infer, infer_schema
-from conformance.tla.types import INTEGER, STRING, SequenceOf, SetOf
+from conformance.tla.value_types import INTEGER, STRING, SequenceOf, SetOf
 from conformance.tla.values import Fn, ModelValue, equal
 from tests.property.tla.strategies import types, values, values_of
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from conformance.tla.schema import Schema
-from conformance.tla.types import MapOf, Scalar, SequenceOf, SetOf, StructOf, TupleOf, Type
+from conformance.tla.value_types import MapOf, Scalar, SequenceOf, SetOf, StructOf, TupleOf, Type
 from conformance.tla.values import Fn, ModelValue, State, Value, canonical_sorted, make_function
 
 

@@ -19,7 +19,7 @@ from conformance.tla.reader import load_module
 from conformance.tla.schema import Schema
 from conformance.tla.spark.api import compile_state_formulas
 from conformance.tla.spec import Spec, bind
-from conformance.tla.types import BOOLEAN, INTEGER, STRING, MapOf, SequenceOf, SetOf, StructOf
+from conformance.tla.value_types import BOOLEAN, INTEGER, STRING, MapOf, SequenceOf, SetOf, StructOf
 from conformance.tla.values import Fn, State, make_function
 
 pytestmark = [pytest.mark.spark, pytest.mark.tlc]

@@ -9,7 +9,8 @@ that all states share are structs with one field per argument, other functions a
 from __future__ import annotations
 
 from conformance.tla.spark import sql
-from conformance.tla.types import (
+from conformance.tla.spark.sql import Sql
+from conformance.tla.value_types import (
     BOOLEAN,
     INTEGER,
     KEY,
@@ -162,29 +163,28 @@ def ddl(kind: Type | None) -> str:
             return f"array<struct<{KEY}: {ddl(key)}, {RESULT}: {ddl(value)}>>"
 
 
-def struct(parts: list[tuple[str, str]]) -> str:
+def struct(parts: list[tuple[str, Sql]]) -> Sql:
     """SQL of a struct from names and expressions."""
-    return f"named_struct({', '.join(f'{sql.text(name)}, {part}' for name, part in parts)})"
+    named = (part for name, value in parts for part in (sql.string(name), value))
+    return sql.call("named_struct", *named)
 
 
-def array(parts: list[str], element: Type | None) -> str:
+def array(parts: list[Sql], element: Type | None) -> Sql:
     """SQL of an array; typed where it is empty."""
-    if parts:
-        return f"array({', '.join(parts)})"
-    return f"cast(array() AS array<{ddl(element)}>)"
+    return sql.call("array", *parts) if parts else sql.empty(ddl(element))
 
 
-def literal(value: Value, kind: Type) -> str:
+def literal(value: Value, kind: Type) -> Sql:
     """A value in SQL, in the form of a type that holds it; TypeClash where it does not."""
     match kind, value:
         case Scalar(kind="boolean"), bool():
             return sql.TRUE if value else sql.FALSE
         case Scalar(kind="integer"), int() if not isinstance(value, bool):
-            return f"{value}L" if -(2**63) < value < 2**63 else _too_large(value)
+            return sql.integer(value) if -(2**63) < value < 2**63 else _too_large(value)
         case Scalar(kind="string"), str():
-            return sql.text(value)
+            return sql.string(value)
         case Scalar(kind="model value"), ModelValue():
-            return sql.text(value.name)
+            return sql.string(value.name)
         case SetOf(element=element), frozenset():
             return array([_part(item, element) for item in canonical_sorted(value)], element)
         case SequenceOf(element=element), tuple():
@@ -201,11 +201,11 @@ def literal(value: Value, kind: Type) -> str:
     raise TypeClash(f"{show(value)} and {describe(kind)}")
 
 
-def _too_large(value: int) -> str:
+def _too_large(value: int) -> Sql:
     raise TypeClash(f"{value} and integers of 64 bits")
 
 
-def _part(value: Value, kind: Type | None) -> str:
+def _part(value: Value, kind: Type | None) -> Sql:
     if kind is None:
         raise TypeClash(f"{show(value)} and nothing")
     return literal(value, kind)
@@ -217,7 +217,7 @@ def _pairs(function: Fn | tuple[Value, ...]) -> list[tuple[Value, Value]]:
     return sorted(function.items(), key=lambda pair: canonical_key(pair[0]))
 
 
-def _pair(key: Value, value: Value, kind: MapOf) -> str:
+def _pair(key: Value, value: Value, kind: MapOf) -> Sql:
     return struct([(KEY, literal(key, kind.key)), (RESULT, literal(value, kind.value))])
 
 
