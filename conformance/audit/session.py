@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +21,8 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from conformance.errors import EnvironmentProblem, UserError
+from conformance.errors import DataError, EnvironmentProblem, UserError
+from conformance.files import tells_of_no_space
 from conformance.tla.tools import find_java
 
 LOCAL = "local[*]"
@@ -83,12 +86,33 @@ def spark_session(
     if active is not None:
         yield _configure(active, settings)
         return
-    with _set_aside() as said:
+    with _set_aside() as said, _own_interrupt():
         session = _start(master, name, settings, said)
         try:
             yield session
+        except (PySparkException, Py4JError) as error:
+            if tells_of_no_space(str(error)):
+                raise DataError(
+                    "Spark found no space left on a disk: that of the store, or that of "
+                    f"{tempfile.gettempdir()}, where it keeps what it works on. Free some space, "
+                    "or name another place (-o, TMPDIR)."
+                ) from error
+            raise
         finally:
             session.stop()
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Give Ctrl-C back afterwards: Spark's handler would cancel the jobs of a stopped context."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -175,9 +175,19 @@ def _process(command: Sequence[str], folder: Path, cwd: Path) -> Iterator[subpro
     try:
         yield process
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask it to end, so that it ends its own JVMs; make it if it does not."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(10.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def environment(folder: Path) -> Mapping[str, str]:

@@ -6,12 +6,14 @@ Reads a job (JSON) from standard input, writes the outcome (JSON) to standard ou
 from __future__ import annotations
 
 import importlib.util
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import msgspec
 
@@ -257,8 +259,14 @@ def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort)
     )
 
 
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """End as after Ctrl-C, so that every JVM is ended too."""
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Standard input to standard output; a fault of the harness itself is an exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
     output, sys.stdout = sys.stdout, sys.stderr  # whatever prints must not spoil the answer
     found = run(job)

@@ -15,6 +15,7 @@ from rich.console import Console
 from conformance.config import Settings, load_settings
 from conformance.errors import ExitCode, UserError
 from conformance.events import Emit, JsonValue
+from conformance.files import no_space, tells_of_no_space
 from conformance.report import github, json_report
 from conformance.report.collect import SCHEMA_VERSION, Collector, Report
 from conformance.report.terminal import Terminal
@@ -63,6 +64,8 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
         print("\nkconform: interrupted. Nothing half-written was left.", file=sys.stderr)
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except OSError as error:
+        if tells_of_no_space(str(error)):
+            _mistake(command, no_space(Path(error.filename or Path.cwd())), as_json=as_json)
         if error.errno is None or error.filename is None:
             raise
         place = f"{error.filename}: {error.strerror}"

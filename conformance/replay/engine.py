@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from conformance.errors import UserError
 from conformance.replay.oracle import Oracle
 from conformance.systems.protocol import (
     ActionRefused,
@@ -114,8 +115,9 @@ class Driver:
         positions = {name: index for index, name in enumerate(oracle.variables)}
         unknown = [name for name in system.variables if name not in positions]
         if unknown:
-            raise LookupError(
-                f"the system observes {', '.join(unknown)}, which the spec does not declare"
+            raise UserError(
+                f"The system observes {', '.join(unknown)}, which the spec does not declare: its "
+                f"variables are {', '.join(positions)}. Correct `variables` of the adapter."
             )
         self._indexes = tuple((name, positions[name]) for name in system.variables)
         self.full = len(self._indexes) == len(positions)

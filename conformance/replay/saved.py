@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from conformance.errors import DataError
+from conformance.files import written_aside
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.oracle import Oracle
 from conformance.replay.suite import MakeSystem, finding
@@ -50,10 +51,8 @@ def save(path: Path, oracle: Oracle, divergence: Divergence, *, model: str, syst
     actions = divergence.actions[: len(states) - 1]
     about = {"model": model, "system": system, "key": finding(oracle, divergence).key}
     trace = ItfTrace(oracle.variables, tuple(states), actions, meta={_KEY: about})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(path.name + ".tmp")
-    aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
-    aside.replace(path)
+    with written_aside(path) as aside:
+        aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
 
 
 def load(path: Path) -> SavedDivergence:
@@ -65,7 +64,10 @@ def load(path: Path) -> SavedDivergence:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read: {error}.") from error
-    trace = load_trace(text)
+    try:
+        trace = load_trace(text)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     about = trace.meta.get(_KEY)
     meta = about if isinstance(about, Mapping) else {}
     if not trace.states:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from conformance.events import Finding, JsonValue, StageFinished
+from conformance.files import written_aside
 from conformance.report.collect import SCHEMA_VERSION, Report
 from conformance.verdict import merge
 
@@ -74,7 +75,5 @@ def dumps(report: Report) -> str:
 
 def write_aside(path: Path, text: str) -> None:
     """Write a file so that it is either whole or absent."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(path.name + ".tmp")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)
+    with written_aside(path) as aside:
+        aside.write_text(text, encoding="utf-8")

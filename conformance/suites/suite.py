@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformance.errors import DataError
+from conformance.files import written_aside
 
 if TYPE_CHECKING:
     from conformance.modelcheck.graph import StateGraph
@@ -102,23 +102,18 @@ def save_suite(suite: Suite, path: Path) -> None:
     offsets = np.zeros(len(suite) + 1, np.int64)
     np.cumsum([len(test) for test in suite.tests], out=offsets[1:])
     empty = np.zeros(0, np.int32)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with aside.open("wb") as file:
-            np.savez_compressed(
-                file,
-                format=np.array(_FORMAT),
-                kind=np.array(suite.kind),
-                graph_digest=np.array(suite.graph_digest),
-                seed=np.array([] if suite.seed is None else [suite.seed], np.int64),
-                initial=np.array([test.initial for test in suite.tests], np.int32),
-                edges=np.concatenate([empty, *(test.edges for test in suite.tests)]),
-                offsets=offsets,
-                names=np.array([test.name for test in suite.tests], np.str_),
-            )
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with written_aside(path) as aside, aside.open("wb") as file:
+        np.savez_compressed(
+            file,
+            format=np.array(_FORMAT),
+            kind=np.array(suite.kind),
+            graph_digest=np.array(suite.graph_digest),
+            seed=np.array([] if suite.seed is None else [suite.seed], np.int64),
+            initial=np.array([test.initial for test in suite.tests], np.int32),
+            edges=np.concatenate([empty, *(test.edges for test in suite.tests)]),
+            offsets=offsets,
+            names=np.array([test.name for test in suite.tests], np.str_),
+        )
 
 
 def load_suite(path: Path, graph: StateGraph) -> Suite:

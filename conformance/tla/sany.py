@@ -21,6 +21,8 @@ _NOISE = re.compile(
     r"(Could not parse|Linting of) module .*|.* starting at line \d+, column \d+\.|In module \S+)?$"
 )
 
+_CULPRIT = re.compile(r"Could not parse module (\w+) from file|, col \d+ of module (\w+)")
+
 
 def library_option(module: Path, search: Iterable[Path]) -> str:
     """The JVM option that puts the module's own folder, `search` and ours on the search path."""
@@ -53,10 +55,10 @@ def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes
             return exported.stdout[start:]
         # The exporter keeps the parser's reasons to itself; the parser's own main prints them.
         parsed = _run(tools, "tla2sany.SANY", [module.name], jvm, module)
-    complaint = _complaint((parsed.stdout + parsed.stderr).decode(errors="replace"))
-    if not complaint:
-        complaint = exported.stderr.decode(errors="replace").strip()[-2000:]
-    raise SpecError(f"{module} does not parse. SANY says: {complaint}")
+    said = (parsed.stdout + parsed.stderr).decode(errors="replace")
+    complaint = _complaint(said) or exported.stderr.decode(errors="replace").strip()[-2000:]
+    culprit = _culprit(said, module, search)
+    raise SpecError(f"{culprit} does not parse. SANY says: {complaint}")
 
 
 def _run(
@@ -64,6 +66,14 @@ def _run(
 ) -> subprocess.CompletedProcess[bytes]:
     command = tools.command(main, *args, jvm=jvm)
     return subprocess.run(command, cwd=module.resolve().parent, capture_output=True, check=False)
+
+
+def _culprit(output: str, module: Path, search: Iterable[Path]) -> Path:
+    """The file that SANY cannot read: the module's own, or that of one which it extends."""
+    named = _CULPRIT.search(output)
+    name = f"{named.group(1) or named.group(2)}.tla" if named else module.name
+    found = (folder / name for folder in _folders(module, search))
+    return module if name == module.name else next(filter(Path.is_file, found), module)
 
 
 def _complaint(output: str) -> str:

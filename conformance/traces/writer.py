@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 import uuid
 from collections import Counter
@@ -15,7 +14,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from conformance.errors import DataError, UserError
+from conformance.errors import UserError
+from conformance.files import space_for
 from conformance.tla.values import Fingerprinter
 from conformance.traces.manifest import (
     FORMAT,
@@ -134,21 +134,15 @@ def open_writer(
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
     try:
-        for part in ("states", "traces"):
-            (folder / part).mkdir(parents=True)
-        writer = StoreWriter(folder, identity, columns)
-        yield writer
-        (folder / MANIFEST).write_bytes(
-            msgspec.json.format(msgspec.json.encode(writer.manifest()), indent=1)
-        )
-        _move_into_place(folder, path)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DataError(
-                f"The disk that holds {path.parent} is full, and no store was written. Free some "
-                "space, record fewer traces, or name another place with -o."
-            ) from error
-        raise
+        with space_for(path):
+            for part in ("states", "traces"):
+                (folder / part).mkdir(parents=True)
+            writer = StoreWriter(folder, identity, columns)
+            yield writer
+            (folder / MANIFEST).write_bytes(
+                msgspec.json.format(msgspec.json.encode(writer.manifest()), indent=1)
+            )
+            _move_into_place(folder, path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

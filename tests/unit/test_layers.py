@@ -15,6 +15,7 @@ LAYERS: dict[str, int] = {
     "conformance.verdict": 0,
     "conformance.events": 0,
     "conformance.resources": 0,
+    "conformance.files": 0,
     "conformance.tla": 1,
     "conformance.modelcheck": 2,
     "conformance.suites": 2,

