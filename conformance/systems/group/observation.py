@@ -6,12 +6,12 @@ made once per view and kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 
 from conformance.systems.group.exchange import HeartbeatView, MessageView, partitions
 from conformance.systems.group.settings import NO_INSTANCE, Settings
 from conformance.systems.group.view import GroupView, ProcessView
+from conformance.systems.protocol import Observation
 from conformance.tla.values import Fn, Value
 from impl.group.group_records import GroupMember, GroupMetadataValue
 
@@ -64,9 +64,9 @@ class Observer:
         self._nothing: dict[Value, Value] = dict.fromkeys(settings.ids, frozenset())
         self._groups: dict[GroupView, tuple[Value, ...]] = {}
         self._rows: dict[ProcessView, tuple[Value, ...]] = {}
-        self._states: dict[tuple[object, ...], Mapping[str, Value]] = {}
+        self._states: dict[tuple[object, ...], Observation] = {}
 
-    def observe(self, group: GroupView, processes: tuple[ProcessView, ...]) -> Mapping[str, Value]:
+    def observe(self, group: GroupView, processes: tuple[ProcessView, ...]) -> Observation:
         """The observed variables; immutable, as it is shared by all equal observations."""
         key = (group, processes)
         known = self._states.get(key)
@@ -78,11 +78,11 @@ class Observer:
             known = self._states[key] = self._state(group, processes)
         return known
 
-    def _state(self, group: GroupView, processes: tuple[ProcessView, ...]) -> Mapping[str, Value]:
+    def _state(self, group: GroupView, processes: tuple[ProcessView, ...]) -> Observation:
         columns = zip(*map(self._row, processes), strict=True)
         values = [Fn(dict(zip(self._names, column, strict=True))) for column in columns]
         head = self._group(group)
-        return MappingProxyType(dict(zip(VARIABLES, [*head, *values], strict=True)))
+        return Observation(dict(zip(VARIABLES, [*head, *values], strict=True)))
 
     # ---- the coordinator -------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from conformance.systems.group.exchange import Exchange
 from conformance.systems.group.member import Process
 from conformance.systems.group.observation import VARIABLES, Observer
 from conformance.systems.group.settings import Settings, settings_of
-from conformance.systems.group.view import group_view, process_view
-from conformance.systems.protocol import ActionRefused
+from conformance.systems.group.view import GroupView, ProcessView, group_view, process_view
+from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla.values import Action, Value
 from impl.group.messages import (
     HeartbeatRequest,
@@ -19,6 +19,9 @@ from impl.group.messages import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
+
+_SESSIONS = frozenset({"ExpireSession", "ExpireNewMember", "ExpirePendingMember"})
+"""A member's one timer, by what the member is when it fires."""
 
 
 class GroupSystem:
@@ -33,7 +36,9 @@ class GroupSystem:
         self._processes: dict[str, Process] = {}
         self._ids_given: dict[str, int] = {}
         self._joining = ""
-        by_process: dict[str, Callable[[Process], None]] = {
+        self._views: dict[str, ProcessView] = {}
+        self._group_view: GroupView | None = None
+        self._by_process: dict[str, Callable[[Process], None]] = {
             "SendJoinGroup": Process.send_join_group,
             "ProcessJoinGroup": lambda process: process.process(process.channel),
             "ProcessSyncGroup": lambda process: process.process(process.channel),
@@ -48,18 +53,14 @@ class GroupSystem:
             "LoseMessage": lambda process: process.lose(process.channel),
             "AbandonRequest": Process.abandon,
             "LoseHeartbeat": lambda process: process.lose(process.heartbeat),
+        }
+        self._requests: dict[str, Callable[[Process], None]] = {
             "HandleJoinGroup": self._handle,
             "HandleSyncGroup": self._handle,
             "FailToStoreAssignment": self._fail_to_store,
             "HandleLeaveGroup": self._handle,
             "HandleHeartbeat": self._handle_heartbeat,
             "HandleOffsetCommit": self._handle_heartbeat,
-        }
-        self._by_process = by_process
-        self._by_member_id = {
-            "ExpireSession": "heartbeat",
-            "ExpireNewMember": "heartbeat",
-            "ExpirePendingMember": "heartbeat",
         }
         self._others: dict[str, Callable[[], None]] = {
             "ExpireInitialDelay": lambda: self._coordinators.fire("initial join"),
@@ -76,24 +77,48 @@ class GroupSystem:
         self._coordinators = Coordinators(self._settings, self._new_member_id)
         self._processes = {name: Process(name, self._settings) for name in self._settings.members}
         self._ids_given = dict.fromkeys(self._settings.members, 0)
+        self._views = {}
+        self._group_view = None
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the implementation cannot."""
         name, args = action
-        if name in self._by_process:
-            self._by_process[name](self._processes[str(args[0])])
+        if name in self._by_process or name == "ChangeProtocols":
+            self._views.pop(str(args[0]), None)
+            self._apply_to_process(name, self._processes[str(args[0])], args)
+            return
+        self._views.clear()
+        self._group_view = None
+        if name in self._requests:
+            self._requests[name](self._processes[str(args[0])])
         elif name in self._others:
             self._others[name]()
-        elif name == "ChangeProtocols" and isinstance(args[1], frozenset):
-            self._processes[str(args[0])].change_protocols(frozenset(map(str, args[1])))
+        elif name in _SESSIONS:
+            self._coordinators.fire("heartbeat", self._real_ids[str(args[0])])
         else:
-            member_id = self._real_ids[str(args[0])]
-            self._coordinators.fire(self._by_member_id[name], member_id)
+            raise ActionRefused(f"the adapter knows no action {name}")
 
-    def observe(self) -> Mapping[str, Value]:
-        """The observed variables as the objects have them now."""
-        views = tuple([process_view(process) for process in self._processes.values()])
-        return self._observer.observe(group_view(self._coordinators), views)
+    def _apply_to_process(self, name: str, process: Process, args: tuple[Value, ...]) -> None:
+        if name in self._by_process:
+            self._by_process[name](process)
+        elif isinstance(args[1], frozenset):
+            process.change_protocols(frozenset([str(each) for each in args[1]]))
+
+    def observe(self) -> Observation:
+        """The observed variables as the objects have them now.
+
+        A step of one process leaves the others and the coordinator as they were: they share no
+        object, so none of their code has run. After any other step all is read again.
+        """
+        views = self._views
+        for name, process in self._processes.items():
+            if name not in views:
+                views[name] = process_view(process)
+        if self._group_view is None:
+            self._group_view = group_view(self._coordinators)
+        return self._observer.observe(
+            self._group_view, tuple([views[name] for name in self._processes])
+        )
 
     # ---- Offers ----------------------------------------------------------------------------
 
