@@ -20,7 +20,7 @@ from conformance.stages.context import Context, Workbench, stage, workbench
 from conformance.stages.coverage import coverage
 from conformance.stages.explore import explore
 from conformance.stages.record import Subject, audit, record
-from conformance.stages.replay import replay
+from conformance.stages.replay import replay_all
 from conformance.stages.suite import cover
 from conformance.systems.registry import BUILT_IN
 from conformance.traces.store import TraceStore
@@ -71,10 +71,8 @@ def run(context: Context, gate: GatePlan) -> None:
         with stage(context, "replay") as outcome:
             outcome.summary = "no model of this tier feeds a suite: no implementation was tested"
         return
-    replayed = [
-        replay(context, bench, cover(context, bench.model.name, bench.graph)).actions
-        for bench in benches
-    ]
+    suites = [cover(context, bench.model.name, bench.graph) for bench in benches]
+    replayed = [result.actions for result in replay_all(context, benches, suites)]
     for bench in _one_per_system(benches):
         profile = Profile.NIGHTLY if gate.tier.name == "nightly" else Profile.CI
         explore(context, bench, profile=profile, examples=gate.tier.examples)

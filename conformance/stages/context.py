@@ -49,7 +49,13 @@ def stage(
     started = time.monotonic()
     context.emit(StageStarted(name, subject, total))
     yield outcome
-    seconds = time.monotonic() - started
+    emit_finished(context, name, subject, outcome, time.monotonic() - started)
+
+
+def emit_finished(
+    context: Context, name: str, subject: str, outcome: Outcome, seconds: float
+) -> None:
+    """Tell of a stage's end."""
     context.emit(
         StageFinished(name, subject, outcome.verdict, seconds, outcome.summary, outcome.figures)
     )

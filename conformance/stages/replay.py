@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+from conformance.events import Progress, StageStarted
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.places import place
 from conformance.replay.engine import Divergence
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
+from conformance.replay.parallel import ReplayJob, replay_side_by_side
 from conformance.replay.saved import Again, SavedDivergence, replay_again, save
 from conformance.replay.suite import Locate, ReplayResult, finding, replay_suite
-from conformance.stages.context import Context, Workbench, stage
+from conformance.stages.context import Context, Outcome, Workbench, emit_finished, stage
 from conformance.suites.suite import Suite
 from conformance.tla.values import Action, State
 from conformance.verdict import Verdict
@@ -21,8 +24,7 @@ def replay(
     context: Context, bench: Workbench, suite: Suite, *, stop_after: int = 1
 ) -> ReplayResult:
     """Drive the suite; every divergence is shortened and reported once per cause."""
-    name = bench.model.name
-    with stage(context, "replay", name, len(suite)) as outcome:
+    with stage(context, "replay", bench.model.name, len(suite)) as outcome:
         oracle = GraphOracle(bench.graph)
         result = replay_suite(
             bench.graph,
@@ -32,30 +34,60 @@ def replay(
             emit=context.emit,
             stop_after=stop_after,
         )
+        _report(context, bench, suite, result, outcome)
+    return result
+
+
+def replay_all(
+    context: Context, benches: Sequence[Workbench], suites: Sequence[Suite]
+) -> list[ReplayResult]:
+    """As `replay` for each bench and its suite, as many at a time as there are jobs."""
+    jobs = [
+        ReplayJob(bench.graph, suite, bench.factory, bench.constants)
+        for bench, suite in zip(benches, suites, strict=True)
+    ]
+    results: dict[int, ReplayResult] = {}
+    total = sum(suite.steps for suite in suites)
+    context.emit(StageStarted("replay", f"{len(jobs)} suites", total))
+    for number, result in replay_side_by_side(jobs, context.check.jobs):
+        results[number] = result
+        bench, outcome = benches[number], Outcome()
+        _report(context, bench, suites[number], result, outcome)
+        emit_finished(context, "replay", bench.model.name, outcome, result.seconds)
+        if len(results) < len(jobs):
+            context.emit(StageStarted("replay", f"{len(jobs) - len(results)} suites", total))
+            context.emit(Progress("replay", sum(r.steps for r in results.values()), total))
+    return [results[number] for number in range(len(jobs))]
+
+
+def _report(
+    context: Context, bench: Workbench, suite: Suite, result: ReplayResult, outcome: Outcome
+) -> None:
+    if result.divergences:
+        oracle = GraphOracle(bench.graph)
         for divergence in result.divergences:
             tell(context, bench, oracle, divergence, "replay")
-        outcome.verdict = result.verdict
-        rate = result.steps / max(result.seconds, 1e-9)
-        outcome.summary = (
-            f"{result.passed:,} tests passed, {result.failed} failed, {result.inconclusive} "
-            f"inconclusive; {result.steps:,} steps, {rate:,.0f}/s"
-        )
-        outcome.figures = {
-            "model": name,
-            "system": bench.factory,
-            "suite": suite.kind,
-            "tests": {
-                "in": len(suite),
-                "pass": result.passed,
-                "fail": result.failed,
-                "inconclusive": result.inconclusive,
-            },
-            "steps": result.steps,
-            "seconds": round(result.seconds, 3),
-            "actions": dict(result.actions),
-            "notes": list(result.notes),
-        }
-    return result
+    outcome.verdict = result.verdict
+    rate = result.steps / max(result.seconds, 1e-9)
+    outcome.summary = (
+        f"{result.passed:,} tests passed, {result.failed} failed, {result.inconclusive} "
+        f"inconclusive; {result.steps:,} steps, {rate:,.0f}/s"
+    )
+    outcome.figures = {
+        "model": bench.model.name,
+        "system": bench.factory,
+        "suite": suite.kind,
+        "tests": {
+            "in": len(suite),
+            "pass": result.passed,
+            "fail": result.failed,
+            "inconclusive": result.inconclusive,
+        },
+        "steps": result.steps,
+        "seconds": round(result.seconds, 3),
+        "actions": dict(result.actions),
+        "notes": list(result.notes),
+    }
 
 
 def locator(bench: Workbench) -> Locate:
