@@ -1,0 +1,203 @@
+"""Ctrl-C in each phase: exit code 130, one sentence, nothing half-written, no JVM left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.tlc
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIAL = ROOT / "docs" / "tutorial"
+MODEL = "models/store.toml"
+MARK = "KCONFORM_TEST_MARK"
+PATIENCE = 60.0
+"""Seconds until a phase must have begun, on a busy machine."""
+
+SLOW_STORE = """
+
+import pathlib, time
+
+class Slow(Adapter):
+    def apply(self, action):
+        pathlib.Path("begun").touch()
+        time.sleep(600)
+
+def slow(constants):
+    return Slow(constants)
+"""
+ENDLESS = """
+schema = 1
+spec = "Endless"
+feeds_suite = true
+[check]
+init = "Init"
+next = "Next"
+[expect]
+result = "holds"
+distinct_states = 1
+"""
+ENDLESS_SPEC = """---- MODULE Endless ----
+EXTENDS Naturals
+VARIABLES x, y
+Init == x = 0 /\\ y = 0
+Next == (x' = x + 1 /\\ y' = y) \\/ (x' = x /\\ y' = y + 1)
+====
+"""
+
+
+def processes(mark: str) -> list[tuple[int, str]]:
+    """The processes that inherited our mark, with their command lines."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}\0".encode() in (folder / "environ").read_bytes():
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found.append((int(folder.name), command))
+        except OSError:
+            continue  # it ended meanwhile, or is not ours to look at
+    return [one for one in found if one[1]]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "the phase did not begin"
+        time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A command, and how to tell from outside that the phase has begun."""
+
+    command: str
+    begun: Callable[[Path, str], bool]
+    forbidden: tuple[str, ...] = ()
+    """What must not be there afterwards."""
+
+
+def running(word: str) -> Callable[[Path, str], bool]:
+    return lambda _folder, mark: any(word in command for _, command in processes(mark))
+
+
+def touched(folder: Path, _mark: str) -> bool:
+    return (folder / "begun").exists()
+
+
+def reading(folder: Path, mark: str) -> bool:
+    """A process has opened the named pipe, and waits for what we never write."""
+    opened = [link for pid, _ in processes(mark) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    return str(folder / "run.ndjson") in map(os.path.realpath, opened)
+
+
+SLOW = f"{MODEL} --system store:slow"
+PHASES = {
+    "check": Phase("check models/endless.toml", running("tlc2.TLC")),
+    "parsing": Phase(f"check {MODEL} --engine python", running("tla2sany")),
+    "suite": Phase("suite models/endless.toml -o s.npz", running("tlc2.TLC"), ("s.npz",)),
+    "replay": Phase(f"replay {SLOW}", touched, ("kconform-out",)),
+    "explore": Phase(f"explore {SLOW}", touched, ("kconform-out",)),
+    "import": Phase(f"import run.ndjson -o store --model {MODEL}", reading, ("store",)),
+    "bugs": Phase("bugs A1 --traces 0", running("conformance.bugs.worker")),
+    "gate": Phase("gate models/endless.toml --no-canary", running("tlc2.TLC")),
+}
+ON_SPARK = {
+    "Spark's start": Phase(f"record {SLOW} -o store", running("SparkSubmit"), ("store",)),
+    "record": Phase(f"record {SLOW} -o store --traces 10", touched, ("store",)),
+    "audit": Phase("audit recorded", running("pyspark.daemon")),
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Path]:
+    """The tutorial's folder with a slow store and an endless model."""
+    ignored = shutil.ignore_patterns("__pycache__", "kconform-out")
+    folder = tmp_path / "here"
+    shutil.copytree(TUTORIAL, folder, ignore=ignored)
+    with (folder / "store.py").open("a") as store:
+        store.write(SLOW_STORE)
+    (folder / "models" / "endless.toml").write_text(ENDLESS)
+    (folder / "models" / "Endless.tla").write_text(ENDLESS_SPEC)
+    os.mkfifo(folder / "run.ndjson")
+    pipe = os.open(folder / "run.ndjson", os.O_RDWR)
+    yield folder
+    os.close(pipe)
+    for process, _ in processes(str(tmp_path)):
+        os.kill(process, signal.SIGKILL)
+
+
+def start(folder: Path, command: str) -> subprocess.Popen[str]:
+    """As a terminal does: a process group of its own, which Ctrl-C interrupts as a whole."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "conformance.cli", *command.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "KCONFORM_CACHE": str(folder.parent / "cache"),
+            "TMPDIR": str(scratch(folder)),
+            MARK: str(folder.parent),
+        },
+        start_new_session=True,
+    )
+
+
+def scratch(folder: Path) -> Path:
+    path = folder.parent / "tmp"
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def interrupted(folder: Path, phase: Phase) -> None:
+    """Run a phase, interrupt it, and look at what it leaves."""
+    before = {path.relative_to(folder) for path in folder.rglob("*")}
+    process = start(folder, phase.command)
+    mark = str(folder.parent)
+    wait_until(lambda: process.poll() is not None or phase.begun(folder, mark))
+    assert process.poll() is None, process.communicate()
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, (out, err)
+    assert "Traceback" not in out + err
+    assert "interrupted" in err
+    for name in phase.forbidden:
+        assert not (folder / name).exists()
+    left = {path.relative_to(folder) for path in folder.rglob("*")} - before
+    assert not [path for path in left if "partial" in path.name or "tmp" in path.name]
+    wait_until(lambda: not processes(mark))
+
+
+@pytest.mark.parametrize("name", PHASES)
+def test_an_interrupt_leaves_nothing_behind(here: Path, name: str) -> None:
+    interrupted(here, PHASES[name])
+    assert not [path for path in scratch(here).iterdir() if path.name != "hsperfdata_root"]
+
+
+def test_an_interrupted_gate_says_that_it_is_incomplete(here: Path) -> None:
+    interrupted(here, PHASES["gate"])
+    report = json.loads((here / "kconform-out" / "report.json").read_text())
+    assert report["incomplete"] is True
+    assert report["verdict"] != "pass"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_an_interrupt_on_spark_leaves_nothing_behind(here: Path, name: str) -> None:
+    if name == "audit":
+        record = start(here, f"record {MODEL} --system store:create -o recorded --traces 20")
+        out, err = record.communicate(timeout=3 * PATIENCE)
+        assert record.returncode == 0, (out, err)
+    interrupted(here, ON_SPARK[name])
