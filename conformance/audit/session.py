@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import BinaryIO
 
 from py4j.java_gateway import JavaGateway
@@ -120,9 +120,11 @@ def _set_aside() -> Iterator[BinaryIO]:
     """A file for what the JVM and Python's workers say; shown if all ends with our own fault.
 
     The JVM opens with warnings of its own (incubator modules, native libraries), on which nobody
-    can act who runs an audit.
+    can act who runs an audit. Py4J logs an interrupt as an error, with its traceback.
     """
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as said, os.fdopen(os.dup(said.fileno()), "w") as log:
+        handler = logging.StreamHandler(log)
+        logging.getLogger().addHandler(handler)
         try:
             yield said
         except (UserError, KeyboardInterrupt):
@@ -130,6 +132,8 @@ def _set_aside() -> Iterator[BinaryIO]:
         except BaseException:
             sys.stderr.write(_tail(said))
             raise
+        finally:
+            logging.getLogger().removeHandler(handler)
 
 
 def _tail(said: BinaryIO, size: int = 4000) -> str:
@@ -137,6 +141,27 @@ def _tail(said: BinaryIO, size: int = 4000) -> str:
     end = said.seek(0, os.SEEK_END)
     said.seek(max(0, end - size))
     return said.read().decode(errors="replace")
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold an interrupt back until the end: a JVM that loses us while it starts never ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+
+    def hold(number: int, _frame: FrameType | None) -> None:
+        caught.append(number)
+
+    before = {number: signal.signal(number, hold) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if caught:
+        raise KeyboardInterrupt
 
 
 def _configure(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -161,7 +186,9 @@ def _start(
         builder, conf = builder.config(key, value), conf.set(key, value)
     try:
         if not submitted and SparkContext._gateway is None:
-            SparkContext(conf=conf, gateway=_LAUNCH(conf, {"stdout": said, "stderr": said}))
+            with _uninterrupted():
+                gateway = _LAUNCH(conf, {"stdout": said, "stderr": said})
+            SparkContext(conf=conf, gateway=gateway)
         session = builder.getOrCreate()
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
         raise EnvironmentProblem(
