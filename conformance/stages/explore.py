@@ -67,6 +67,10 @@ def _verdict(result: ExploreResult, profile: Profile | None) -> Verdict:
     return Verdict.FAIL if met else Verdict.INCONCLUSIVE
 
 
+_NAMED = 3
+"""So many actions are named in the summary; the JSON report has all."""
+
+
 def _summary(result: ExploreResult) -> str:
     parts = [
         f"{result.examples:,} examples, {result.steps:,} steps, "
@@ -75,7 +79,9 @@ def _summary(result: ExploreResult) -> str:
     if result.guided:
         parts.append(f"led to {', '.join(result.guided)}")
     if result.disabled:
-        parts.append(f"nowhere enabled in this model: {', '.join(result.disabled)}")
+        several = len(result.disabled) > _NAMED
+        named = f"{len(result.disabled)} actions" if several else ", ".join(result.disabled)
+        parts.append(f"nowhere enabled in this model: {named}")
     if result.never_taken and result.divergence is None:
         parts.append(f"never taken: {', '.join(result.never_taken)}")
     if result.note:
