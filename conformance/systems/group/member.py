@@ -198,7 +198,6 @@ class Process:
         self._application.parent = getcurrent()
         self._application.switch()
         self.consumer.may_join = False
-        self._forget_disconnected()
 
     def send_join_group(self) -> None:
         """AbstractCoordinator.joinGroupIfNeeded up to the request."""
@@ -217,7 +216,6 @@ class Process:
 
     def send_offset_commit(self) -> None:
         """The application commits a position."""
-        self.consumer.ensure_coordinator_ready_async()
         self.consumer.commit_offsets_async(_COMMITTED, self._committed)
         if self.heartbeat is None:
             raise ActionRefused(f"{self.name} did not commit")
@@ -228,7 +226,6 @@ class Process:
 
     def leave_group(self) -> None:
         """Unsubscribe, and subscribe again: AbstractCoordinator.maybeLeaveGroup."""
-        self.consumer.ensure_coordinator_ready_async()
         self.consumer.maybe_leave_group("the consumer unsubscribed")
 
     def request_rejoin(self) -> None:
@@ -316,8 +313,12 @@ class Process:
         future = self.consumer.join_future
         if future is not None and future.failed:
             self._go_on()
-        else:
-            self._forget_disconnected()
+        self._find_coordinator()
+        self._forget_disconnected()
+
+    def _find_coordinator(self) -> None:
+        """What either thread does next if the step cost the coordinator; the answer is there."""
+        self.consumer.ensure_coordinator_ready(Timer(self.clock, _FOREVER_MS))
 
     def _forget_disconnected(self) -> None:
         """What the client has given up with its connection is not answered any more."""
