@@ -58,18 +58,20 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
             report = work.report or finish()
             _publish(report, terminal, work.closing, as_json=as_json)
     except UserError as error:
-        _mistake(command, error, as_json=as_json)
+        _mistake(command, error, as_json=as_json, started=started)
     except KeyboardInterrupt:
-        _problem(command, "interrupted", as_json=as_json)
+        _problem(command, "interrupted", as_json=as_json, started=started)
         print("\nkconform: interrupted. Nothing half-written was left.", file=sys.stderr)
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except OSError as error:
         if tells_of_no_space(str(error)):
-            _mistake(command, no_space(Path(error.filename or Path.cwd())), as_json=as_json)
+            full = no_space(Path(error.filename or Path.cwd()))
+            _mistake(command, full, as_json=as_json, started=started)
         if error.errno is None or error.filename is None:
             raise
         place = f"{error.filename}: {error.strerror}"
-        _mistake(command, UserError(f"{place}. Mend that and start again."), as_json=as_json)
+        mistake = UserError(f"{place}. Mend that and start again.")
+        _mistake(command, mistake, as_json=as_json, started=started)
     raise SystemExit(report.verdict.exit_code)
 
 
@@ -90,18 +92,19 @@ def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool)
         terminal.line(closing)
 
 
-def _mistake(command: str, error: UserError, *, as_json: bool) -> None:
-    _problem(command, str(error), as_json=as_json)
+def _mistake(command: str, error: UserError, *, as_json: bool, started: float) -> None:
+    _problem(command, str(error), as_json=as_json, started=started)
     print(f"kconform: {error}", file=sys.stderr)
     raise SystemExit(error.exit_code) from None
 
 
-def _problem(command: str, message: str, *, as_json: bool) -> None:
+def _problem(command: str, message: str, *, as_json: bool, started: float) -> None:
     if as_json:
         body: dict[str, JsonValue] = {
             "schema_version": SCHEMA_VERSION,
             "command": command,
             "verdict": str(Verdict.ERROR),
+            "seconds": round(time.monotonic() - started, 3),
             "error": message,
             "findings": [],
         }

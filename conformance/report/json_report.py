@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,9 +16,11 @@ from conformance.verdict import merge
 def to_json(report: Report) -> dict[str, JsonValue]:
     """The report as one JSON object.
 
-    A command of one stage carries that stage's figures at the top level; the gate has all
-    of them by stage under `stages`, where a stage that ran for several models is a list.
+    The stage of a command's name has its figures at the top level; the others, and all of the
+    gate's, stand under `stages`, where a stage that ran for several models is a list.
     """
+    own = [stage for stage in report.stages if stage.stage == report.command]
+    others = [stage for stage in report.stages if stage.stage != report.command]
     body: dict[str, JsonValue] = {
         "schema_version": SCHEMA_VERSION,
         "command": report.command,
@@ -25,13 +28,13 @@ def to_json(report: Report) -> dict[str, JsonValue]:
         "seconds": round(report.seconds, 3),
         **report.header,
     }
-    if report.command == "gate":
-        body["stages"] = _by_stage(report)
-    elif report.command == "check":
-        body["models"] = [dict(stage.figures) for stage in report.stages]
+    if report.command == "check":
+        body["models"] = [dict(stage.figures) for stage in own]
     else:
-        for stage in report.stages:
-            body.update(stage.figures)
+        for stage in own:
+            body |= {key: value for key, value in stage.figures.items() if key != "seconds"}
+    if others or report.command == "gate":
+        body["stages"] = _by_stage(others)
     body["findings"] = [finding_json(finding) for finding in report.findings]
     return body
 
@@ -44,9 +47,9 @@ def finding_json(finding: Finding) -> dict[str, JsonValue]:
     return fields
 
 
-def _by_stage(report: Report) -> dict[str, JsonValue]:
+def _by_stage(finished: Iterable[StageFinished]) -> dict[str, JsonValue]:
     stages: dict[str, list[StageFinished]] = {}
-    for stage in report.stages:
+    for stage in finished:
         stages.setdefault(stage.stage, []).append(stage)
     return {name: _stage_json(name, entries) for name, entries in stages.items()}
 
@@ -63,8 +66,8 @@ def _stage_json(name: str, entries: list[StageFinished]) -> JsonValue:
             for e in entries
         ]
     else:
-        body.update({"subject": entries[0].subject, "summary": entries[0].summary})
-        body.update(entries[0].figures)
+        entry = entries[0]
+        body = {**entry.figures, "subject": entry.subject, "summary": entry.summary, **body}
     return body
 
 
