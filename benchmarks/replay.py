@@ -1,0 +1,81 @@
+"""Drives the Python implementation and prints how fast: replay in memory and on files, recording.
+
+One process replays the minimal transition suite with step equality; two Spark workers record
+random walks. Each figure stands beside its goal as a ratio. Run:
+python benchmarks/replay.py [--model NAME] [--traces N] [--file-traces N] [--file-tests N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from conformance.audit.session import spark_session
+from conformance.modelcheck.check import graph_and_spec
+from conformance.modelcheck.manifest import find_models
+from conformance.replay.suite import ReplayResult, replay_suite
+from conformance.stages.context import Context, Workbench
+from conformance.stages.record import record
+from conformance.suites import Suite, transition_cover
+from conformance.systems.protocol import SystemUnderTest
+from conformance.systems.registry import load_factory
+
+IN_MEMORY = "conformance.systems.replication:create"
+ON_FILES = "conformance.systems.replication:create_on_files"
+MILLION_IN_SECONDS = 20 * 60
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="replication/bench/kip320-coarse-2b-4-epochs")
+    parser.add_argument("--file-tests", type=int, default=1000)
+    parser.add_argument("--traces", type=int, default=20_000)
+    parser.add_argument("--file-traces", type=int, default=1000)
+    options = parser.parse_args()
+    model = find_models([options.model])[0]
+    graph, prepared = graph_and_spec(model)
+    bench = Workbench(model, prepared, IN_MEMORY, graph)
+    suite = transition_cover(graph)
+    some = Random(1).sample(suite.tests, min(options.file_tests, len(suite)))
+    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores, model {options.model}")
+    told("replay in memory", drive(bench, suite), 10_000)
+    on_files = replace(bench, factory=ON_FILES)
+    told("replay on files", drive(on_files, replace(suite, tests=tuple(some))), 1500)
+    with tempfile.TemporaryDirectory() as folder, spark_session() as spark:
+        for one, traces in ((bench, options.traces), (on_files, options.file_traces)):
+            path = Path(folder) / str(traces) / "store"
+            path.parent.mkdir()
+            result = record(Context(), one, spark, path, traces=traces, length=20, replace=False)
+            rate = traces / result.seconds
+            where = "in memory" if one is bench else "on files"
+            print(
+                f"record {where:10} {traces:9,} traces  {result.seconds:7.1f} s  "
+                f"{result.manifest.counts.steps / result.seconds:9,.0f} steps/s  "
+                f"a million in {1e6 / rate / 60:6.1f} min, "
+                f"ratio to 20 min {MILLION_IN_SECONDS * rate / 1e6:5.2f}"
+            )
+
+
+def drive(bench: Workbench, suite: Suite) -> ReplayResult:
+    factory, constants = load_factory(bench.factory), bench.constants
+
+    def make_system() -> SystemUnderTest:
+        return factory(constants)
+
+    return replay_suite(bench.graph, suite, make_system)
+
+
+def told(what: str, result: ReplayResult, goal: int) -> None:
+    rate = result.steps / result.seconds
+    print(
+        f"{what:17} {result.steps:9,} steps   {result.seconds:7.1f} s  {rate:9,.0f} steps/s  "
+        f"ratio to {goal:,}: {rate / goal:5.2f}  {result.verdict}"
+    )
+
+
+if __name__ == "__main__":
+    main()
