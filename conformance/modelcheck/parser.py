@@ -137,4 +137,20 @@ def _load(name: str, text: str, model: Model, tools: Tools) -> Module:
     with tempfile.TemporaryDirectory(prefix="kconform-model-") as folder:
         path = Path(folder) / f"{name}.tla"
         path.write_text(text, encoding="utf-8")
-        return load_module(path, tools=tools, search=[model.spec_path.parent])
+        try:
+            return load_module(path, tools=tools, search=[model.spec_path.parent])
+        except SpecError as error:
+            if not str(error).startswith(str(path)):
+                raise  # the spec's own text is at fault, not what the model adds to it
+            raise _unreadable(model, text, str(error)) from None
+
+
+def _unreadable(model: Model, text: str, error: str) -> SpecError:
+    """SANY's complaint about a module that nobody has seen, told of the model's own text."""
+    complaint = error.partition("SANY says: ")[2]
+    number = int(found[1]) if (found := re.search(r"line (\d+)", complaint)) else 1
+    lines = [line for line in text.splitlines()[:number] if line.strip() and line != "===="]
+    return SpecError(
+        f"{model.origin}: the model's constants or definitions do not parse, at or before "
+        f"`{lines[-1]}`. SANY says: {complaint}"
+    )
