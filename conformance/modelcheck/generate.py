@@ -83,7 +83,7 @@ def generate(
     name = f"{model.spec}__model"
     actions = labelled.actions if labelled else ()
     wrappers = {_label(action, number): action for number, action in enumerate(actions)}
-    values = sorted(_model_values(actions) - set(declared))
+    values = sorted(model_values(action.args for action in actions) - set(declared))
     body = definitions(model)
     check = model.check
     if labelled is not None:
@@ -97,7 +97,7 @@ def generate(
         body.append(f"{next_name} =={disjuncts}")
         check = _with_next(check, labelled.init, next_name)
     text = module_text(name, model.spec, body, values)
-    return Generated(name, text, _config(model, check, values), wrappers)
+    return Generated(name, text, config_text(model, check, values), wrappers)
 
 
 def _fired(name: str, actions: int) -> str:
@@ -128,7 +128,8 @@ def _with_next(check: Check, init: str, next_name: str) -> Check:
     )
 
 
-def _model_values(actions: Iterable[Action]) -> set[str]:
+def model_values(values: Iterable[Value]) -> set[str]:
+    """The names of the model values that occur in the values."""
     found: set[str] = set()
 
     def visit(value: Value) -> None:
@@ -142,8 +143,8 @@ def _model_values(actions: Iterable[Action]) -> set[str]:
             for item in value:
                 visit(item)
 
-    for action in actions:
-        visit(action.args)
+    for value in values:
+        visit(value)
     return found
 
 
@@ -155,7 +156,8 @@ def _standard_modules(texts: Sequence[str]) -> list[str]:
     return [name for name in wanted if tokens & STANDARD_MODULES[name]]
 
 
-def _config(model: Model, check: Check, values: Sequence[str]) -> str:
+def config_text(model: Model, check: Check, values: Sequence[str] = ()) -> str:
+    """A configuration: the model's constants and overrides, and what `check` names."""
     lines = [f"CONSTANT {name} <- {_CONSTANT}{name}" for name in model.constants]
     lines += [f"CONSTANT {name} = {format_value(value)}" for name, value in model.literals.items()]
     lines += [f"CONSTANT {name} = {name}" for name in values]

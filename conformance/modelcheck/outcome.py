@@ -76,7 +76,7 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
     """Make sense of a run; SpecError where TLC could not read module or configuration."""
     transcript, module = run.transcript, spec.module
     if run.exit_code in _EXIT_PARSE_ERRORS:
-        raise SpecError(f"TLC cannot read the model {model.name} ({model.origin}): {_said(run)}")
+        raise SpecError(f"TLC cannot read the model {model.name} ({model.origin}): {said(run)}")
     result = _result(run)
     violation = transcript.violation if result == "violated" else None
     return Outcome(
@@ -93,26 +93,27 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
         steps=_kept_steps(transcript, generated, spec) if violation else (),
         ending=_ending(transcript),
         never_fired=_never_fired(transcript, generated),
-        error=_said(run) if result == "error" else "",
+        error=said(run) if result == "error" else "",
     )
 
 
 def _result(run: TlcResult) -> Result:
     if run.timed_out:
         return "timeout"
-    if run.transcript.violation is not None and not _failed_to_evaluate(run):
+    if run.transcript.violation is not None and not failed_to_evaluate(run):
         return "violated"
     if run.exit_code == _EXIT_SUCCESS and run.transcript.success:
         return "holds"
     return "error"
 
 
-def _failed_to_evaluate(run: TlcResult) -> bool:
+def failed_to_evaluate(run: TlcResult) -> bool:
+    """Whether TLC met a formula that has no value, or could not run at all."""
     # EC.ExitStatus: 75 to 77 are failures of evaluation, 150 and above errors of the run.
     return run.exit_code >= 75 or run.exit_code < 0
 
 
-def _said(run: TlcResult) -> str:
+def said(run: TlcResult) -> str:
     """TLC's own words, errors first, else the end of what stood outside its messages."""
     if run.transcript.errors:
         return "\n".join(run.transcript.errors).strip()
