@@ -1,118 +1,30 @@
-"""A member process: a real consumer over a network that hands over every request."""
+"""A member process: a real consumer, its application, and what it has in flight."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from greenlet import getcurrent, greenlet
 
-from conformance.systems.group.coordinator import rebalance_timeout_ms
-from conformance.systems.group.exchange import Exchange
-from conformance.systems.group.settings import GROUP_ID, TOPIC, Settings
-from conformance.systems.protocol import ActionRefused
-from impl.clock import MockClock
-from impl.concurrency import NoConcurrency
-from impl.errors import ApiException, Errors
-from impl.group.client.assignors.assignor import PartitionAssignor
-from impl.group.client.assignors.range import RangeAssignor
-from impl.group.client.config import GroupRebalanceConfig, MemberRuntime
-from impl.group.client.consumer_config import ConsumerConfig
-from impl.group.client.consumer_coordinator import ConsumerCoordinator
-from impl.group.client.errors import DisconnectException, FencedInstanceIdException
-from impl.group.client.generation import Generation
-from impl.group.client.heartbeat_thread import HeartbeatThread
-from impl.group.client.network_client import ClientRequest, ConsumerNetworkClient, GroupResponse
-from impl.group.client.subscription_state import OffsetAndMetadata, SubscriptionState
-from impl.group.client.timer import Timer
-from impl.group.messages import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    HeartbeatRequest,
-    LeaveGroupRequest,
-    OffsetCommitRequest,
+from conformance.systems.group.consumer import (
+    FOREVER_MS,
+    SESSION_TIMEOUT_MS,
+    stand_still,
+    start_client,
 )
-from impl.types import BrokerEndPoint, TopicPartition
+from conformance.systems.group.exchange import Exchange
+from conformance.systems.group.settings import TOPIC, Settings
+from conformance.systems.protocol import ActionRefused
+from impl.errors import ApiException
+from impl.group.client.errors import DisconnectException, FencedInstanceIdException
+from impl.group.client.heartbeat_thread import HeartbeatThread
+from impl.group.client.network_client import ClientRequest, GroupResponse
+from impl.group.client.subscription_state import OffsetAndMetadata
+from impl.group.client.timer import Timer
+from impl.group.messages import HeartbeatRequest, LeaveGroupRequest, OffsetCommitRequest
+from impl.types import TopicPartition
 
-_BROKER = BrokerEndPoint(0)
-"""Members always reach the coordinator, whichever broker it is."""
-_FOREVER_MS = 2**40
-_SESSION_TIMEOUT_MS = 1_800_000
-_JOINS_ONCE, _JOINS_TWICE = 3, 9
-"""Versions of JoinGroup: before and after MEMBER_ID_REQUIRED (KIP-394)."""
-_WITHOUT_GENERATION = 1
-"""The subscription's version before it told the generation (KIP-792), as in the spec."""
-_TURNS = 5
-"""Turns of the heartbeat thread until its request is out, the look-up of a coordinator included."""
+_TURNS = 3
+"""Turns of the heartbeat thread at most until its request is out."""
 _COMMITTED = {TopicPartition(TOPIC, 0): OffsetAndMetadata(0)}
-
-
-class NamedAssignor(RangeAssignor):
-    """Assigns ranges under any name: the spec has one way to assign, and names to agree on."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """The protocol's name."""
-        return self._name
-
-
-class SteppedConsumer(ConsumerCoordinator):
-    """A consumer that stands still before each join, where the spec has a step of its own."""
-
-    may_join = False
-
-    def rejoin_needed_or_pending(self) -> bool:
-        """As a consumer's, but a join begins only when the driver lets it."""
-        while self.wants_to_join() and self.join_future is None and not self.may_join:
-            _stand_still()
-        return self.wants_to_join()
-
-    def wants_to_join(self) -> bool:
-        """What a consumer without a driver would do."""
-        return super().rejoin_needed_or_pending()
-
-
-def _stand_still() -> None:
-    """The application's thread waits until the driver lets it go on."""
-    driver = getcurrent().parent
-    if driver is None:
-        raise ActionRefused("only an application joins")
-    driver.switch()
-
-
-class Wire:
-    """The transport of one consumer: FindCoordinator is answered at once, the rest handed over."""
-
-    def __init__(self, hand_over: Callable[[ClientRequest], None]) -> None:
-        self._hand_over = hand_over
-        self.network: ConsumerNetworkClient | None = None
-
-    def least_loaded_node(self) -> BrokerEndPoint | None:
-        """The one broker there is for a member."""
-        return _BROKER
-
-    def connection_failed(self, _node: BrokerEndPoint) -> bool:
-        """Never: a loss is told request by request."""
-        return False
-
-    def try_connect(self, _node: BrokerEndPoint) -> None:
-        """It is connected."""
-
-    def send(self, request: ClientRequest) -> None:
-        """Answer or hand over."""
-        if isinstance(request.request, FindCoordinatorRequest) and self.network is not None:
-            self.network.respond(request, FindCoordinatorResponse(Errors.NONE, _BROKER))
-        else:
-            self._hand_over(request)
-
-    def update_metadata(self) -> None:
-        """Nothing changes."""
-
-    def idle(self, _timeout_ms: int) -> None:
-        """The application waits for an answer."""
-        _stand_still()
 
 
 class Process:
@@ -126,52 +38,14 @@ class Process:
         self._start()
 
     def _start(self) -> None:
-        settings, name = self._settings, self.name
-        instance = settings.instances[name]
         self.failed = False
         self.heartbeat: Exchange | None = None
-        self.clock = MockClock(1_000_000)
-        concurrency = NoConcurrency()
-        wire = Wire(self._sent)
-        self.network = wire.network = ConsumerNetworkClient(
-            wire, self.clock, concurrency, request_timeout_ms=_FOREVER_MS
-        )
-        self.subscriptions = SubscriptionState()
-        self.subscriptions.subscribe([TOPIC])
-        # The list is read at each join; to know an assignor, a consumer must have it now.
-        self._assignors: list[PartitionAssignor] = [
-            NamedAssignor(each) for each in settings.protocols
-        ]
-        config = GroupRebalanceConfig(
-            GROUP_ID,
-            instance,
-            session_timeout_ms=_SESSION_TIMEOUT_MS,
-            rebalance_timeout_ms=rebalance_timeout_ms(settings),
-            heartbeat_interval_ms=1,
-            retry_backoff_ms=1,
-            retry_backoff_max_ms=1,
-            client_id=name,
-            join_version=_JOINS_TWICE if settings.joins_twice or instance else _JOINS_ONCE,
-        )
-        counts = {TOPIC: settings.partitions}
-        self.consumer = SteppedConsumer(
-            config,
-            ConsumerConfig(
-                self._assignors,
-                enable_auto_commit=False,
-                subscription_version=_WITHOUT_GENERATION,
-            ),
-            self.network,
-            MemberRuntime(self.clock, concurrency),
-            self.subscriptions,
-            lambda: counts,
-        )
-        self._use(self.protocols)
+        client = start_client(self.name, self._settings, self._sent)
+        client.use(self.protocols)
+        self._client = client
+        self.clock, self.network = client.clock, client.network
+        self.consumer, self.subscriptions = client.consumer, client.subscriptions
         self._application = greenlet(self._run_application)
-
-    def _use(self, names: frozenset[str]) -> None:
-        self.protocols = names
-        self._assignors[:] = [NamedAssignor(name) for name in sorted(names)]
 
     def _sent(self, request: ClientRequest) -> None:
         sent = self.consumer.generation
@@ -187,8 +61,8 @@ class Process:
         """KafkaConsumer.poll in a loop, until a fatal error."""
         try:
             while True:
-                self.consumer.poll(Timer(self.clock, _FOREVER_MS))
-                _stand_still()
+                self.consumer.poll(Timer(self.clock, FOREVER_MS))
+                stand_still()
         except ApiException:
             self.failed = True
 
@@ -234,7 +108,8 @@ class Process:
 
     def change_protocols(self, names: frozenset[str]) -> None:
         """From its next join on the consumer tells of other assignors."""
-        self._use(names)
+        self.protocols = names
+        self._client.use(names)
         self.consumer.request_rejoin("the assignors have changed")
 
     def restart(self) -> None:
@@ -256,7 +131,7 @@ class Process:
         # The application polls, else it would be taken for dead (max.poll.interval.ms).
         self.consumer.poll_heartbeat(self.clock.milliseconds())
         wait = self.consumer.time_to_next_heartbeat(self.clock.milliseconds())
-        if wait > _SESSION_TIMEOUT_MS:
+        if wait > SESSION_TIMEOUT_MS:
             raise ActionRefused(f"{self.name} is in no generation to send heartbeats for")
         self.clock.sleep(wait)
         if not any(self._beat(thread) for _ in range(_TURNS)):
@@ -318,7 +193,7 @@ class Process:
 
     def _find_coordinator(self) -> None:
         """What either thread does next if the step cost the coordinator; the answer is there."""
-        self.consumer.ensure_coordinator_ready(Timer(self.clock, _FOREVER_MS))
+        self.consumer.ensure_coordinator_ready(Timer(self.clock, FOREVER_MS))
 
     def _forget_disconnected(self) -> None:
         """What the client has given up with its connection is not answered any more."""
@@ -346,8 +221,3 @@ class Process:
         if beats and self.heartbeat is None and self._settings.heartbeats:
             steps.append("SendHeartbeat")
         return steps
-
-    @property
-    def generation(self) -> Generation:
-        """AbstractCoordinator.generation."""
-        return self.consumer.generation

@@ -129,6 +129,21 @@ Next == \/ \E m \in Nodes : \E n \in Nodes \ {m} : Add(m, n)
     assert set(found.initial_states()) == {(("a",),), (("b",),)}
 
 
+def test_a_choice_over_an_empty_set_is_no_action(tmp_path: Path) -> None:
+    body = r"""
+CONSTANTS Nodes, Kinds
+VARIABLE x
+Init == x = 0
+Add(n) == x' = x + 1
+Change(n, k) == x' = 0
+Next == \/ \E n \in Nodes : Add(n)
+        \/ \E n \in Nodes, k \in Kinds : Change(n, k)
+"""
+    found = spec(tmp_path, body, 'CONSTANTS Nodes = {"a", "b"} Kinds = {}')
+    assert [str(action) for action in found.actions] == ['Add("a")', 'Add("b")']
+    assert {str(action) for action, _ in found.successors((0,))} == {'Add("a")', 'Add("b")'}
+
+
 @pytest.mark.parametrize(
     ("action", "reason"),
     [

@@ -1,0 +1,159 @@
+"""A real consumer that a driver steps: its network, and where its application stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from greenlet import getcurrent
+
+from conformance.systems.group.coordinator import rebalance_timeout_ms
+from conformance.systems.group.settings import GROUP_ID, TOPIC, Settings
+from conformance.systems.protocol import ActionRefused
+from impl.clock import MockClock
+from impl.concurrency import NoConcurrency
+from impl.errors import Errors
+from impl.group.client.assignors.assignor import PartitionAssignor
+from impl.group.client.assignors.range import RangeAssignor
+from impl.group.client.config import GroupRebalanceConfig, MemberRuntime
+from impl.group.client.consumer_config import ConsumerConfig
+from impl.group.client.consumer_coordinator import ConsumerCoordinator
+from impl.group.client.network_client import ClientRequest, ConsumerNetworkClient
+from impl.group.client.subscription_state import SubscriptionState
+from impl.group.messages import FindCoordinatorRequest, FindCoordinatorResponse
+from impl.types import BrokerEndPoint
+
+FOREVER_MS = 2**40
+SESSION_TIMEOUT_MS = 1_800_000
+_BROKER = BrokerEndPoint(0)
+"""Members always reach the coordinator, whichever broker it is."""
+_JOINS_ONCE, _JOINS_TWICE = 3, 9
+"""Versions of JoinGroup: before and after MEMBER_ID_REQUIRED (KIP-394)."""
+_WITHOUT_GENERATION = 1
+"""The subscription's version before it told the generation (KIP-792), as in the spec."""
+
+
+class NamedAssignor(RangeAssignor):
+    """Assigns ranges under any name: the spec has one way to assign, and names to agree on."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The protocol's name."""
+        return self._name
+
+
+class SteppedConsumer(ConsumerCoordinator):
+    """A consumer that stands still before each join, where the spec has a step of its own."""
+
+    may_join = False
+
+    def rejoin_needed_or_pending(self) -> bool:
+        """As a consumer's, but a join begins only when the driver lets it."""
+        while self.wants_to_join() and self.join_future is None and not self.may_join:
+            stand_still()
+        return self.wants_to_join()
+
+    def wants_to_join(self) -> bool:
+        """What a consumer without a driver would do."""
+        return super().rejoin_needed_or_pending()
+
+
+def stand_still() -> None:
+    """The application's thread waits until the driver lets it go on."""
+    driver = getcurrent().parent
+    if driver is None:
+        raise ActionRefused("only an application joins")
+    driver.switch()
+
+
+class Wire:
+    """The transport of one consumer: FindCoordinator is answered at once, the rest handed over."""
+
+    def __init__(self, hand_over: Callable[[ClientRequest], None]) -> None:
+        self._hand_over = hand_over
+        self.network: ConsumerNetworkClient | None = None
+
+    def least_loaded_node(self) -> BrokerEndPoint | None:
+        """The one broker there is for a member."""
+        return _BROKER
+
+    def connection_failed(self, _node: BrokerEndPoint) -> bool:
+        """Never: a loss is told request by request."""
+        return False
+
+    def try_connect(self, _node: BrokerEndPoint) -> None:
+        """It is connected."""
+
+    def send(self, request: ClientRequest) -> None:
+        """Answer or hand over."""
+        if isinstance(request.request, FindCoordinatorRequest) and self.network is not None:
+            self.network.respond(request, FindCoordinatorResponse(Errors.NONE, _BROKER))
+        else:
+            self._hand_over(request)
+
+    def update_metadata(self) -> None:
+        """Nothing changes."""
+
+    def idle(self, _timeout_ms: int) -> None:
+        """The application waits for an answer."""
+        stand_still()
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A consumer that was just constructed, and what it was made of."""
+
+    consumer: SteppedConsumer
+    network: ConsumerNetworkClient
+    subscriptions: SubscriptionState
+    clock: MockClock
+    _assignors: list[PartitionAssignor]
+
+    def use(self, names: frozenset[str]) -> None:
+        """From the next join on, tell of these assignors."""
+        self._assignors[:] = [NamedAssignor(name) for name in sorted(names)]
+
+
+def start_client(
+    name: str, settings: Settings, hand_over: Callable[[ClientRequest], None]
+) -> Client:
+    """A consumer of the one topic; every request but FindCoordinator is handed over."""
+    clock, concurrency = MockClock(1_000_000), NoConcurrency()
+    wire = Wire(hand_over)
+    network = wire.network = ConsumerNetworkClient(
+        wire, clock, concurrency, request_timeout_ms=FOREVER_MS
+    )
+    subscriptions = SubscriptionState()
+    subscriptions.subscribe([TOPIC])
+    # The list is read at each join; to know an assignor, a consumer must have it now.
+    assignors: list[PartitionAssignor] = [NamedAssignor(each) for each in settings.protocols]
+    counts = {TOPIC: settings.partitions}
+    consumer = SteppedConsumer(
+        _config(name, settings),
+        ConsumerConfig(
+            assignors, enable_auto_commit=False, subscription_version=_WITHOUT_GENERATION
+        ),
+        network,
+        MemberRuntime(clock, concurrency),
+        subscriptions,
+        lambda: counts,
+    )
+    return Client(consumer, network, subscriptions, clock, assignors)
+
+
+def _config(name: str, settings: Settings) -> GroupRebalanceConfig:
+    instance = settings.instances[name]
+    return GroupRebalanceConfig(
+        GROUP_ID,
+        instance,
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+        rebalance_timeout_ms=rebalance_timeout_ms(settings),
+        heartbeat_interval_ms=1,
+        retry_backoff_ms=1,
+        retry_backoff_max_ms=1,
+        client_id=name,
+        join_version=_JOINS_TWICE if settings.joins_twice or instance else _JOINS_ONCE,
+    )
