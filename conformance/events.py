@@ -75,6 +75,8 @@ class StageFinished:
     seconds: float
     summary: str = ""
     figures: Mapping[str, JsonValue] = field(default_factory=dict)
+    fault: bool = False
+    """Whether kconform contradicted itself, so that what it says of others is not to be trusted."""
 
 
 Event = StageStarted | Progress | Finding | StageFinished

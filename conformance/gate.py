@@ -19,11 +19,14 @@ from conformance.stages.check import check
 from conformance.stages.context import Context, Workbench, stage, workbench
 from conformance.stages.coverage import coverage
 from conformance.stages.explore import explore
-from conformance.stages.record import Subject, audit, record
+from conformance.stages.record import Subject, audit, record, referee
 from conformance.stages.replay import replay_all
 from conformance.stages.suite import cover
 from conformance.systems.registry import BUILT_IN
 from conformance.traces.store import TraceStore
+
+REFEREED = 100
+"""Traces of each store on which TLC has to agree with the audit; nightly, for it is slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ def _record_and_audit(
             subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
             listing = _fresh(store.with_suffix(".failing"))
             results.append(audit(context, subject, spark, listing=listing))
+            if gate.tier.name == "nightly":
+                referee(context, subject, listing, traces=REFEREED)
     return {
         "states": _sum((r.coverage.covered_states, r.coverage.model_states) for r in results),
         "transitions": _sum(

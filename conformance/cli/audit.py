@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from conformance.audit.session import spark_session
-from conformance.cli.options import ColdOption, JsonOption, MasterOption
+from conformance.cli.options import ColdOption, JsonOption, MasterOption, SeedOption
 from conformance.cli.session import session
 from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context
 from conformance.stages.record import audit as audit_stage
-from conformance.stages.record import open_subject
+from conformance.stages.record import open_subject, referee
 
 
 def audit(
@@ -24,15 +27,34 @@ def audit(
     listing: Annotated[
         Path | None, typer.Option(help="Write every trace that does not pass here (Parquet).")
     ] = None,
+    referees: Annotated[
+        int | None,
+        typer.Option("--referee", min=1, help="Have TLC judge so many of the traces, and compare."),
+    ] = None,
+    seed: SeedOption = None,
     master: MasterOption = None,
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Refinement, invariants and action properties of every recorded trace, on Spark."""
     with session("audit", as_json=as_json) as work:
-        context = Context(work.settings, work.emit, CheckOptions(cold=cold))
+        chosen = work.settings.seed if seed is None else seed
+        context = Context(work.settings, work.emit, CheckOptions(cold=cold), chosen)
         subject = open_subject(context, store, model)
-        with spark_session(master) as spark:
-            audit_stage(context, subject, spark, listing=listing)
+        with _listing(listing, wanted=referees is not None) as listed:
+            with spark_session(master) as spark:
+                audit_stage(context, subject, spark, listing=listed)
+            if referees is not None and listed is not None:
+                referee(context, subject, listed, traces=referees)
         if listing is not None:
             work.closing = f"traces that do not pass: {listing}"
+
+
+@contextmanager
+def _listing(given: Path | None, *, wanted: bool) -> Iterator[Path | None]:
+    """Where the audit lists what does not pass: the user's place, or one for the referee only."""
+    if given is not None or not wanted:
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="kconform-audit-") as folder:
+        yield Path(folder) / "listing"

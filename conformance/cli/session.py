@@ -72,7 +72,7 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
         place = f"{error.filename}: {error.strerror}"
         mistake = UserError(f"{place}. Mend that and start again.")
         _mistake(command, mistake, as_json=as_json, started=started)
-    raise SystemExit(report.verdict.exit_code)
+    raise SystemExit(report.exit_code)
 
 
 def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from conformance.errors import ExitCode
 from conformance.events import Emit, Event, Finding, JsonValue, StageFinished
 from conformance.verdict import Verdict, merge
 
@@ -21,6 +22,12 @@ class Report:
     findings: tuple[Finding, ...]
     seconds: float
     header: dict[str, JsonValue]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The verdict's, unless kconform contradicted itself: that is a fault of its own."""
+        faulty = any(stage.fault for stage in self.stages)
+        return ExitCode.INTERNAL if faulty else self.verdict.exit_code
 
 
 class Collector:

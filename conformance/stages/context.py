@@ -38,6 +38,7 @@ class Outcome:
     verdict: Verdict = Verdict.INCONCLUSIVE
     summary: str = ""
     figures: dict[str, JsonValue] = field(default_factory=dict)
+    fault: bool = False
 
 
 @contextmanager
@@ -57,7 +58,15 @@ def emit_finished(
 ) -> None:
     """Tell of a stage's end."""
     context.emit(
-        StageFinished(name, subject, outcome.verdict, seconds, outcome.summary, outcome.figures)
+        StageFinished(
+            name,
+            subject,
+            outcome.verdict,
+            seconds,
+            outcome.summary,
+            outcome.figures,
+            outcome.fault,
+        )
     )
 
 

@@ -12,6 +12,9 @@ from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options
 from conformance.audit.engine import audit as run_audit
 from conformance.audit.explain import EvaluatedSpec
+from conformance.audit.referee import STAGE as REFEREE
+from conformance.audit.referee import RefereeResult
+from conformance.audit.referee import referee as run_referee
 from conformance.audit.result import AuditResult
 from conformance.audit.rules import compile_rules
 from conformance.audit.workers import Evaluator
@@ -140,6 +143,25 @@ def audit(
         options=options,
         emit=context.emit,
     )
+
+
+def referee(context: Context, subject: Subject, listing: Path, *, traces: int) -> RefereeResult:
+    """Have TLC judge a sample of the store, and compare; `listing` is what the audit wrote."""
+    with stage(context, REFEREE, str(subject.store.path), traces) as outcome:
+        result = run_referee(
+            subject.store,
+            subject.prepared,
+            listing,
+            count=traces,
+            seed=context.seed,
+            tools=context.check.tools or find_tools(),
+            options=context.check.tlc,
+        )
+        for finding in result.disagreements:
+            context.emit(finding)
+        outcome.verdict, outcome.summary = result.verdict, result.summary()
+        outcome.figures, outcome.fault = result.figures(), bool(result.disagreements)
+    return result
 
 
 def safety_properties(prepared: PreparedModel) -> tuple[str, ...]:
