@@ -1,7 +1,10 @@
-"""All invariants in one Spark scan: native columns against compiled Python inside Spark.
+"""All invariants of a model in one scan: native columns, Python inside Spark, and DuckDB.
 
-Run: python benchmarks/spark_formulas.py SPEC.tla CONFIG.cfg --states N --copies K
-The invariants are those of the configuration; states are taken breadth first, K times over.
+Run: python benchmarks/spark_formulas.py kip320-coarse-3b --rows 400000
+The rows are the model's states, breadth first, repeated; every engine reads the same Parquet
+files with two cores and says how many verdicts of each invariant are false, and undefined. The
+first run of native columns includes analysis, code generation and the JVM's compilation of what
+was generated; the others read the same query anew.
 """
 
 from __future__ import annotations
@@ -9,24 +12,32 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+from duckdb_dialect import query
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from conformance.audit.session import spark_session
+from conformance.modelcheck.manifest import find_models
+from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.tla.arrow import read_states, write_states
-from conformance.tla.config import parse_config
 from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.reader import load_module
 from conformance.tla.schema import Schema, infer_schema
-from conformance.tla.spark import compile_state_formulas
+from conformance.tla.spark import SparkFormula, compile_state_formulas, with_verdicts
 from conformance.tla.spec import Spec, StateFormula, bind
+from conformance.tla.tools import find_tools
 from conformance.tla.values import State
+
+Counts = tuple[int, ...]
+Batches = Iterator[pa.RecordBatch]
+CORES = 2
 
 
 def reachable(spec: Spec) -> Iterator[State]:
@@ -48,11 +59,14 @@ def verdict(formula: StateFormula, state: State) -> bool | None:
         return None
 
 
-def python_in_spark(
-    spec_path: Path, config: str, names: tuple[str, ...], schema: Schema
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def evaluate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        spec = bind(load_module(spec_path), parse_config(config))
+def in_python(
+    prepared: PreparedModel, names: Sequence[str], schema: Schema
+) -> Callable[[Batches], Batches]:
+    """For mapInArrow: the compiled evaluator, bound once per task."""
+    pickled = cloudpickle.dumps((prepared.module, prepared.spec.config))
+
+    def evaluate(batches: Batches) -> Batches:
+        spec = bind(*cloudpickle.loads(pickled))
         formulas = [spec.state_formula(name) for name in names]
         for batch in batches:
             states = read_states(schema, pa.Table.from_batches([batch]))
@@ -62,64 +76,87 @@ def python_in_spark(
     return evaluate
 
 
-def counts(verdicts: DataFrame, names: tuple[str, ...]) -> tuple[int, ...]:
+def counted(verdicts: DataFrame, names: Sequence[str]) -> Counts:
     """False and undefined verdicts, so that each one is needed."""
     failing = [F.count_if(~F.col(name)) for name in names]
     unknown = [F.count_if(F.col(name).isNull()) for name in names]
     return tuple(verdicts.select(*failing, *unknown).collect()[0])
 
 
-def measure(run: Callable[[], tuple[int, ...]]) -> tuple[float, float, tuple[int, ...]]:
-    """Seconds of the first run (with its compilation) and of the better of two more."""
-    times = []
-    for _ in range(3):
+def counted_by_duckdb(formulas: Sequence[SparkFormula], files: str) -> Counts:
+    with duckdb.connect() as connection:
+        connection.execute(f"SET threads = {CORES}")
+        failing = (f"count_if(NOT {f.name})" for f in formulas)
+        unknown = (f"count_if({f.name} IS NULL)" for f in formulas)
+        rows = query(formulas, f"read_parquet('{files}')")
+        found = connection.execute(f"SELECT {', '.join((*failing, *unknown))} FROM ({rows})")
+        return tuple(found.fetchone() or ())
+
+
+def measure(name: str, rows: int, run: Callable[[], Counts], times: int) -> tuple[float, Counts]:
+    """Prints each run; the best one's seconds and what was counted."""
+    seconds = []
+    for _ in range(times):
         start = time.perf_counter()
         result = run()
-        times.append(time.perf_counter() - start)
-    return times[0], min(times[1:]), result
+        seconds.append(time.perf_counter() - start)
+    shown = ", ".join(f"{second:.2f}" for second in seconds)
+    best = min(seconds)
+    print(f"{name:8} {shown} s; best {rows / best:,.0f} rows/s", flush=True)
+    return best, result
+
+
+def write(folder: Path, schema: Schema, states: Sequence[State], rows: int) -> int:
+    """As many files as cores; the number of rows."""
+    copies = max(1, rows // (CORES * len(states)))
+    table = pa.concat_tables([write_states(schema, states)] * copies)
+    for number in range(CORES):
+        pq.write_table(table, folder / f"{number}.parquet")
+    return CORES * copies * len(states)
 
 
 def compare(spark: SparkSession, arguments: argparse.Namespace, folder: Path) -> None:
-    config = arguments.config.read_text()
-    spec = bind(load_module(arguments.spec), parse_config(config))
-    names = tuple(spec.config.invariants)
-    states = list(islice(reachable(spec), arguments.states))
-    schema = infer_schema(spec.variables, states)
-    path = folder / "states.parquet"
-    pq.write_table(
-        pa.concat_tables([write_states(schema, states)] * arguments.copies),
-        path,
-        row_group_size=max(1, len(states) * arguments.copies // 4),
-    )
-    rows = spark.read.parquet(str(path))
-    formulas = compile_state_formulas(spec.program, names, schema)
-    native = rows.select(*[F.expr(f.value).alias(f.name) for f in formulas])
+    prepared = prepare(find_models([arguments.model])[0], find_tools())
+    names = prepared.model.check.invariants
+    states = list(islice(reachable(prepared.spec), arguments.states))
+    schema = infer_schema(prepared.spec.variables, states)
+    rows = write(folder, schema, states, arguments.rows)
+    formulas = compile_state_formulas(prepared.spec.program, names, schema)
     types = ", ".join(f"{name} boolean" for name in names)
-    python = rows.mapInArrow(
-        python_in_spark(arguments.spec.resolve(), config, names, schema), types
+    evaluate = in_python(prepared, names, schema)
+
+    def read() -> DataFrame:
+        return spark.read.parquet(str(folder))
+
+    print(f"{prepared.model.name}: {rows} states, {len(names)} invariants", flush=True)
+    native, first = measure(
+        "native", rows, lambda: counted(with_verdicts(read(), formulas), names), arguments.runs
     )
-    size = len(states) * arguments.copies
-    cold, native_seconds, first = measure(lambda: counts(native, names))
-    cold_python, python_seconds, second = measure(lambda: counts(python, names))
-    if first != second:
-        raise AssertionError(f"the verdicts differ: {first} and {second}")
-    print(f"{size} states, {len(names)} invariants")
-    print(f"native  {native_seconds:8.2f} s  (first run {cold:.2f} s)")
-    print(f"Python  {python_seconds:8.2f} s  (first run {cold_python:.2f} s)")
-    print(f"ratio   {python_seconds / native_seconds:8.1f}")
+    duck, second = measure(
+        "DuckDB", rows, lambda: counted_by_duckdb(formulas, f"{folder}/*.parquet"), arguments.others
+    )
+    python, third = measure(
+        "Python", rows, lambda: counted(read().mapInArrow(evaluate, types), names), arguments.others
+    )
+    if not first == second == third:
+        raise AssertionError(f"the verdicts differ: {first}, {second} and {third}")
+    print(f"native columns against Python in Spark {python / native:.1f}")
+    print(f"native columns against DuckDB          {duck / native:.1f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("spec", type=Path)
-    parser.add_argument("config", type=Path)
-    parser.add_argument("--states", type=int, default=20_000)
-    parser.add_argument("--copies", type=int, default=4)
+    parser.add_argument("model", nargs="?", default="kip320-coarse-3b")
+    parser.add_argument("--states", type=int, default=7_000, help="distinct ones")
+    parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--runs", type=int, default=4, help="of the native columns")
+    parser.add_argument("--others", type=int, default=2, help="runs of the others")
     arguments = parser.parse_args()
-    settings = {"spark.sql.analyzer.maxIterations": "1000", "spark.sql.codegen.wholeStage": "false"}
+    # Small files too are read by as many tasks as there are cores.
+    settings = {"spark.sql.files.openCostInBytes": "64", "spark.driver.memory": "3g"}
     with (
         tempfile.TemporaryDirectory() as folder,
-        spark_session("local[2]", settings=settings) as spark,
+        spark_session(f"local[{CORES}]", settings=settings) as spark,
     ):
         compare(spark, arguments, Path(folder))
 

@@ -11,6 +11,7 @@ from conformance.tla import syntax as s
 from conformance.tla.evaluate.program import Program
 from conformance.tla.schema import Schema
 from conformance.tla.spark import sql
+from conformance.tla.spark.columns import stored
 from conformance.tla.spark.compiler import BACK_END, Compiler, Row
 from conformance.tla.spark.environment import Names, rigid
 from conformance.tla.spark.formulas import (
@@ -23,9 +24,9 @@ from conformance.tla.spark.formulas import (
 )
 from conformance.tla.spark.ranges import within_bounds
 from conformance.tla.spark.sql import Sql
-from conformance.tla.spark.terms import Known, guarded_formula
+from conformance.tla.spark.terms import Known, Term, guarded_formula
 from conformance.tla.spark.writer import expression
-from conformance.tla.value_types import INTEGER
+from conformance.tla.value_types import INTEGER, Type
 from conformance.tla.values import Action
 
 
@@ -121,6 +122,25 @@ def compile_action_formulas(
     ]
 
 
+def compile_action(
+    program: Program,
+    name: str,
+    schema: Schema,
+    arguments: Sequence[tuple[Type, str]] = (),
+    *,
+    current: Row | None = None,
+    following: Row | None = None,
+) -> SparkFormula:
+    """An action over one row that holds a state, the next one, and the action's arguments.
+
+    An argument is its type and the SQL of its column. One formula judges all instances of an
+    action; where the arguments are few, `compile_action_formulas` gives faster formulas.
+    """
+    terms = [stored(kind, sql.column(text)) for kind, text in arguments]
+    rows = current or prefixed(), following or prefixed("next_")
+    return _compile(program, schema, name, _action_on(program, name, terms), *rows)
+
+
 Body = Callable[[Compiler], Formula]
 
 
@@ -168,15 +188,19 @@ def _body(program: Program, name: str) -> tuple[s.Location, Body]:
 
 def _action_body(program: Program, name: str | Action) -> tuple[s.Location, Body]:
     action = Action(name) if isinstance(name, str) else name
-    definition = program.operator(action.name, "an action")
-    if len(definition.params) != len(action.args):
+    return _action_on(program, action.name, [Known(value) for value in action.args])
+
+
+def _action_on(program: Program, name: str, arguments: Sequence[Term]) -> tuple[s.Location, Body]:
+    definition = program.operator(name, "an action")
+    if len(definition.params) != len(arguments):
         raise SpecError(
-            f"{definition.location}: {action.name} takes {len(definition.params)} arguments, "
-            f"{action} gives {len(action.args)}."
+            f"{definition.location}: {name} takes {len(definition.params)} arguments, "
+            f"not {len(arguments)}."
         )
     bound = {
-        parameter.uid: rigid(Known(value))
-        for parameter, value in zip(definition.params, action.args, strict=True)
+        parameter.uid: rigid(argument)
+        for parameter, argument in zip(definition.params, arguments, strict=True)
     }
     steps = _always(program, definition.body)
     if steps is None:

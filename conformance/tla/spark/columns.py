@@ -58,6 +58,9 @@ SIZES: Bounds = (0, 2**31)
 MAX_INTERVAL = 100_000
 MAX_POWER = 12
 
+INDEX = "n_"
+"""The variable of the index, from 0, in a lambda that has one."""
+
 
 class NotFinite(Exception):
     """A set without a finite array; `str` says which."""
@@ -442,8 +445,8 @@ def _filtered(scope: Scope, term: Filtered) -> Column:
         kept = sql.each("filter", base.text, name, condition.holds())
         return Column(base.type, kept, guards)
     verdicts = sql.each("transform", base.text, name, condition.value())
-    verdict = sql.call("coalesce", sql.at(verdicts, sql.variable("i_")), sql.FALSE)
-    text = sql.call("filter", base.text, sql.over(("e_", "i_"), verdict))
+    verdict = sql.call("coalesce", sql.at(verdicts, sql.variable(INDEX)), sql.FALSE)
+    text = sql.call("filter", base.text, sql.over(("e_", INDEX), verdict))
     return Column(base.type, text, merge(guards, (Guard(all_known(verdicts), condition.causes),)))
 
 

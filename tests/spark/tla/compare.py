@@ -1,0 +1,174 @@
+"""Puts formulas to Spark and to Python on the same damaged rows and counts the differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from conformance.tla.arrow import write_states, write_values
+from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.schema import infer, infer_schema
+from conformance.tla.spark import (
+    SparkFormula,
+    compile_action,
+    compile_action_formulas,
+    compile_state_formulas,
+    with_verdicts,
+)
+from conformance.tla.spark.sql import name as quoted
+from conformance.tla.spec import Spec
+from conformance.tla.values import Action, State
+from tests.spark.tla.corrupt import Corrupter
+
+Step = tuple[State, State]
+Verdicts = list[bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What one formula said of the rows, in Python, and on how many Spark said otherwise."""
+
+    formula: str
+    true: int
+    false: int
+    undefined: int
+    differing: int
+
+
+def reachable(spec: Spec) -> Iterator[State]:
+    """The states, breadth first."""
+    seen = dict.fromkeys(spec.initial_states())
+    queue = list(seen)
+    for state in queue:
+        yield state
+        for _, following in spec.successors(state):
+            if following not in seen:
+                seen[following] = None
+                queue.append(following)
+
+
+def verdict(formula: Callable[..., bool], *states: State) -> bool | None:
+    """The formula's value, None where it has none."""
+    try:
+        return formula(*states)
+    except EvaluationError:
+        return None
+
+
+class Comparison:
+    """Rows of one specification, half of them damaged or more; all random from one seed."""
+
+    def __init__(
+        self, spark: SparkSession, spec: Spec, folder: Path, *, states: int, seed: int
+    ) -> None:
+        self._spark, self._spec, self._folder = spark, spec, folder
+        self._random = Random(seed)
+        self._states = list(islice(reachable(spec), states))
+        self._schema = infer_schema(spec.variables, self._states)
+        known = self._random.sample(self._states, min(500, len(self._states)))
+        self._damage = Corrupter(self._schema, known, seed)
+        self._steps = [
+            (state, action, after)
+            for state in self._random.sample(self._states, min(3_000, len(self._states)))
+            for action, after in spec.successors(state)
+        ]
+
+    def invariants(self, names: Sequence[str], rows: int) -> list[Count]:
+        """State formulas, all in one scan."""
+        states = [
+            self._damage(state, self._random.choice((0, 1, 2, 4)))
+            for state in self._random.choices(self._states, k=rows)
+        ]
+        formulas = compile_state_formulas(self._spec.program, names, self._schema)
+        of = [self._spec.state_formula(name) for name in names]
+        expected = [[verdict(formula, state) for state in states] for formula in of]
+        return self._counts(formulas, write_states(self._schema, states), expected)
+
+    def properties(self, names: Sequence[str], rows: int) -> list[Count]:
+        """Action formulas without arguments, all in one scan."""
+        steps = [self._step(before, after) for before, _, after in self._some(self._steps, rows)]
+        formulas = compile_action_formulas(self._spec.program, names, self._schema)
+        of = [self._spec.action_formula(name) for name in names]
+        expected = [[verdict(formula, *step) for step in steps] for formula in of]
+        return self._counts(formulas, self._table(steps), expected)
+
+    def actions(self, rows: int, *, names: Sequence[str] = ()) -> Iterator[Count]:
+        """Each action (or those named), its arguments in columns: on its own steps and others."""
+        by_name: dict[str, list[Action]] = {}
+        for action in self._spec.actions:
+            if not names or action.name in names:
+                by_name.setdefault(action.name, []).append(action)
+        each = max(1, rows // len(by_name))
+        for name, instances in by_name.items():
+            yield self._action(name, instances, each)
+
+    def _action(self, name: str, instances: Sequence[Action], rows: int) -> Count:
+        own = [step for step in self._steps if step[1].name == name]
+        picked = [
+            self._random.choice(own if own and self._random.random() < 0.8 else self._steps)
+            for _ in range(rows)
+        ]
+        asked = [
+            action
+            if action.name == name and self._random.random() < 0.9
+            else self._random.choice(instances)
+            for _, action, _ in picked
+        ]
+        steps = [self._step(before, after) for before, _, after in picked]
+        table = self._table(steps)
+        arguments = []
+        for index, values in enumerate(zip(*(action.args for action in asked), strict=True)):
+            kind = infer([action.args[index] for action in instances], f"argument {index}")
+            assert kind is not None
+            table = table.append_column(f"arg_{index}", write_values(kind, list(values)))
+            arguments.append((kind, quoted(f"arg_{index}")))
+        formula = compile_action(self._spec.program, name, self._schema, arguments)
+        expected = [
+            verdict(self._spec.action_formula(action), *step)
+            for action, step in zip(asked, steps, strict=True)
+        ]
+        return self._counts([formula], table, [expected])[0]
+
+    def _some(
+        self, steps: Sequence[tuple[State, Action, State]], rows: int
+    ) -> list[tuple[State, Action, State]]:
+        return self._random.choices(steps, k=rows)
+
+    def _step(self, before: State, after: State) -> Step:
+        """The step as it is, one of its states damaged, or another state after it."""
+        match self._random.randrange(4):
+            case 1:
+                return self._damage(before), after
+            case 2:
+                return before, self._damage(after)
+            case 3:
+                return before, self._random.choice(self._steps)[2]
+        return before, after
+
+    def _table(self, steps: Sequence[Step]) -> pa.Table:
+        before = write_states(self._schema, [step[0] for step in steps])
+        after = write_states(self._schema, [step[1] for step in steps])
+        names = [*before.column_names, *(f"next_{name}" for name in after.column_names)]
+        return pa.table([*before.columns, *after.columns], names=names)
+
+    def _counts(
+        self, formulas: Sequence[SparkFormula], table: pa.Table, expected: Sequence[Verdicts]
+    ) -> list[Count]:
+        numbers = pa.array(range(table.num_rows))
+        pq.write_table(table.append_column("row_", numbers), self._folder / "rows.parquet")
+        rows = self._spark.read.parquet(str(self._folder / "rows.parquet"))
+        found = with_verdicts(rows, formulas, keep=["row_"]).toArrow().sort_by("row_")
+        counts = []
+        for formula, values in zip(formulas, expected, strict=True):
+            answers = found.column(formula.name).to_pylist()
+            wrong = sum(a != b for a, b in zip(values, answers, strict=True))
+            said = values.count(True), values.count(False), values.count(None)
+            counts.append(Count(formula.name, *said, wrong))
+        return counts
