@@ -71,8 +71,8 @@ class RefereeResult:
     """One for each trace."""
     left_out: int
     steps: int
-    seconds: float
-    """Of TLC, the start of its JVM included."""
+    tlc_seconds: float
+    """The start of its JVM included."""
 
     @property
     def traces(self) -> int:
@@ -89,14 +89,12 @@ class RefereeResult:
     def figures(self) -> dict[str, JsonValue]:
         """The referee's part of the JSON report."""
         return {
-            "referee": {
-                "traces": self.traces,
-                "steps": self.steps,
-                "agreed": self.agreed,
-                "undecided": self.undecided,
-                "left_out": self.left_out,
-                "seconds": round(self.seconds, 3),
-            }
+            "traces": self.traces,
+            "steps": self.steps,
+            "agreed": self.agreed,
+            "undecided": self.undecided,
+            "left_out": self.left_out,
+            "tlc_seconds": round(self.tlc_seconds, 3),
         }
 
     def summary(self) -> str:

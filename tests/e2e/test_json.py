@@ -127,8 +127,14 @@ def test_the_seconds_are_those_of_the_whole_command(here: Path) -> None:
 @pytest.mark.spark
 def test_record_and_audit_print_what_is_documented(here: Path) -> None:
     hold(run(here, f"record {MODEL} -o store --traces 50"))
-    audited = run(here, "audit store")
+    audited = run(here, "audit store --referee 8")
     hold(audited)
+    stages = audited["stages"]
+    assert isinstance(stages, dict)
+    told = {"traces", "steps", "agreed", "undecided", "left_out", "tlc_seconds", "seconds"}
+    assert set(stages["referee"]) == told | {"verdict", "subject", "summary"}
+    assert told <= documented("audit").sometimes
+    assert stages["referee"]["agreed"] == stages["referee"]["traces"] >= 8
     assert audited["verdict"] == "fail", "the tutorial's store has a bug"
     traces = audited["traces"]
     assert isinstance(traces, dict)

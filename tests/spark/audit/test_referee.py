@@ -81,14 +81,12 @@ def test_they_agree_on_traces_that_pass(spark: SparkSession, tmp_path: Path) -> 
     assert (result.verdict, result.traces, result.agreed) == (Verdict.PASS, 5, 5)
     assert 0 < result.steps <= 5 * 6
     assert result.figures() == {
-        "referee": {
-            "traces": 5,
-            "steps": result.steps,
-            "agreed": 5,
-            "undecided": 0,
-            "left_out": 0,
-            "seconds": round(result.seconds, 3),
-        }
+        "traces": 5,
+        "steps": result.steps,
+        "agreed": 5,
+        "undecided": 0,
+        "left_out": 0,
+        "tlc_seconds": round(result.tlc_seconds, 3),
     }
 
 
