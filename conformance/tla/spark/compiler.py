@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from conformance.errors import UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.evaluate.program import Program
-from conformance.tla.spark import functions, sql
+from conformance.tla.spark import binders, functions, sql
 from conformance.tla.spark.branches import as_formula, choose_branch
 from conformance.tla.spark.builtins import OPERATORS, Context
-from conformance.tla.spark.candidates import static_candidates
-from conformance.tla.spark.choice import choose, simplified
-from conformance.tla.spark.columns import NotFinite, as_listed, function, stored
+from conformance.tla.spark.choice import simplified
+from conformance.tla.spark.columns import NotFinite, function, stored
 from conformance.tla.spark.environment import Lazy, Names, Operator, rigid
 from conformance.tla.spark.equality import equals
 from conformance.tla.spark.formulas import (
@@ -23,18 +22,12 @@ from conformance.tla.spark.formulas import (
     undefined,
 )
 from conformance.tla.spark.physical import Type, TypeClash
-from conformance.tla.spark.quantifiers import quantify
 from conformance.tla.spark.scope import Scope
 from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import (
-    BigUnion,
     Boolean,
-    Filtered,
-    FunctionOf,
-    Image,
     Known,
     Nothing,
-    Product,
     Records,
     Term,
 )
@@ -116,7 +109,7 @@ class Compiler:
             case s.Builtin():
                 return self._builtin(node, names)
             case s.Binding():
-                return self._binding(node, names)
+                return binders.binding(self, node, names)
             case s.If():
                 return self._if(node, names)
             case s.Case():
@@ -138,7 +131,7 @@ class Compiler:
             case s.Except():
                 return self._except(node, names)
             case s.RecursiveFunction():
-                return self._recursive_function(node, names)
+                return binders.recursive_function(self, node, names)
             case s.Opaque(what=what):
                 raise self.unsupported(node, what)
             case s.OperatorArg():
@@ -347,122 +340,6 @@ class Compiler:
             last = choose_branch(self.scope, condition, value_term, last)
         return last
 
-    # Binders
-
-    def _binding(self, node: s.Binding, names: Names) -> Term:
-        for binder in node.binders:
-            if binder.domain is None:
-                raise self.unsupported(node, f"an unbounded {node.kind}")
-        match node.kind:
-            case "\\A" | "\\E":
-                neutral = node.kind == "\\A"
-                pairs = _flattened(node.binders)
-                return Boolean(self._quantified(pairs, node.body, names, neutral))
-            case "CHOOSE":
-                binder = node.binders[0]
-                domain = self._domain(binder, names)
-                cause = self.cause(node.location, "no element satisfies the condition of CHOOSE")
-                return choose(self.scope, domain, self._predicate(binder, node.body, names), cause)
-            case "filter":
-                binder = node.binders[0]
-                base = self._domain(binder, names)
-                return Filtered(base, self._predicate(binder, node.body, names), base.guards)
-            case "map":
-                return self._map(_flattened(node.binders), node.body, names)
-            case "function":
-                return self._function(node, names)
-
-    def _domain(self, binder: s.Binder, names: Names) -> Term:
-        assert binder.domain is not None
-        return self.term(binder.domain, names)
-
-    def _predicate(self, binder: s.Binder, body: s.Expr, names: Names) -> Callable[[Term], Formula]:
-        return lambda item: self.formula(body, self._bind(binder, item, names))
-
-    def _bind(self, binder: s.Binder, item: Term, names: Names) -> Names:
-        if not binder.pattern:
-            return names.having({binder.names[0].uid: rigid(item)})
-        cause = self.cause(binder.location, "a tuple of another length")
-        parts = {
-            name.uid: rigid(functions.apply(self.scope, item, Known(i), cause))
-            for i, name in enumerate(binder.names, 1)
-        }
-        return names.having(parts)
-
-    def _quantified(
-        self, pairs: Sequence[s.Binder], body: s.Expr, names: Names, neutral: bool
-    ) -> Formula:
-        if not pairs:
-            return self.formula(body, names)
-        binder, rest = pairs[0], pairs[1:]
-        return quantify(
-            self.scope,
-            self._domain(binder, names),
-            lambda x: self._quantified(rest, body, self._bind(binder, x, names), neutral),
-            neutral=neutral,
-        )
-
-    def _map(self, pairs: Sequence[s.Binder], body: s.Expr, names: Names) -> Term:
-        binder, rest = pairs[0], pairs[1:]
-        domain = self._domain(binder, names)
-
-        def image(item: Term) -> Term:
-            inner = self._bind(binder, item, names)
-            return self._map(rest, body, inner) if rest else self.term(body, inner)
-
-        made = Image(domain, image, domain.guards)
-        return BigUnion(made) if rest else made
-
-    def _function(self, node: s.Binding, names: Names) -> Term:
-        pairs = _flattened(node.binders)
-        domains = [self._domain(binder, names) for binder in pairs]
-        domain = domains[0] if len(domains) == 1 else Product(tuple(domains))
-
-        def result(argument: Term) -> Term:
-            return self.term(node.body, self._arguments(pairs, argument, names))
-
-        return self._function_on(domain, result)
-
-    def _arguments(self, pairs: Sequence[s.Binder], argument: Term, names: Names) -> Names:
-        if len(pairs) == 1:
-            return self._bind(pairs[0], argument, names)
-        listed = as_listed(argument)
-        if listed is None:
-            raise NotFinite("\\X")
-        for binder, item in zip(pairs, listed.items, strict=True):
-            names = self._bind(binder, item, names)
-        return names
-
-    def _function_on(self, domain: Term, result: Callable[[Term], Term]) -> Term:
-        static = static_candidates(self.scope, domain)
-        if static is not None and all(
-            isinstance(item, Known) and condition == conjoin([]) for condition, item in static[0]
-        ):
-            entries = [
-                (item.value, result(item)) for _, item in static[0] if isinstance(item, Known)
-            ]
-            return function(entries, static[1])
-        return FunctionOf(domain, result, domain.guards)
-
-    def _recursive_function(self, node: s.RecursiveFunction, names: Names) -> Term:
-        """f[x \\in S] == e over a known domain: a result may use those before it."""
-        pairs = _flattened(node.binders)
-        domains = [self._domain(binder, names) for binder in pairs]
-        domain = domains[0] if len(domains) == 1 else Product(tuple(domains))
-        results: dict[Value, Term] = {}
-
-        def result(argument: Term) -> Term:
-            if not isinstance(argument, Known):
-                raise self.unsupported(node, "a recursive function of a computed argument")
-            if argument.value not in results:
-                results[argument.value] = functions.settled(
-                    self.scope, self.term(node.body, self._arguments(pairs, argument, inner))
-                )
-            return results[argument.value]
-
-        inner = names.having({node.function.uid: rigid(FunctionOf(domain, result))})
-        return self._function_on(domain, result)
-
     def _except(self, node: s.Except, names: Names) -> Term:
         result = self.term(node.function, names)
         for update in node.updates:
@@ -474,17 +351,6 @@ class Compiler:
 
             result = functions.replaced(self.scope, result, path, value)
         return result
-
-
-def _flattened(binders: Sequence[s.Binder]) -> list[s.Binder]:
-    """One binder per name, or per pattern."""
-    flat: list[s.Binder] = []
-    for binder in binders:
-        if binder.pattern:
-            flat.append(binder)
-        else:
-            flat += [s.Binder(name.location, (name,), binder.domain) for name in binder.names]
-    return flat
 
 
 _SPECIAL: Mapping[str, Callable[[Compiler, s.Builtin, Names], Term]] = {

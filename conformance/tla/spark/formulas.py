@@ -193,9 +193,8 @@ class Junction(Formula):
 
     def value(self) -> Sql:
         *before, last = self.operands
+        # Runs of total operands stay flat: else the expression is as deep as the junction is long.
         tail = [last.value()]
-        """What is left of the junction; runs of total operands stay flat, so that the
-        expression does not become as deep as the junction is long."""
         for operand in reversed(before):
             value = operand.value()
             if not operand.total:

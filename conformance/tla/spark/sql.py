@@ -1,8 +1,8 @@
 """SQL expressions as values: equal expressions are one, however often they are used.
 
 An expression is a node of a directed acyclic graph, made by the functions of this module. Nothing
-is written twice where it is used twice: what the compiler puts together is a graph, and `text`
-decides how it becomes SQL (`conformance.tla.spark.writer`).
+is written twice where it is used twice: what the compiler puts together is a graph, and
+`conformance.tla.spark.writer` decides how it becomes SQL.
 
 All expressions that the back end makes are total under Spark's ANSI mode: none throws, whatever
 the row holds. What TLA+ leaves undefined is kept apart as a `Guard` (see `formulas`).
@@ -152,7 +152,7 @@ def each(function: str, array: Sql, identifier: str, body: Sql) -> Sql:
 
 
 def closed(function: str, array: Sql, body: Callable[[Sql], Sql]) -> Sql:
-    """The same, of a body that depends on the element alone."""
+    """The same, of a body that holds no lambda of the compiler's."""
     return each(function, array, "e_", body(variable("e_")))
 
 

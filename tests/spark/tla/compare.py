@@ -24,22 +24,50 @@ from conformance.tla.spark import (
 )
 from conformance.tla.spark.sql import name as quoted
 from conformance.tla.spec import Spec
-from conformance.tla.values import Action, State
+from conformance.tla.values import Action, Fn, State, Value, canonical_sorted
 from tests.spark.tla.corrupt import Corrupter
 
 Step = tuple[State, State]
-Verdicts = list[bool | None]
+Questions = Sequence[tuple[Callable[..., bool], tuple[State, ...]]]
+"""For each row a formula of Python's, and the states that it is asked about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What one formula said of the rows, in Python, and on how many Spark said otherwise."""
+    """What one formula said of the rows, in Python, and on how many Spark said otherwise.
+
+    `by_order` are rows on which Python agrees with Spark once its quantifiers take the elements
+    of sets in canonical order, as Spark's do: by itself it takes them in the order of its hash
+    table, and the first element that decides may come before one that is undefined, or after it.
+    """
 
     formula: str
     true: int
     false: int
     undefined: int
+    by_order: int
     differing: int
+
+
+class InOrder(frozenset[Value]):
+    """A set that is iterated in canonical order."""
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(canonical_sorted(frozenset.copy(self)))
+
+    def __hash__(self) -> int:
+        return frozenset.__hash__(self)
+
+
+def in_order(value: Value) -> Value:
+    """The same value, its sets iterated in canonical order."""
+    if isinstance(value, frozenset):
+        return InOrder(in_order(item) for item in value)
+    if isinstance(value, tuple):
+        return tuple(map(in_order, value))
+    if isinstance(value, Fn):
+        return Fn({key: in_order(item) for key, item in value.items()})
+    return value
 
 
 def reachable(spec: Spec) -> Iterator[State]:
@@ -71,14 +99,15 @@ class Comparison:
         self._spark, self._spec, self._folder = spark, spec, folder
         self._random = Random(seed)
         self._states = list(islice(reachable(spec), states))
-        self._schema = infer_schema(spec.variables, self._states)
-        known = self._random.sample(self._states, min(500, len(self._states)))
-        self._damage = Corrupter(self._schema, known, seed)
         self._steps = [
             (state, action, after)
             for state in self._random.sample(self._states, min(3_000, len(self._states)))
             for action, after in spec.successors(state)
         ]
+        every = [*self._states, *(after for _, _, after in self._steps)]
+        self._schema = infer_schema(spec.variables, every)
+        known = self._random.sample(every, min(500, len(every)))
+        self._damage = Corrupter(self._schema, known, seed)
 
     def invariants(self, names: Sequence[str], rows: int) -> list[Count]:
         """State formulas, all in one scan."""
@@ -88,16 +117,16 @@ class Comparison:
         ]
         formulas = compile_state_formulas(self._spec.program, names, self._schema)
         of = [self._spec.state_formula(name) for name in names]
-        expected = [[verdict(formula, state) for state in states] for formula in of]
-        return self._counts(formulas, write_states(self._schema, states), expected)
+        rows = [[(formula, (state,)) for state in states] for formula in of]
+        return self._counts(formulas, write_states(self._schema, states), rows)
 
     def properties(self, names: Sequence[str], rows: int) -> list[Count]:
         """Action formulas without arguments, all in one scan."""
         steps = [self._step(before, after) for before, _, after in self._some(self._steps, rows)]
         formulas = compile_action_formulas(self._spec.program, names, self._schema)
         of = [self._spec.action_formula(name) for name in names]
-        expected = [[verdict(formula, *step) for step in steps] for formula in of]
-        return self._counts(formulas, self._table(steps), expected)
+        rows = [[(formula, step) for step in steps] for formula in of]
+        return self._counts(formulas, self._table(steps), rows)
 
     def actions(self, rows: int, *, names: Sequence[str] = ()) -> Iterator[Count]:
         """Each action (or those named), its arguments in columns: on its own steps and others."""
@@ -130,11 +159,11 @@ class Comparison:
             table = table.append_column(f"arg_{index}", write_values(kind, list(values)))
             arguments.append((kind, quoted(f"arg_{index}")))
         formula = compile_action(self._spec.program, name, self._schema, arguments)
-        expected = [
-            verdict(self._spec.action_formula(action), *step)
+        rows_of = [
+            (self._spec.action_formula(action), step)
             for action, step in zip(asked, steps, strict=True)
         ]
-        return self._counts([formula], table, [expected])[0]
+        return self._counts([formula], table, [rows_of])[0]
 
     def _some(
         self, steps: Sequence[tuple[State, Action, State]], rows: int
@@ -159,16 +188,25 @@ class Comparison:
         return pa.table([*before.columns, *after.columns], names=names)
 
     def _counts(
-        self, formulas: Sequence[SparkFormula], table: pa.Table, expected: Sequence[Verdicts]
+        self, formulas: Sequence[SparkFormula], table: pa.Table, questions: Sequence[Questions]
     ) -> list[Count]:
         numbers = pa.array(range(table.num_rows))
         pq.write_table(table.append_column("row_", numbers), self._folder / "rows.parquet")
         rows = self._spark.read.parquet(str(self._folder / "rows.parquet"))
         found = with_verdicts(rows, formulas, keep=["row_"]).toArrow().sort_by("row_")
-        counts = []
-        for formula, values in zip(formulas, expected, strict=True):
-            answers = found.column(formula.name).to_pylist()
-            wrong = sum(a != b for a, b in zip(values, answers, strict=True))
-            said = values.count(True), values.count(False), values.count(None)
-            counts.append(Count(formula.name, *said, wrong))
-        return counts
+        return [
+            _count(formula.name, asked, found.column(formula.name).to_pylist())
+            for formula, asked in zip(formulas, questions, strict=True)
+        ]
+
+
+def _count(name: str, questions: Questions, answers: Sequence[bool | None]) -> Count:
+    values = [verdict(formula, *states) for formula, states in questions]
+    wrong = [row for row, value in enumerate(values) if value != answers[row]]
+    by_order = 0
+    for row in wrong:
+        formula, states = questions[row]
+        ordered = [tuple(map(in_order, state)) for state in states]
+        by_order += verdict(formula, *ordered) == answers[row]
+    said = values.count(True), values.count(False), values.count(None)
+    return Count(name, *said, by_order, len(wrong) - by_order)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
 
 from conformance.errors import UnsupportedError
@@ -17,7 +17,7 @@ from conformance.tla.config import parse_config
 from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.reader import load_module
 from conformance.tla.schema import Schema
-from conformance.tla.spark.api import compile_state_formulas
+from conformance.tla.spark import SparkFormula, compile_state_formulas, with_verdicts
 from conformance.tla.spec import Spec, bind
 from conformance.tla.value_types import BOOLEAN, INTEGER, STRING, MapOf, SequenceOf, SetOf, StructOf
 from conformance.tla.values import Fn, State, make_function
@@ -195,24 +195,37 @@ def in_python(spec: Spec, name: str, state: State) -> bool | None:
         return None
 
 
+def alone(rows: DataFrame, formulas: Sequence[SparkFormula]) -> DataFrame:
+    """Each formula as one expression."""
+    return rows.select(*[F.expr(formula.value).alias(formula.name) for formula in formulas])
+
+
+Verdicts = Callable[[DataFrame, Sequence[SparkFormula]], DataFrame]
+
+
 def in_spark(
-    spark: SparkSession, spec: Spec, names: Sequence[str], states: Sequence[State], folder: Path
+    spark: SparkSession,
+    spec: Spec,
+    names: Sequence[str],
+    states: Sequence[State],
+    folder: Path,
+    verdicts: Verdicts,
 ) -> list[list[bool | None]]:
     path = folder / "states.parquet"
     pq.write_table(write_states(SCHEMA, states), path)
     formulas = compile_state_formulas(spec.program, names, SCHEMA)
     rows = spark.read.parquet(str(path)).coalesce(1)
-    values = [F.expr(formula.value).alias(formula.name) for formula in formulas]
-    return [list(column) for column in zip(*rows.select(*values).collect(), strict=True)]
+    return [list(column) for column in zip(*verdicts(rows, formulas).collect(), strict=True)]
 
 
+@pytest.mark.parametrize("verdicts", [alone, with_verdicts], ids=["alone", "together"])
 def test_operators_mean_the_same_in_spark_as_in_python(
-    spark: SparkSession, spec: Spec, tmp_path: Path
+    spark: SparkSession, spec: Spec, tmp_path: Path, verdicts: Verdicts
 ) -> None:
     random = Random(5)
     states = [random_state(random) for _ in range(400)]
     names = [f"F{n}" for n in range(len(FORMULAS))]
-    found = in_spark(spark, spec, names, states, tmp_path)
+    found = in_spark(spark, spec, names, states, tmp_path, verdicts)
     differing = {}
     for name, text, values in zip(names, FORMULAS, found, strict=True):
         expected = [in_python(spec, name, state) for state in states]

@@ -1,0 +1,173 @@
+"""What binds names: quantifiers, CHOOSE, set constructors and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from conformance.tla import syntax as s
+from conformance.tla.spark import functions
+from conformance.tla.spark.candidates import static_candidates
+from conformance.tla.spark.choice import choose
+from conformance.tla.spark.columns import NotFinite, as_listed, function
+from conformance.tla.spark.environment import Names, rigid
+from conformance.tla.spark.formulas import (
+    Formula,
+    conjoin,
+)
+from conformance.tla.spark.quantifiers import quantify
+from conformance.tla.spark.terms import (
+    BigUnion,
+    Boolean,
+    Filtered,
+    FunctionOf,
+    Image,
+    Known,
+    Product,
+    Term,
+)
+from conformance.tla.values import Value
+
+if TYPE_CHECKING:
+    from conformance.tla.spark.compiler import Compiler
+
+
+def binding(compiler: Compiler, node: s.Binding, names: Names) -> Term:
+    """A quantifier, a CHOOSE, a set or a function over bound names."""
+    for binder in node.binders:
+        if binder.domain is None:
+            raise compiler.unsupported(node, f"an unbounded {node.kind}")
+    match node.kind:
+        case "\\A" | "\\E":
+            neutral = node.kind == "\\A"
+            pairs = _flattened(node.binders)
+            return Boolean(_quantified(compiler, pairs, node.body, names, neutral))
+        case "CHOOSE":
+            binder = node.binders[0]
+            domain = _domain(compiler, binder, names)
+            cause = compiler.cause(node.location, "no element satisfies the condition of CHOOSE")
+            return choose(
+                compiler.scope, domain, _predicate(compiler, binder, node.body, names), cause
+            )
+        case "filter":
+            binder = node.binders[0]
+            base = _domain(compiler, binder, names)
+            return Filtered(base, _predicate(compiler, binder, node.body, names), base.guards)
+        case "map":
+            return _map(compiler, _flattened(node.binders), node.body, names)
+        case "function":
+            return _function(compiler, node, names)
+
+
+def _domain(compiler: Compiler, binder: s.Binder, names: Names) -> Term:
+    assert binder.domain is not None
+    return compiler.term(binder.domain, names)
+
+
+def _predicate(
+    compiler: Compiler, binder: s.Binder, body: s.Expr, names: Names
+) -> Callable[[Term], Formula]:
+    return lambda item: compiler.formula(body, _bind(compiler, binder, item, names))
+
+
+def _bind(compiler: Compiler, binder: s.Binder, item: Term, names: Names) -> Names:
+    if not binder.pattern:
+        return names.having({binder.names[0].uid: rigid(item)})
+    cause = compiler.cause(binder.location, "a tuple of another length")
+    parts = {
+        name.uid: rigid(functions.apply(compiler.scope, item, Known(i), cause))
+        for i, name in enumerate(binder.names, 1)
+    }
+    return names.having(parts)
+
+
+def _quantified(
+    compiler: Compiler, pairs: Sequence[s.Binder], body: s.Expr, names: Names, neutral: bool
+) -> Formula:
+    if not pairs:
+        return compiler.formula(body, names)
+    binder, rest = pairs[0], pairs[1:]
+    return quantify(
+        compiler.scope,
+        _domain(compiler, binder, names),
+        lambda x: _quantified(compiler, rest, body, _bind(compiler, binder, x, names), neutral),
+        neutral=neutral,
+    )
+
+
+def _map(compiler: Compiler, pairs: Sequence[s.Binder], body: s.Expr, names: Names) -> Term:
+    binder, rest = pairs[0], pairs[1:]
+    domain = _domain(compiler, binder, names)
+
+    def image(item: Term) -> Term:
+        inner = _bind(compiler, binder, item, names)
+        return _map(compiler, rest, body, inner) if rest else compiler.term(body, inner)
+
+    made = Image(domain, image, domain.guards)
+    return BigUnion(made) if rest else made
+
+
+def _function(compiler: Compiler, node: s.Binding, names: Names) -> Term:
+    pairs = _flattened(node.binders)
+    domains = [_domain(compiler, binder, names) for binder in pairs]
+    domain = domains[0] if len(domains) == 1 else Product(tuple(domains))
+
+    def result(argument: Term) -> Term:
+        return compiler.term(node.body, _arguments(compiler, pairs, argument, names))
+
+    return _function_on(compiler, domain, result)
+
+
+def _arguments(
+    compiler: Compiler, pairs: Sequence[s.Binder], argument: Term, names: Names
+) -> Names:
+    if len(pairs) == 1:
+        return _bind(compiler, pairs[0], argument, names)
+    listed = as_listed(argument)
+    if listed is None:
+        raise NotFinite("\\X")
+    for binder, item in zip(pairs, listed.items, strict=True):
+        names = _bind(compiler, binder, item, names)
+    return names
+
+
+def _function_on(compiler: Compiler, domain: Term, result: Callable[[Term], Term]) -> Term:
+    static = static_candidates(compiler.scope, domain)
+    if static is not None and all(
+        isinstance(item, Known) and condition == conjoin([]) for condition, item in static[0]
+    ):
+        entries = [(item.value, result(item)) for _, item in static[0] if isinstance(item, Known)]
+        return function(entries, static[1])
+    return FunctionOf(domain, result, domain.guards)
+
+
+def recursive_function(compiler: Compiler, node: s.RecursiveFunction, names: Names) -> Term:
+    """f[x \\in S] == e over a known domain: a result may use those before it."""
+    pairs = _flattened(node.binders)
+    domains = [_domain(compiler, binder, names) for binder in pairs]
+    domain = domains[0] if len(domains) == 1 else Product(tuple(domains))
+    results: dict[Value, Term] = {}
+
+    def result(argument: Term) -> Term:
+        if not isinstance(argument, Known):
+            raise compiler.unsupported(node, "a recursive function of a computed argument")
+        if argument.value not in results:
+            results[argument.value] = functions.settled(
+                compiler.scope,
+                compiler.term(node.body, _arguments(compiler, pairs, argument, inner)),
+            )
+        return results[argument.value]
+
+    inner = names.having({node.function.uid: rigid(FunctionOf(domain, result))})
+    return _function_on(compiler, domain, result)
+
+
+def _flattened(binders: Sequence[s.Binder]) -> list[s.Binder]:
+    """One binder per name, or per pattern."""
+    flat: list[s.Binder] = []
+    for binder in binders:
+        if binder.pattern:
+            flat.append(binder)
+        else:
+            flat += [s.Binder(name.location, (name,), binder.domain) for name in binder.names]
+    return flat
