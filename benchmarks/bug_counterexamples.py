@@ -22,9 +22,9 @@ from conformance.bugs.fault import (
     Catalogue,
     Fault,
     built_in_catalogues,
-    choose,
     load_catalogue,
     relocated,
+    select,
 )
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.oracle import GraphOracle
@@ -49,11 +49,10 @@ def main() -> None:
         print(*search(model, system, int(longest), options.limit))
         return
     print(f"{'bug':<5} {'reported':>8} {'shortest':>8} {'steps driven':>12}")
-    for path in built_in_catalogues():
-        catalogue = load_catalogue(path)
-        for fault in choose(catalogue.faults, options.faults):
-            if fault.unseen is None:
-                print(row(catalogue, fault, options.limit), flush=True)
+    catalogues = [load_catalogue(path) for path in built_in_catalogues()]
+    for catalogue in select(catalogues, options.faults):
+        for fault in catalogue.seen:
+            print(row(catalogue, fault, options.limit), flush=True)
 
 
 def row(catalogue: Catalogue, fault: Fault, limit: int) -> str:

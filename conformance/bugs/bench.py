@@ -85,11 +85,13 @@ def run_bench(catalogues: Sequence[Catalogue], effort: Effort, emit: Emit) -> li
         results.append(result)
         if not result.found.killed:
             emit(survivor(fault, result.found))
-    emit(_finished(subject, results, time.monotonic() - started))
+    emit(_finished(subject, catalogues, results, time.monotonic() - started))
     return results
 
 
-def _finished(subject: str, results: Sequence[BugResult], seconds: float) -> StageFinished:
+def _finished(
+    subject: str, catalogues: Sequence[Catalogue], results: Sequence[BugResult], seconds: float
+) -> StageFinished:
     killed = sum(result.found.killed for result in results)
     by_test = sum(result.found.killed and result.unseen for result in results)
     return StageFinished(
@@ -99,7 +101,12 @@ def _finished(subject: str, results: Sequence[BugResult], seconds: float) -> Sta
         seconds,
         f"{killed} of {len(results)} faults killed, {by_test} of them by tests of the "
         "implementation alone",
-        {"bugs": [result.to_json() for result in results]},
+        {
+            "bugs": [result.to_json() for result in results],
+            "not_applicable": [
+                msgspec.to_builtins(bug) for one in catalogues for bug in one.not_applicable
+            ],
+        },
     )
 
 

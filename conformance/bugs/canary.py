@@ -16,10 +16,9 @@ def run_canary(context: Context, benches: Sequence[Workbench]) -> None:
     systems = {bench.model.system for bench in benches}
     for path in built_in_catalogues():
         catalogue = load_catalogue(path)
-        visible = [fault for fault in catalogue.faults if fault.unseen is None]
-        if catalogue.system not in systems or not visible:
+        if catalogue.system not in systems or not catalogue.seen:
             continue
-        fault = random.Random(context.seed).choice(visible)
+        fault = random.Random(context.seed).choice(catalogue.seen)
         with stage(context, "canary", f"{fault.id} {fault.jira}") as outcome:
             result = run_fault(catalogue, fault, Effort(context.seed, traces=0, examples=100))
             outcome.verdict = Verdict.PASS if result.found.killed else Verdict.FAIL

@@ -49,10 +49,21 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unseen: Unseen | None = None
 
 
+class NotApplicable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A bug that cannot be put in: the implementation has nothing in which it could be."""
+
+    id: str
+    jira: str
+    title: str
+    reason: str
+
+
 class _Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system: str
     fault: tuple[Fault, ...]
     models: tuple[str, ...] = ()
+    short: tuple[str, ...] = ()
+    not_applicable: tuple[NotApplicable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +73,19 @@ class Catalogue:
     system: str
     models: tuple[str, ...]
     faults: tuple[Fault, ...]
+    short: tuple[str, ...] = ()
+    """The faults of a short bench; empty: all that the spec sees."""
+    not_applicable: tuple[NotApplicable, ...] = ()
+
+    @property
+    def seen(self) -> tuple[Fault, ...]:
+        """The faults that the spec sees."""
+        return tuple(fault for fault in self.faults if fault.unseen is None)
+
+    @property
+    def of_short_bench(self) -> tuple[Fault, ...]:
+        """The faults that `--short` runs."""
+        return tuple(fault for fault in self.seen if not self.short or fault.id in self.short)
 
 
 def load_catalogue(path: Path) -> Catalogue:
@@ -74,16 +98,26 @@ def load_catalogue(path: Path) -> Catalogue:
         raise UserError(
             f"{path} is no catalogue of faults: {error}. docs/bugs.md describes its keys."
         ) from error
-    ids = [fault.id for fault in read.fault]
-    for one in ids:
-        if ids.count(one) > 1:
-            raise UserError(f"{path}: the fault {one} stands twice. Give each its own id.")
+    _check_ids(path, read)
     beside = path.resolve().parent
     faults = tuple(
         msgspec.structs.replace(fault, models=_located(fault.models, beside))
         for fault in read.fault
     )
-    return Catalogue(read.system, _located(read.models, beside), faults)
+    models = _located(read.models, beside)
+    return Catalogue(read.system, models, faults, read.short, read.not_applicable)
+
+
+def _check_ids(path: Path, read: _Catalogue) -> None:
+    ids = [fault.id for fault in read.fault] + [bug.id for bug in read.not_applicable]
+    for one in ids:
+        if ids.count(one) > 1:
+            raise UserError(f"{path}: the fault {one} stands twice. Give each its own id.")
+    seen = {fault.id for fault in read.fault if fault.unseen is None}
+    for one in sorted({*read.short} - seen):
+        raise UserError(
+            f"{path}: `short` names {one}, which is no fault that the spec sees. Take it out."
+        )
 
 
 def _located(models: Sequence[str], beside: Path) -> tuple[str, ...]:
@@ -169,15 +203,39 @@ def _texts(folder: Path) -> dict[Path, str]:
     return {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))}
 
 
-def choose(faults: Sequence[Fault], ids: Sequence[str]) -> list[Fault]:
-    """The faults of these ids (all if none); UserError for an unknown one."""
-    if not ids:
-        return list(faults)
-    known = {fault.id: fault for fault in faults}
-    unknown = [one for one in ids if one not in known]
-    if unknown:
-        raise UserError(
-            f"There is no fault {unknown[0]}. Known: {', '.join(known)}. `kconform bugs --list` "
-            "shows what each is."
-        )
-    return [known[one] for one in ids]
+def select(
+    catalogues: Sequence[Catalogue], ids: Sequence[str] = (), *, short: bool = False
+) -> list[Catalogue]:
+    """The catalogues narrowed to the faults of these ids (all if none), and to a short bench.
+
+    UserError for an id that is unknown, or that of a bug which cannot be put in. What is not
+    applicable stays with a complete bench only.
+    """
+    _check_wanted(catalogues, ids)
+    narrowed = []
+    for one in catalogues:
+        faults = one.faults
+        if short:
+            faults = one.seen if ids else one.of_short_bench
+        faults = tuple(fault for fault in faults if not ids or fault.id in ids)
+        if faults:
+            complete = not ids and not short
+            rest = one.not_applicable if complete else ()
+            narrowed.append(Catalogue(one.system, one.models, faults, one.short, rest))
+    return narrowed
+
+
+def _check_wanted(catalogues: Sequence[Catalogue], ids: Sequence[str]) -> None:
+    known = [fault.id for one in catalogues for fault in one.faults]
+    absent = {bug.id: bug for one in catalogues for bug in one.not_applicable}
+    for one in ids:
+        if one in absent:
+            bug = absent[one]
+            raise UserError(
+                f"{one} ({bug.jira}) cannot be put into this implementation, as {bug.reason}."
+            )
+        if one not in known:
+            raise UserError(
+                f"There is no fault {one}. Known: {', '.join(known)}. `kconform bugs --list` "
+                "shows what each is."
+            )

@@ -11,12 +11,11 @@ import typer
 from conformance.bugs.bench import BugResult, Effort, by_oracles, job_of, run_bench
 from conformance.bugs.fault import (
     Catalogue,
-    Fault,
     built_in_catalogues,
-    choose,
     copied,
     load_catalogue,
     patched_by_file,
+    select,
 )
 from conformance.bugs.worker import Found
 from conformance.cli.options import JsonOption, SeedOption
@@ -40,7 +39,7 @@ def bugs(
         Path | None, typer.Option(help="A catalogue of faults of your own (docs/bugs.md).")
     ] = None,
     short: Annotated[
-        bool, typer.Option("--short", help="Only faults that the spec sees; no bulk traces.")
+        bool, typer.Option("--short", help="Quick ones that the spec sees; no bulk traces.")
     ] = False,
     traces: Annotated[int, typer.Option(min=0, help="Random traces per fault and model.")] = 5_000,
     examples: Annotated[int, typer.Option(min=1, help="Hypothesis examples per model.")] = 200,
@@ -54,8 +53,8 @@ def bugs(
         chosen_seed = work.settings.seed if seed is None else seed
         effort = Effort(chosen_seed, 0 if short else traces, examples)
         if list_faults:
-            for one in _selected(found, ids or [], short=short):
-                _list(work, one.faults)
+            for one in select(found, ids or [], short=short):
+                _list(work, one)
             raise typer.Exit
         if patch is not None:
             with patched_by_file(patch) as folder:
@@ -64,8 +63,10 @@ def bugs(
             with copied() as folder:
                 _judge(work, found, "clean copy", folder, effort)
         else:
-            results = run_bench(_selected(found, ids or [], short=short), effort, work.emit)
+            chosen = select(found, ids or [], short=short)
+            results = run_bench(chosen, effort, work.emit)
             _table(work, results, explain=bool(ids))
+            _not_applicable(work, chosen)
 
 
 def _catalogues(path: Path | None, system: str) -> list[Catalogue]:
@@ -77,26 +78,18 @@ def _catalogues(path: Path | None, system: str) -> list[Catalogue]:
     return fitting
 
 
-def _selected(found: Sequence[Catalogue], ids: Sequence[str], *, short: bool) -> list[Catalogue]:
-    """The catalogues narrowed to the wanted faults; an unknown id is the user's mistake."""
-    every = [fault for one in found for fault in one.faults]
-    wanted = {fault.id for fault in choose(every, ids)}
-    narrowed = []
-    for one in found:
-        faults = tuple(
-            fault
-            for fault in one.faults
-            if fault.id in wanted and not (short and fault.unseen is not None)
-        )
-        if faults:
-            narrowed.append(Catalogue(one.system, one.models, faults))
-    return narrowed
-
-
-def _list(work: Session, faults: Sequence[Fault]) -> None:
-    for fault in faults:
+def _list(work: Session, catalogue: Catalogue) -> None:
+    for fault in catalogue.faults:
         seen = "" if fault.unseen is None else "  (by tests of impl)"
         work.say(f"{fault.id:<4} {fault.jira:<12} {','.join(fault.tags):<6} {fault.title}{seen}")
+    for bug in catalogue.not_applicable:
+        work.say(f"{bug.id:<4} {bug.jira:<12} {'':<6} {bug.title}  (not applicable)")
+
+
+def _not_applicable(work: Session, catalogues: Sequence[Catalogue]) -> None:
+    for bug in (bug for one in catalogues for bug in one.not_applicable):
+        work.say(f"{bug.id:<4} {bug.jira:<12} not applicable")
+        work.say(f"{'':>4} {bug.reason}")
 
 
 def _table(work: Session, results: Sequence[BugResult], *, explain: bool) -> None:

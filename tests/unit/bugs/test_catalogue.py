@@ -9,18 +9,22 @@ from pathlib import Path
 import pytest
 
 from conformance.bugs.fault import (
+    Catalogue,
     Fault,
+    NotApplicable,
     Patch,
+    Unseen,
     built_in_catalogues,
-    choose,
     copied,
     load_catalogue,
     patched_by_file,
     relocated,
+    select,
 )
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import find_models
 from conformance.resources import resource_root
+from conformance.systems.registry import BUILT_IN
 
 ONE_FAULT = """
 system = "replication"
@@ -37,6 +41,18 @@ file = "clock.py"
 old = "one"
 new = "two"
 """
+UNSEEN = """
+[fault.unseen]
+reason = "a number"
+tests = ["tests/test_numbers.py::test_one"]
+"""
+NOT_APPLICABLE = """
+[[not_applicable]]
+id = "X2"
+jira = "KAFKA-2"
+title = "three is four"
+reason = "there is no three"
+"""
 
 
 def a_fault(*patches: Patch) -> Fault:
@@ -44,9 +60,13 @@ def a_fault(*patches: Patch) -> Fault:
 
 
 def built_in() -> list[Fault]:
-    found = [fault for path in built_in_catalogues() for fault in load_catalogue(path).faults]
+    found = [fault for catalogue in catalogues() for fault in catalogue.faults]
     assert found
     return found
+
+
+def catalogues() -> list[Catalogue]:
+    return [load_catalogue(path) for path in built_in_catalogues()]
 
 
 def test_reads_a_catalogue(tmp_path: Path) -> None:
@@ -71,6 +91,17 @@ def test_reads_a_catalogue(tmp_path: Path) -> None:
         pytest.param(
             ONE_FAULT + ONE_FAULT[ONE_FAULT.index("[[fault]]") :], "X1 stands twice", id="an id"
         ),
+        pytest.param(
+            ONE_FAULT + NOT_APPLICABLE.replace("X2", "X1"),
+            "X1 stands twice",
+            id="an id that is not applicable",
+        ),
+        pytest.param(
+            'short = ["X2"]' + ONE_FAULT + NOT_APPLICABLE,
+            "`short` names X2",
+            id="short, not a fault",
+        ),
+        pytest.param('short = ["X1"]' + ONE_FAULT + UNSEEN, "`short` names X1", id="short, unseen"),
     ],
 )
 def test_refuses_what_is_no_catalogue(tmp_path: Path, text: str, message: str) -> None:
@@ -86,13 +117,47 @@ def test_refuses_a_file_that_does_not_exist(tmp_path: Path) -> None:
         load_catalogue(tmp_path / "faults.toml")
 
 
-def test_chooses_by_id() -> None:
-    one, two = a_fault(), Fault("X2", "KAFKA-2", "another", ("seq",), ())
+def two_catalogues() -> list[Catalogue]:
+    """One with X1, X2 and X3, which the spec does not see; one with Y1, and Y2 beyond it."""
+    two = Fault("X2", "KAFKA-2", "another", ("seq",), ())
+    three = Fault("X3", "KAFKA-3", "a metric", ("seq",), (), unseen=Unseen("a metric", ("t",)))
+    other = Fault("Y1", "KAFKA-4", "of another system", ("seq",), ())
+    beyond = NotApplicable("Y2", "KAFKA-5", "of a conversion", "there is none")
+    return [
+        Catalogue("one", (), (a_fault(), two, three), short=("X2",)),
+        Catalogue("other", (), (other,), not_applicable=(beyond,)),
+    ]
 
-    assert choose([one, two], []) == [one, two]
-    assert choose([one, two], ["X2"]) == [two]
-    with pytest.raises(UserError, match=r"no fault X3\. Known: X1, X2"):
-        choose([one, two], ["X3"])
+
+@pytest.mark.parametrize(
+    ("ids", "short", "faults", "not_applicable"),
+    [
+        pytest.param([], False, ["X1", "X2", "X3", "Y1"], ["Y2"], id="all"),
+        pytest.param(["Y1", "X3"], False, ["X3", "Y1"], [], id="by id"),
+        pytest.param([], True, ["X2", "Y1"], [], id="short"),
+        pytest.param(["X1", "X3"], True, ["X1"], [], id="short by id"),
+    ],
+)
+def test_selects_faults(
+    ids: list[str], short: bool, faults: list[str], not_applicable: list[str]
+) -> None:
+    selected = select(two_catalogues(), ids, short=short)
+
+    assert [fault.id for one in selected for fault in one.faults] == faults
+    assert [bug.id for one in selected for bug in one.not_applicable] == not_applicable
+    assert all(one.faults for one in selected)
+
+
+@pytest.mark.parametrize(
+    ("id", "message"),
+    [
+        ("X9", r"no fault X9\. Known: X1, X2, X3, Y1"),
+        ("Y2", r"Y2 \(KAFKA-5\) cannot be put into this implementation, as there is none"),
+    ],
+)
+def test_refuses_to_select_what_is_no_fault(id: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        select(two_catalogues(), [id])
 
 
 def test_the_faulty_copy_differs_in_the_patch_alone() -> None:
@@ -178,14 +243,43 @@ def test_what_a_built_in_fault_names_exists(fault: Fault) -> None:
     for model in fault.models:
         assert [found.feeds_suite for found in find_models([model])] == [True]
     for test in fault.unseen.tests if fault.unseen else ():
-        file, _, function = test.partition("::")
+        file, *_, function = test.split("::")
         assert f"def {function}(" in (resource_root() / file).read_text()
 
 
-def test_every_row_of_the_replication_bugs_is_there() -> None:
-    numbers = (
-        "1 2 4 5 7 8 10 11 13 14 16 17 19 20 22 23 25 26 28 29 31 32 34 35 37 38 40 41 43 44 46 47"
-    )
-    wanted = {f"A{number}" for number in numbers.split()}
+@pytest.mark.parametrize(
+    ("section", "numbers"),
+    [
+        pytest.param(
+            "A",
+            "1 2 4 5 7 8 10 11 13 14 16 17 19 20 22 23 25 26 28 29 31 32 34 35 37 38 40 41 43 44 "
+            "46 47",
+            id="replication",
+        ),
+        pytest.param(
+            "D",
+            "1 2 4 5 7 8 10 11 13 14 16 17 19 20 22 23 25 26 28 29 31 32 34 35",
+            id="group coordinator",
+        ),
+        pytest.param(
+            "E", "1 2 4 5 7 8 10 11 13 14 16 17 19 20 22 23 25 26 28 29", id="group member"
+        ),
+    ],
+)
+def test_every_bug_has_one_row(section: str, numbers: str) -> None:
+    rows = [fault.id for fault in built_in()]
+    rows += [bug.id for catalogue in catalogues() for bug in catalogue.not_applicable]
 
-    assert wanted <= {fault.id for fault in built_in()}
+    wanted = [f"{section}{number}" for number in numbers.split()]
+    assert sorted(row for row in rows if row.startswith(section)) == sorted(wanted)
+
+
+def test_every_system_has_a_catalogue() -> None:
+    assert {catalogue.system for catalogue in catalogues()} == set(BUILT_IN)
+
+
+def test_the_short_bench_has_faults_of_every_system() -> None:
+    chosen = {one.system: len(one.faults) for one in select(catalogues(), short=True)}
+
+    assert chosen["replication"] >= 12
+    assert chosen["group"] >= 4
