@@ -292,7 +292,9 @@ def _stopped(run: TlcResult, parts: Sequence[Behaviour]) -> Visit | None:
     found = {name: pattern.search(text) for name, pattern in _WHERE.items()}
     number, index = found["kconform_t"], found["kconform_i"]
     if not failed_to_evaluate(run) or number is None or index is None:
-        raise SpecError(f"TLC cannot judge the traces: {said(run)}")
+        # What SANY has to say of a module stands outside of TLC's messages.
+        told = " ".join(line.strip() for line in transcript.outside[-6:])
+        raise SpecError(f"TLC cannot judge the traces: {said(run)} {told}".rstrip())
     # A state that was reached but not judged, or the step that leads on from one that was.
     judged = 0 if not transcript.trace or _JUDGE in errors else 1
     return parts[int(number[1]) - 1].visits[int(index[1]) - 1 + judged]
