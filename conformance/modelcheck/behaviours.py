@@ -25,7 +25,7 @@ from conformance.modelcheck.generate import (
 )
 from conformance.modelcheck.labels import specification_parts
 from conformance.modelcheck.manifest import Check
-from conformance.modelcheck.outcome import failed_to_evaluate, said
+from conformance.modelcheck.outcome import said
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, TlcResult, run_tlc
 from conformance.tla.tools import Tools
@@ -38,6 +38,7 @@ _FALSE = "kconform: false"
 _LINE = re.compile(rf'^<<"{_FALSE}", (\d+), (\d+), (\d+)>>$')
 _WHERE = {name: re.compile(rf"\b{name} = (\d+)") for name in ("kconform_t", "kconform_i")}
 _JUDGE = "kconform_judge"
+_NO_VALUE = (75, 76)  # EC.ExitStatus: evaluating the spec, evaluating an invariant
 _RUNS = 20
 """At most so many runs, one for each visit at which TLC finds no value."""
 
@@ -291,7 +292,7 @@ def _stopped(run: TlcResult, parts: Sequence[Behaviour]) -> Visit | None:
     text = transcript.trace[-1].text if transcript.trace else errors
     found = {name: pattern.search(text) for name, pattern in _WHERE.items()}
     number, index = found["kconform_t"], found["kconform_i"]
-    if not failed_to_evaluate(run) or number is None or index is None:
+    if run.exit_code not in _NO_VALUE or number is None or index is None:
         # What SANY has to say of a module stands outside of TLC's messages.
         told = " ".join(line.strip() for line in transcript.outside[-6:])
         raise SpecError(f"TLC cannot judge the traces: {said(run)} {told}".rstrip())

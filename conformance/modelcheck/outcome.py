@@ -100,15 +100,14 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
 def _result(run: TlcResult) -> Result:
     if run.timed_out:
         return "timeout"
-    if run.transcript.violation is not None and not failed_to_evaluate(run):
+    if run.transcript.violation is not None and not _failed_to_evaluate(run):
         return "violated"
     if run.exit_code == _EXIT_SUCCESS and run.transcript.success:
         return "holds"
     return "error"
 
 
-def failed_to_evaluate(run: TlcResult) -> bool:
-    """Whether TLC met a formula that has no value, or could not run at all."""
+def _failed_to_evaluate(run: TlcResult) -> bool:
     # EC.ExitStatus: 75 to 77 are failures of evaluation, 150 and above errors of the run.
     return run.exit_code >= 75 or run.exit_code < 0
 
