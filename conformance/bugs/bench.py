@@ -101,13 +101,18 @@ def _finished(
         seconds,
         f"{killed} of {len(results)} faults killed, {by_test} of them by tests of the "
         "implementation alone",
-        {
-            "bugs": [result.to_json() for result in results],
-            "not_applicable": [
-                msgspec.to_builtins(bug) for one in catalogues for bug in one.not_applicable
-            ],
-        },
+        {"bugs": [result.to_json() for result in results], **_not_applicable(catalogues)},
     )
+
+
+def _not_applicable(catalogues: Sequence[Catalogue]) -> dict[str, JsonValue]:
+    """The bugs that cannot be put in, if there are any among these."""
+    rows: list[JsonValue] = [
+        {"bug": bug.id, "jira": bug.jira, "title": bug.title, "reason": bug.reason}
+        for catalogue in catalogues
+        for bug in catalogue.not_applicable
+    ]
+    return {"not_applicable": rows} if rows else {}
 
 
 def run_fault(catalogue: Catalogue, fault: Fault, effort: Effort) -> BugResult:
