@@ -19,6 +19,7 @@ pytestmark = pytest.mark.tlc
 
 SMALL = "replication/bench/kip320-fine-2b"
 BUILT_IN = "conformance/systems/replication/faults.toml"
+GROUPS = "conformance/systems/group/faults.toml"
 QUICK = Effort(traces=0, examples=5, timeout=300.0)
 
 
@@ -43,6 +44,16 @@ def test_the_clean_copy_survives_what_kills_a_faulty_one(catalogue: Catalogue) -
     assert 'would take ShrinkIsr("b1", "b2"), which the spec does not enable' in "\n".join(
         faulty.found.story
     )
+
+
+def test_a_fault_that_never_ends_is_killed() -> None:
+    groups = load_catalogue(resource_root() / GROUPS)
+    found = run_fault(groups, the_fault(groups, "E11"), QUICK).found
+
+    assert (found.killed, found.oracle) == (True, "transition suite")
+    assert found.counterexample_length == 11
+    assert found.title == 'CompleteJoin("m1"): exception'
+    assert "the step has not ended" in found.story[-1]
 
 
 def test_a_worker_that_would_run_the_clean_package_is_refused(tmp_path: Path) -> None:
