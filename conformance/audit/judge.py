@@ -17,11 +17,13 @@ from conformance.audit.rules import (
     literal,
     quoted,
     strings,
+    value_of,
     valued,
     violations,
 )
 from conformance.audit.scan import INITIAL, KEY
 from conformance.audit.workers import Evaluator
+from conformance.tla.spark import with_verdicts
 from conformance.traces.states import FINGERPRINT, StateColumns
 
 
@@ -38,16 +40,24 @@ def read_states(spark: SparkSession, files: Iterable[Path], columns: StateColumn
 def judge_states(states: DataFrame, rules: Rulebook, evaluator: Evaluator) -> DataFrame:
     """The verdict on every state that is whole: fingerprint, violations, doubts.
 
-    Native invariants stand in one select, hence in one scan.
+    Native invariants are judged in one scan.
     """
     if not rules.native:
         return evaluator.judged_states(states)
-    rows = states.where("whole").select(FINGERPRINT, *valued(rules.invariants))
+    rows = _values(states.where("whole"), rules)
     return rows.select(
         FINGERPRINT,
         violations(rules.invariants).alias("violations"),
         doubts(rules.invariants).alias("doubts"),
     )
+
+
+def _values(states: DataFrame, rules: Rulebook) -> DataFrame:
+    """The fingerprint, and a column with the value of each invariant."""
+    if not rules.compiled:
+        return states.select(FINGERPRINT, *valued(rules.invariants))
+    rows = with_verdicts(states, rules.compiled, keep=[FINGERPRINT])
+    return rows.withColumnsRenamed({rule.name: value_of(rule) for rule in rules.invariants})
 
 
 def judge_visits(

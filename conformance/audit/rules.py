@@ -53,6 +53,9 @@ class Rulebook:
     """Where the spec defines Init and each action, by name."""
     native: bool = False
     """Whether the invariants are SQL; else the workers' evaluator judges them."""
+    compiled: Sequence[SparkFormula] = ()
+    """The native invariants again, as the compiler gave them: judged together they share what
+    they have in common. Empty where the SQL came from elsewhere."""
 
     def location(self, formula: str) -> str:
         """Where the spec states an invariant, a property or an action."""
@@ -76,8 +79,10 @@ def compile_rules(
     that cannot be compiled, with its place.
     """
     program = spec.program
+    compiled: Sequence[SparkFormula] = ()
     if native:
-        of_states = [_rule(f) for f in compile_state_formulas(program, invariants, schema)]
+        compiled = compile_state_formulas(program, invariants, schema)
+        of_states = [Rule(f.name, "", f.reason, str(f.location)) for f in compiled]
     else:
         of_states = [Rule(n, "", "", str(spec.state_formula(n).location)) for n in invariants]
     of_steps = [Rule(n, "", "", str(spec.action_formula(n).location)) for n in properties]
@@ -89,11 +94,8 @@ def compile_rules(
         properties=tuple(of_steps),
         places={action.name: str(spec.action_formula(action).location) for action in actions},
         native=native,
+        compiled=tuple(compiled),
     )
-
-
-def _rule(formula: SparkFormula) -> Rule:
-    return Rule(formula.name, formula.value, formula.reason, str(formula.location))
 
 
 def valued(rules: Sequence[Rule]) -> list[Column]:

@@ -31,6 +31,13 @@ def audit(
         int | None,
         typer.Option("--referee", min=1, help="Have TLC judge so many of the traces, and compare."),
     ] = None,
+    native: Annotated[
+        bool,
+        typer.Option(
+            "--native",
+            help="Judge invariants by native Spark columns: for millions of distinct states.",
+        ),
+    ] = False,
     seed: SeedOption = None,
     master: MasterOption = None,
     cold: ColdOption = False,
@@ -43,7 +50,7 @@ def audit(
         subject = open_subject(context, store, model)
         with _listing(listing, wanted=referees is not None) as listed:
             with spark_session(master) as spark:
-                audit_stage(context, subject, spark, listing=listed)
+                audit_stage(context, subject, spark, listing=listed, native=native)
             if referees is not None and listed is not None:
                 referee(context, subject, listed, traces=referees)
         if listing is not None:

@@ -48,9 +48,9 @@ def spec() -> Spec:
 
 
 @cache
-def rules() -> Rulebook:
+def rules(*, native: bool = False) -> Rulebook:
     columns = infer_columns(VARIABLES, reachable()[0])
-    return compile_rules(spec(), columns.schema, ACTIONS, INVARIANTS, PROPERTIES)
+    return compile_rules(spec(), columns.schema, ACTIONS, INVARIANTS, PROPERTIES, native=native)
 
 
 def evaluator(store: TraceStore) -> Evaluator:

@@ -225,6 +225,18 @@ def test_an_unknown_state_or_action_is_inconclusive(
     assert reason in result.unjudged[0].reason
 
 
+def test_native_columns_say_what_the_evaluator_says(spark: SparkSession, tmp_path: Path) -> None:
+    store = save(tmp_path / "s", [*good(), WRONG_LOG, WRONG_START, LATE])
+    evaluator = lock.evaluator(store)
+    by_python, native = (
+        audit(spark, store, lock.rules(native=native), evaluator) for native in (False, True)
+    )
+    assert native.accounting == by_python.accounting
+    assert native.accounting.failed == 3
+    assert native.coverage == by_python.coverage
+    assert [f.key for f in native.findings] == [f.key for f in by_python.findings]
+
+
 def test_an_undefined_formula_is_inconclusive_never_a_pass(
     spark: SparkSession, tmp_path: Path
 ) -> None:
