@@ -130,12 +130,14 @@ def _judge(
                 break
         found = runs[-1]
         traces, steps = sum(run.traces for run in runs), sum(run.steps for run in runs)
-        outcome.verdict = Verdict.FAIL if found.killed else Verdict.PASS
-        outcome.summary = (
-            f"found by the {found.oracle}: {found.title}"
-            if found.killed
-            else f"nothing found in {traces:,} traces and {steps:,} steps"
-        )
+        undone = "; ".join(run.note for run in runs if run.note)
+        if found.killed:
+            outcome.verdict = Verdict.FAIL
+            outcome.summary = f"found by the {found.oracle}: {found.title}"
+        else:
+            outcome.verdict = Verdict.INCONCLUSIVE if undone else Verdict.PASS
+            told = f"nothing found in {traces:,} traces and {steps:,} steps"
+            outcome.summary = f"{told}, but not all was done: {undone}" if undone else told
         row: dict[str, JsonValue] = {
             "killed": found.killed,
             "oracle": found.oracle or None,
