@@ -47,7 +47,7 @@ SHAPES: list[dict[str, Value]] = [
 
 def run(system: GroupSystem, path: list[Action]) -> list[Mapping[str, Value]]:
     """What is seen after each step; a step that cannot be taken is left out."""
-    seen = [system.observe()]
+    seen: list[Mapping[str, Value]] = [system.observe()]
     for action in path:
         try:
             system.apply(action)
