@@ -26,6 +26,10 @@ from conformance.stages.context import Context, stage
 from conformance.verdict import Verdict
 
 
+_JUDGE_SECONDS = 3_600.0
+"""For one system: all of its models, with all oracles, as nothing may be found."""
+
+
 def bugs(
     ids: Annotated[list[str] | None, typer.Argument(help="Faults by id; default: all.")] = None,
     patch: Annotated[
@@ -125,7 +129,7 @@ def _judge(
     with stage(context, "bugs", subject) as outcome:
         runs: list[Found] = []
         for catalogue in catalogues:
-            runs.append(by_oracles(job_of(catalogue, effort), folder, effort.timeout))
+            runs.append(by_oracles(job_of(catalogue, effort), folder, _JUDGE_SECONDS))
             if runs[-1].killed:
                 break
         found = runs[-1]
