@@ -25,7 +25,6 @@ from conformance.events import JsonValue
 from conformance.stages.context import Context, stage
 from conformance.verdict import Verdict
 
-
 _JUDGE_SECONDS = 3_600.0
 """For one system: all of its models, with all oracles, as nothing may be found."""
 
