@@ -2,7 +2,7 @@
 
 TLC gets all of the sample in one run (`kconform audit --referee`), with one worker. Its seconds
 for a single trace are the start of its JVM and the reading of the spec.
-Run: python benchmarks/audit_against_tlc.py [--traces N] [--sample N]
+Run: python benchmarks/audit_against_tlc.py [--traces N] [--sample N] [--store STORE]
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=20)
     parser.add_argument("--sample", type=int, default=500)
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--store", type=Path, help="audit this one, record none")
     options = parser.parse_args()
     context = Context(Settings(), emit=tell)
-    bench = workbench(context, one_model(options.model))
     with tempfile.TemporaryDirectory() as folder:
-        path, listing = Path(folder) / "store", Path(folder) / "listing"
+        path, listing = options.store or Path(folder) / "store", Path(folder) / "listing"
         with spark_session(options.master) as spark:
-            record(context, bench, spark, path, traces=options.traces, length=options.length)
+            if options.store is None:
+                bench = workbench(context, one_model(options.model))
+                record(context, bench, spark, path, traces=options.traces, length=options.length)
             subject = open_subject(context, path)
             judged = audit(context, subject, spark, listing=listing)
         sampled = referee(context, subject, listing, traces=options.sample)
