@@ -1,0 +1,126 @@
+"""What a system would do by itself is compared with what the spec enables, state by state."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.replay.engine import Driver, Kind, run_path
+from conformance.replay.oracle import SpecOracle
+from conformance.tla.values import Action, State
+from tests.unit.replay.machines import Table, actions, moves, oracle_of
+
+EDGES = [(0, 1, "Go"), (1, 2, "Go"), (1, 0, "Back"), (2, 0, "Back"), (0, 0, "Poke")]
+GO, BACK, POKE, FORK = actions("Go Back Poke Fork")
+
+
+class Offering(Table):
+    """Offers what its table says for its state; Poke is done to it, never by it."""
+
+    offerable = frozenset({"Go", "Back"})
+
+    def __init__(self, offered: dict[int, set[Action]]) -> None:
+        super().__init__(moves(EDGES))
+        self.offered, self.asked = offered, 0
+
+    def offers(self) -> frozenset[Action]:
+        self.asked += 1
+        return frozenset(self.offered[self.x])
+
+
+RIGHT = {0: {GO}, 1: {GO, BACK}, 2: {BACK}}
+
+
+def test_a_system_that_offers_what_the_spec_enables_passes() -> None:
+    result = run_path(Driver(Offering(RIGHT), oracle_of(EDGES)), (0,), [GO, GO, BACK, POKE])
+    assert (result.steps, result.divergence) == (4, None)
+
+
+def test_a_state_in_which_they_agreed_is_not_asked_again() -> None:
+    system = Offering(RIGHT)
+    run_path(Driver(system, oracle_of(EDGES)), (0,), [GO, BACK, GO, BACK, POKE, GO])
+    assert system.asked == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "path", "step", "detail"),
+    [
+        ({0: {GO, BACK}}, [GO], 0, ["would take Back, which the spec does not enable"]),
+        ({1: {GO}}, [GO], 1, ["would not take Back, which the spec enables"]),
+        (
+            {2: {GO}},
+            [GO, GO],
+            2,
+            [
+                "would take Go, which the spec does not enable",
+                "would not take Back, which the spec enables",
+            ],
+        ),
+        (
+            {1: set()},
+            [GO],
+            1,
+            [
+                "would not take Back, which the spec enables",
+                "would not take Go, which the spec enables",
+            ],
+        ),
+    ],
+    ids=["too much at the start", "too little", "another", "none"],
+)
+def test_too_much_and_too_little_on_offer_are_divergences(
+    wrong: dict[int, set[Action]], path: list[Action], step: int, detail: list[str]
+) -> None:
+    driver = Driver(Offering(RIGHT | wrong), oracle_of(EDGES))
+    divergence = run_path(driver, (0,), path).divergence
+    assert divergence is not None
+    assert (divergence.kind, divergence.step) == (Kind.OFFERS, step)
+    assert divergence.detail.splitlines() == detail
+    assert divergence.allowed == ((step,),)
+    assert divergence.before == ((max(step - 1, 0),),)
+    assert divergence.observed == {}
+
+
+def test_a_system_that_fails_when_asked_is_told_with_its_traceback() -> None:
+    system = Offering({0: {GO}})  # no answer in state 1
+    divergence = run_path(Driver(system, oracle_of(EDGES)), (0,), [GO]).divergence
+    assert divergence is not None
+    assert (divergence.kind, divergence.before) == (Kind.RAISED, ((0,),))
+    assert "KeyError: 1" in divergence.detail
+    assert divergence.allowed == ((1,),)
+    assert divergence.actions == (GO,)
+
+
+class Forked(Offering):
+    """Shows `x` only, not the branch that it took; it offers what branch b enables."""
+
+    def __init__(self) -> None:
+        super().__init__({0: set(), 1: {BACK}})
+        self.moves = {(0, "Fork"): 1, (1, "Back"): 0}
+
+
+def forking(state: State) -> list[tuple[Action, State]]:
+    match state:
+        case (0, _):
+            return [(FORK, (1, "a")), (FORK, (1, "b"))]
+        case (1, "a"):
+            return [(GO, (2, "a"))]
+        case (1, "b"):
+            return [(BACK, (0, "b"))]
+    return []
+
+
+def test_offers_tell_candidates_apart_that_look_alike() -> None:
+    driver = Driver(Forked(), SpecOracle(("x", "branch"), [(0, "")], forking))
+    assert run_path(driver, (0, ""), [FORK]).divergence is None
+    assert driver.candidates == ((1, "b"),)
+    assert run_path(driver, (0, ""), [FORK, BACK, FORK]).divergence is None
+
+
+def test_offers_are_told_against_the_candidate_that_is_nearest() -> None:
+    system = Forked()
+    system.offered = {0: set(), 1: {BACK, GO}}
+    driver = Driver(system, SpecOracle(("x", "branch"), [(0, "")], forking))
+    divergence = run_path(driver, (0, ""), [FORK]).divergence
+    assert divergence is not None
+    assert divergence.detail == "would take Back, which the spec does not enable"
+    assert divergence.allowed == ((1, "a"), (1, "b"))
