@@ -417,7 +417,7 @@ Leave(g, p, id, c) ==
   ELSE IF g.state # "Dead" /\ MemberError(g, p, id) = "NONE" THEN RemoveMember(g, id, c)
   ELSE g
 
-\* A member cannot send heartbeats while its JoinGroup or SyncGroup is parked.
+\* MemberMetadata.hasSatisfiedHeartbeat: whose JoinGroup or SyncGroup is parked is alive.
 IsParked(g, id) == id \in g.awaitingJoin \union g.awaitingSync
 
 \* GroupCoordinator.onExpireHeartbeat: who may be taken for dead.

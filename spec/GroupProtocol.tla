@@ -517,7 +517,8 @@ RequestRejoin(p) ==
   /\ Failure
   /\ MemberStep /\ UNCHANGED <<channel, heartbeat>>
 
-\* The user configures other assignors, by a rolling restart without a restart.
+\* The user configures other assignors (partition.assignment.strategy). In place of a rolling
+\* restart, so that the member keeps its id.
 ChangeProtocols(p, names) ==
   /\ Running(p) /\ memberState[p] = "STABLE" /\ names # protocols[p]
   /\ SetMember(p, [Member(p) EXCEPT !.protocols = names, !.rejoinNeeded = TRUE])
@@ -676,7 +677,7 @@ ExpireInitialDelay ==
   /\ UNCHANGED failures
   /\ CoordinatorStep
 
-\* rebalance.timeout.ms (max.poll.interval.ms): DelayedJoin.onExpiration.
+\* rebalance.timeout.ms (max.poll.interval.ms): DelayedJoin completes by its timer.
 ExpireRebalance ==
   /\ Timeouts
   /\ groupState = "PreparingRebalance" /\ joinTimer = "Rebalance"

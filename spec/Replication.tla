@@ -82,7 +82,7 @@ OwingLeaders == {l \in Brokers : ActingLeader(l) /\ leaderEpoch[l] >= guaranteed
 TrueLeader(l) ==
   ActingLeader(l) /\ registration.leader = l /\ registration.leaderEpoch = leaderEpoch[l]
 
-\* The first n records are the same.
+\* What a holds below the offset end, b has too (or had, below its log start).
 IsPrefixUpTo(a, b, end) ==
   \A o \in Offsets : o < end /\ Holds(a, o) /\ o >= logStartOffset[b] => Agrees(b, a, o)
 
@@ -193,8 +193,9 @@ StrongIsr ==
 \* A record once exposed below the high watermark of a leader is, at its offset, in
 \* the log of every later true leader. The guarantee ends with the record's deletion;
 \* with an unclean election (for what leaders of older epochs exposed, before or after
-\* it); and where no ISR member was up and the last one lost an unflushed tail (for
-\* what it lost, and what leaders of older epochs still expose).
+\* it); and where the last ISR member that ran lost an unflushed tail (for what it lost,
+\* and what leaders of older epochs still expose). Presupposes one crash: two members that
+\* lose their tails one after the other lose what is owed.
 CommittedNeverLost ==
   \A l \in Brokers : TrueLeader(l) => \A record \in exposed : HasRecord(l, record)
 
@@ -281,8 +282,8 @@ NoExposedRecordTruncated ==
   [][\A b \in registration.isr : \A record \in exposed \intersect exposed' :
        HasRecord(b, record) => HasRecord(b, record)']_vars
 
-\* Whom the leader lets into the ISR has all that is exposed, has reached the leader's
-\* epoch, and is the process that the leader means.
+\* Whom the leader lets into the ISR runs, reaches the leader's high watermark, and is the
+\* process that the leader means.
 IsrAdmission ==
   [][\A l \in Brokers : \A f \in Brokers :
        /\ TrueLeader(l) /\ registration'.leaderEpoch = registration.leaderEpoch
@@ -296,7 +297,8 @@ PartitionEpochCountsChanges ==
   [][registration' # registration /\ TwoStepIsr
        => registration'.partitionEpoch = registration.partitionEpoch + 1]_vars
 
-\* Only the leader of the registered epoch changes the ISR without an election.
+\* Only the leader of the registered epoch changes the ISR without an election. Says nothing
+\* where the change takes two steps: there the leader learns of it later.
 OnlyTheTrueLeaderChangesTheIsr ==
   [][registration'.isr # registration.isr /\ registration'.leaderEpoch = registration.leaderEpoch
        => \/ TwoStepIsr
@@ -312,7 +314,7 @@ FailedPartitionUnchanged ==
 (* Liveness: with no more failures (no elections, no lost messages), every *)
 (* in-sync follower catches up and the high watermark reaches the leader's *)
 (* log end. Elections end by themselves where Epochs is finite; a model    *)
-(* takes LoseMessage away.                                                 *)
+(* takes LoseMessage away, and has ISR changes in one step.                *)
 (***************************************************************************)
 Fairness ==
   /\ \A b \in Brokers, e \in Epochs :

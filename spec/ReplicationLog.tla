@@ -90,6 +90,7 @@ AppendRecord(r, epoch) ==
   [r EXCEPT !.log = Append(r.log, epoch),
             !.cache = CacheAssign(r.cache, epoch, LogEnd(r))]
 
+\* A fetch response holds one record at most.
 AppendRecords(r, records) == IF records = <<>> THEN r ELSE AppendRecord(r, records[1])
 
 \* UnifiedLog.maybeIncrementLogStartOffset, for offset <= high watermark.
@@ -100,7 +101,8 @@ AdvanceLogStart(r, offset) ==
                  !.logStart = offset,
                  !.cache = CacheTruncateFromStart(r.cache, offset)]
 
-\* LocalLog loading after an unclean shutdown: cut, then the cache follows the log.
+\* LogLoader.load after an unclean shutdown: cut, then the cache follows the log. The high
+\* watermark is the checkpointed one, within what is left.
 Recover(r, logEnd, checkpointedHw) ==
   LET cut == [r EXCEPT !.log = SubSeq(r.log, 1, logEnd - r.logStart),
                        !.hw = Max(r.logStart, Min(checkpointedHw, logEnd))]

@@ -1,8 +1,9 @@
 ------------------------- MODULE ReplicationProtocol -------------------------
 (***************************************************************************)
 (* One partition of Kafka: the controller, leaders, followers and the      *)
-(* messages between them. State, actions, and the specifications Spec and  *)
-(* FairSpec; what must hold of them stands in Replication.tla, the root.   *)
+(* messages between them. State, actions and the specification Spec; what  *)
+(* must hold of it, and under which fairness, stands in Replication.tla,   *)
+(* the root.                                                               *)
 (*                                                                         *)
 (* Two granularities of one text. Fine: request, handling and response of  *)
 (* a round trip are three steps, and a broker may move on between them.    *)
@@ -240,7 +241,8 @@ ElectLeader(e, b) ==
 
 \* The controller takes b for dead: out of the ISR, l leads.
 \* KafkaController.onBrokerFailure; KRaft: ReplicationControlManager.handleBrokerFenced.
-\* From 3.6 on, KRaft bumps the leader epoch only if b was the leader (KAFKA-15021).
+\* ZooKeeper's controller bumps the leader epoch; from 3.6 on, KRaft's does only if b was
+\* the leader (KAFKA-15021), and so it is here where AlterPartition is modelled.
 FenceBroker(e, b, l) ==
   /\ e = registration.leaderEpoch + (IF TwoStepIsr /\ b # registration.leader THEN 0 ELSE 1)
   /\ b \in registration.isr /\ l \in registration.isr \ {b} /\ online[l]
@@ -292,7 +294,8 @@ Expose(r, e) ==
 (***************************************************************************)
 
 \* The out-of-range reset calls the leader while it holds partitionMapLock
-\* (AbstractFetcherThread.handleOutOfRangeError), so the broker cannot move on.
+\* (AbstractFetcherThread.handleOutOfRangeError), which the removal of the partition from
+\* its fetcher needs: so the broker cannot move on.
 HoldsPartitionMapLock(b) ==
   channel[b].type \in {"LatestRequest", "LatestResponse", "EarliestRequest", "EarliestResponse"}
 
@@ -392,8 +395,8 @@ AdvanceLogStartOffset(l, o) ==
 (* ISR changes: the leader proposes, the controller decides.               *)
 (***************************************************************************)
 
-\* Partition.isFollowerInSync / canAddReplicaToIsr: the follower has what is
-\* exposed (KIP-101), and has reached the leader's epoch (KAFKA-7128).
+\* Partition.isFollowerInSync: the follower reaches the high watermark, and the
+\* leader's epoch (KAFKA-7128).
 CaughtUpToHighWatermark(logEnd, hw) == logEnd >= hw
 ReachedEpochStart(logEnd, epochStart) == logEnd >= epochStart
 
@@ -414,7 +417,9 @@ MayShrink(l, f) ==
   /\ ActingLeader(l) /\ f \in isr[l] \ {l}
   /\ followerState[l][f].logEndOffset # LogEndOffset(l)
 
-\* ReplicationControlManager.validateAlterPartitionData, in its order.
+\* ReplicationControlManager.validateAlterPartitionData, in its order. The controller
+\* may be early to take a broker for dead (FenceBroker), but is never late here: a broker
+\* that does not run is ineligible at once.
 AlterPartitionFence(requestEpoch, registeredEpoch) == requestEpoch = registeredEpoch
 PartitionEpochFence(requestEpoch, registeredEpoch) == requestEpoch = registeredEpoch
 BrokerEpochFence(requestEpoch, registeredEpoch) ==  \* KIP-903
@@ -609,7 +614,8 @@ LeaderAfterFetch(l, f, m, a) ==
                          FollowersAtLeader(l, f, m, a))
   ELSE Replica(l)
 
-\* LocalLeaderEndPoint.fetchLatestOffset, fetchEarliestOffset.
+\* Partition.fetchOffsetForTimestamp, asked by RemoteLeaderEndPoint.fetchLatestOffset and
+\* fetchEarliestOffset: the epoch is checked as for a fetch.
 ListOffsetsAnswer(l, f, m) ==
   LET error == LeaderError(l, m, ListOffsetsEpochFence(m.currentLeaderEpoch, leaderEpoch[l]))
       latest == m.type = "LatestRequest"
@@ -620,7 +626,8 @@ ListOffsetsAnswer(l, f, m) ==
 (***************************************************************************)
 (* Follower: AbstractFetcherThread. One thread does one thing at a time:   *)
 (* while a round trip is under way nothing else starts. The slot survives  *)
-(* the removal and re-addition of the partition.                           *)
+(* the removal and re-addition of the partition, also where that is to     *)
+(* another leader (for which Kafka has another thread).                    *)
 (***************************************************************************)
 Request(f, type) ==
   [NoMessage EXCEPT !.type = type, !.leader = leader[f],
@@ -872,8 +879,9 @@ ListOffsetsRoundTrip(l, f) ==
 
 \* b stops; of its log what lies below o survives, and the checkpointed high
 \* watermark is h. A fetch request that is under way may still be handled.
-\* Where no ISR member runs any longer, nothing is owed but what each of them
-\* still has on disk: the last member's loss of its tail is real.
+\* Where no ISR member runs any longer, nothing is owed but what b still has on disk: the
+\* loss of the last member's tail is real. Exact where one broker crashes at a time, as
+\* models have it: what an ISR member lost that crashed before b is still owed.
 Crash(b, o, h) ==
   LET r == Untracked(Recover(Replica(b), o, h))
       survivors == {m \in registration.isr \ {b} : online[m]}
