@@ -26,7 +26,6 @@ from conformance.bugs.fault import (
     relocated,
     select,
 )
-from conformance.bugs.guard import guarded
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.oracle import GraphOracle
 from conformance.stages.context import Context, one_model, workbench
@@ -81,7 +80,7 @@ def search(model: str, system: str, longest: int, limit: int) -> tuple[str, int]
     """The shortest length, or `>n` if the search gave up at length n; and the steps driven."""
     bench = workbench(Context(), one_model(model), system)
     oracle = GraphOracle(bench.graph)
-    under_test = guarded(bench.make_system())
+    under_test = bench.make_system()
     driver = Driver(under_test, oracle)
     level: list[tuple[State, State, tuple[Action, ...]]] = []
     seen: set[tuple[State, int]] = set()

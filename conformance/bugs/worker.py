@@ -17,7 +17,6 @@ from types import FrameType
 
 import msgspec
 
-from conformance.bugs.guard import guarded
 from conformance.bugs.nearest import nearest_failure
 from conformance.events import Event, Finding, StageFinished
 from conformance.replay.engine import Divergence, Driver, close, run_path
@@ -145,7 +144,7 @@ def _ensure_copy(job: Job) -> None:
 def _replay(bench: Workbench, oracle: Oracle, effort: _Effort) -> Divergence | None:
     """The minimal transition suite, longest tests first: they find a deep fault 10 times sooner."""
     suite = transition_cover(bench.graph)
-    system = guarded(bench.make_system())
+    system = bench.make_system()
     try:
         driver = Driver(system, oracle)
         for test in sorted(suite.tests, key=len, reverse=True):
@@ -166,7 +165,7 @@ def _shortened(bench: Workbench, oracle: Oracle, found: Divergence) -> Divergenc
         return _again(bench, oracle, initial, actions)
 
     short = minimise(shortest_failure(oracle, found, again), again)
-    system = guarded(bench.make_system())
+    system = bench.make_system()
     try:
         nearest = nearest_failure(Driver(system, oracle), oracle, short, _NEAREST_STEPS)
     finally:
@@ -182,7 +181,7 @@ def _actions(bench: Workbench, test: Test) -> Iterator[Action]:
 def _again(
     bench: Workbench, oracle: Oracle, initial: State, actions: Sequence[Action]
 ) -> Divergence | None:
-    system = guarded(bench.make_system())
+    system = bench.make_system()
     try:
         return run_path(Driver(system, oracle), initial, actions).divergence
     finally:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 
 from conformance.errors import UserError
 from conformance.replay.oracle import Oracle
+from conformance.replay.watch import StepNeverEnds, watch
 from conformance.systems.protocol import (
     ActionRefused,
     Closeable,
@@ -26,6 +28,7 @@ class Kind(StrEnum):
     NOT_ALLOWED = "state not allowed"
     REFUSED = "action refused"
     RAISED = "exception"
+    ENDLESS = "no end"
     INVARIANT = "invariant violated"
     OFFERS = "other steps on offer"
 
@@ -94,7 +97,11 @@ class _Agreements:
 
 
 class Driver:
-    """Drives one system along actions, keeping the spec states that its observations allow."""
+    """Drives one system along actions, keeping the spec states that its observations allow.
+
+    `within` is entered for each call of the system; by default a watch, which ends a call that
+    would never end.
+    """
 
     __slots__ = (
         "_actions",
@@ -105,12 +112,19 @@ class Driver:
         "_offers",
         "_oracle",
         "_system",
+        "_watch",
         "candidates",
         "full",
     )
 
-    def __init__(self, system: SystemUnderTest, oracle: Oracle) -> None:
+    def __init__(
+        self,
+        system: SystemUnderTest,
+        oracle: Oracle,
+        within: AbstractContextManager[None] | None = None,
+    ) -> None:
         self._system = system
+        self._watch = within or watch()
         self._oracle = oracle
         positions = {name: index for index, name in enumerate(oracle.variables)}
         unknown = [name for name in system.variables if name not in positions]
@@ -134,12 +148,13 @@ class Driver:
         self._actions = []
         self.candidates = (initial,)
         try:
-            self._system.reset(dict(zip(self._oracle.variables, initial, strict=True)))
-            observed = self._system.observe()
+            with self._watch:
+                self._system.reset(dict(zip(self._oracle.variables, initial, strict=True)))
+                observed = self._system.observe()
         except ActionRefused as refusal:
             return self._divergence(Kind.REFUSED, (initial,), (initial,), {}, str(refusal))
-        except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence
-            return self._raised((initial,), (initial,))
+        except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
+            return self._raised(error, (initial,), (initial,))
         if self._agreements.holds(initial, observed):
             return None
         if self._matches(initial, observed):
@@ -162,12 +177,13 @@ class Driver:
             raise Disabled(str(action))
         self._actions.append(action)
         try:
-            self._system.apply(action)
-            observed = self._system.observe()
+            with self._watch:
+                self._system.apply(action)
+                observed = self._system.observe()
         except ActionRefused as refusal:
             return self._divergence(Kind.REFUSED, before, allowed, {}, str(refusal))
-        except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence
-            return self._raised(before, allowed)
+        except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
+            return self._raised(error, before, allowed)
         if len(allowed) == 1 and self._agreements.holds(allowed[0], observed):
             self.candidates = tuple(allowed)
             return None
@@ -193,9 +209,10 @@ class Driver:
 
     def _ask_offers(self, system: Offers, before: Sequence[State]) -> Divergence | None:
         try:
-            offered = system.offers()
-        except Exception:  # noqa: BLE001  whatever the implementation raises is its divergence
-            return self._raised(before, self.candidates)
+            with self._watch:
+                offered = system.offers()
+        except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
+            return self._raised(error, before, self.candidates)
         names = system.offerable
         enabled = {state: self._enabled(state, names) for state in self.candidates}
         agreeing = tuple(state for state in self.candidates if enabled[state] == offered)
@@ -234,8 +251,11 @@ class Driver:
             detail,
         )
 
-    def _raised(self, before: Sequence[State], allowed: Sequence[State]) -> Divergence:
-        return self._divergence(Kind.RAISED, before, allowed, {}, traceback.format_exc(limit=-12))
+    def _raised(
+        self, error: Exception, before: Sequence[State], allowed: Sequence[State]
+    ) -> Divergence:
+        kind = Kind.ENDLESS if isinstance(error, StepNeverEnds) else Kind.RAISED
+        return self._divergence(kind, before, allowed, {}, traceback.format_exc(limit=-12))
 
 
 def _offer_lines(more: frozenset[Action], less: frozenset[Action]) -> str:

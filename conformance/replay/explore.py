@@ -15,7 +15,7 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.replay.engine import Divergence, Driver, Kind, close, run_path
-from conformance.replay.machine import DivergenceFound, Exploration, build_machine
+from conformance.replay.machine import DivergenceFound, Exploration, NeverEnds, build_machine
 from conformance.replay.minimise import minimise
 from conformance.replay.oracle import Oracle
 from conformance.replay.profile import EFFORTS, Effort, Profile
@@ -154,6 +154,8 @@ def _run(
         run_state_machine_as_test(machine, settings=chosen)
     except DivergenceFound as failure:
         return failure, ""
+    except NeverEnds as failure:
+        return failure.found, ""
     except Flaky as flaky:
         return None, f"the system does not repeat itself: {flaky}"
     return None, ""

@@ -17,7 +17,7 @@ from hypothesis import target
 from hypothesis.errors import StopTest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from conformance.replay.engine import Disabled, Divergence, Driver, close
+from conformance.replay.engine import Disabled, Divergence, Driver, Kind, close
 from conformance.replay.oracle import Oracle
 from conformance.replay.reach import Path
 from conformance.replay.weights import Tally
@@ -34,6 +34,14 @@ class DivergenceFound(AssertionError):
         self.divergence, self.invariant, self.path = divergence, invariant, path
         what = f"invariant {invariant}" if invariant else str(divergence and divergence.kind)
         super().__init__(f"{what} after {len(path.actions)} steps")
+
+
+class NeverEnds(BaseException):
+    """Ends the search at once: every example that Hypothesis shrinks would take as long again."""
+
+    def __init__(self, found: DivergenceFound) -> None:
+        super().__init__(str(found))
+        self.found = found
 
 
 @dataclass(slots=True)
@@ -141,6 +149,8 @@ class SpecMachine(RuleBasedStateMachine):
     def _fail(self, divergence: Divergence | None, invariant: str) -> None:
         found = DivergenceFound(divergence, invariant, Path(self._initial, tuple(self._actions)))
         self.exploration.failures.append(found)
+        if divergence is not None and divergence.kind is Kind.ENDLESS:
+            raise NeverEnds(found)
         raise found
 
     def _refresh(self) -> None:

@@ -187,6 +187,7 @@ _MESSAGES = {
     ),
     Kind.REFUSED: "The spec allows this action, the implementation cannot take it.",
     Kind.RAISED: "The implementation raised an exception.",
+    Kind.ENDLESS: "The implementation did not come to an end of this action, and was interrupted.",
     Kind.OFFERS: "The implementation would go on with other steps than the spec enables here.",
     Kind.INVARIANT: "The state that spec and implementation agree on breaks an invariant.",
 }

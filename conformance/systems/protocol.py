@@ -46,6 +46,9 @@ class SystemUnderTest(Protocol):
     An adapter maps the spec's actions to calls of the implementation and the
     implementation's state to values of the spec's variables. It never decides whether
     a state is right: that is the spec's business.
+
+    A call that has not come back after 2 s of the processor's time, or 30 s by the clock, is
+    interrupted and is a divergence. What takes longer to start is started by the factory.
     """
 
     @property

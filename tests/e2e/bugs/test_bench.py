@@ -52,7 +52,7 @@ def test_a_fault_that_never_ends_is_killed() -> None:
 
     assert (found.killed, found.oracle) == (True, "transition suite")
     assert found.counterexample_length == 11
-    assert found.title == 'CompleteJoin("m1"): exception'
+    assert found.title == 'CompleteJoin("m1"): no end'
     assert "the step has not ended" in found.story[-1]
 
 

@@ -1,0 +1,89 @@
+"""Observed and allowed values side by side, at the innermost places that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from conformance.replay.engine import Divergence, Kind
+from conformance.replay.story import differences, observed_lines
+from conformance.tla.text import parse_value
+from conformance.tla.values import Action, Fn, State, Value
+
+VARIABLES = ("log", "mark")
+
+
+def compared(
+    allowed: tuple[State, ...], observed: Mapping[str, Value], limit: int = 20
+) -> list[tuple[str, str, str]]:
+    divergence = Divergence(Kind.NOT_ALLOWED, (), (Action("A"),), (), allowed, observed)
+    found = differences(VARIABLES, divergence, limit=limit)
+    return [(one.variable, one.expected, one.actual) for one in found]
+
+
+def brokers(text: str) -> Value:
+    return parse_value(text)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "rows"),
+    [
+        ("1", "2", [("log", "1", "2")]),
+        ("[b1 |-> 1, b2 |-> 2]", "[b1 |-> 1, b2 |-> 3]", [('log["b2"]', "2", "3")]),
+        (
+            "[b1 |-> [hw |-> 0, leo |-> 5], b2 |-> 2]",
+            "[b1 |-> [hw |-> 1, leo |-> 5], b2 |-> 3]",
+            [('log["b1"].hw', "0", "1"), ('log["b2"]', "2", "3")],
+        ),
+        # Another domain, or no function on one side: the whole values.
+        ("[b1 |-> 1]", "[b2 |-> 1]", [("log", "[b1 |-> 1]", "[b2 |-> 1]")]),
+        ("[b1 |-> 1]", "7", [("log", "[b1 |-> 1]", "7")]),
+        ("7", "[b1 |-> 1]", [("log", "7", "[b1 |-> 1]")]),
+        ("<<1, 2>>", "<<1, 3>>", [("log", "<<1, 2>>", "<<1, 3>>")]),
+        ('(5 :> "x" @@ 7 :> "y")', '(5 :> "x" @@ 7 :> "z")', [("log[7]", '"y"', '"z"')]),
+        (
+            '[b1 |-> ("no name" :> 1 @@ "b" :> 1)]',
+            '[b1 |-> ("no name" :> 2 @@ "b" :> 1)]',
+            [('log["b1"]["no name"]', "1", "2")],
+        ),
+    ],
+)
+def test_differences_lie_at_the_innermost_place(
+    expected: str, actual: str, rows: list[tuple[str, str, str]]
+) -> None:
+    observed = {"log": parse_value(actual), "mark": 0}
+    assert compared(((parse_value(expected), 0),), observed) == rows
+
+
+def test_the_nearest_allowed_state_is_shown_with_what_else_was_possible() -> None:
+    allowed: tuple[State, ...] = ((1, 1), (2, 0), (3, 0), (2, 5))
+    assert compared(allowed, {"log": 9, "mark": 0}) == [("log", "2 or 1 or 3", "9")]
+
+
+def test_functions_that_several_states_allow_are_shown_whole() -> None:
+    one, other, seen = Fn({"b": 1}), Fn({"b": 2}), Fn({"b": 3})
+    rows = [("log", "[b |-> 1] or [b |-> 2]", "[b |-> 3]")]
+    assert compared(((one, 0), (other, 0)), {"log": seen, "mark": 0}) == rows
+
+
+def test_only_what_was_observed_is_compared() -> None:
+    assert compared(((1, 1),), {"mark": 2}) == [("mark", "1", "2")]
+
+
+@pytest.mark.parametrize(("allowed", "observed"), [((), {"log": 1}), (((1, 1),), {})])
+def test_without_two_sides_there_is_no_difference(
+    allowed: tuple[State, ...], observed: dict[str, Value]
+) -> None:
+    assert compared(allowed, observed) == []
+
+
+def test_differences_end_at_their_limit() -> None:
+    many = Fn({f"b{number}": 0 for number in range(30)})
+    seen = Fn({f"b{number}": 1 for number in range(30)})
+    assert len(compared(((many, 0),), {"log": seen, "mark": 0})) == 20
+    assert len(compared(((many, 0),), {"log": seen, "mark": 0}, limit=3)) == 3
+
+
+def test_an_observation_reads_as_tlc_prints_a_state() -> None:
+    assert observed_lines({"log": (1, 2), "mark": "x"}) == ("/\\ log = <<1, 2>>", '/\\ mark = "x"')

@@ -1,0 +1,181 @@
+"""A suite's replay: every test is counted, every divergence told as a finding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conformance.events import Difference
+from conformance.modelcheck.graph import StateGraph
+from conformance.replay.engine import Divergence, Kind
+from conformance.replay.oracle import GraphOracle
+from conformance.replay.suite import ReplayResult, divergence_story, finding, replay_suite
+from conformance.suites.suite import Suite, Test
+from conformance.systems.protocol import SystemUnderTest
+from conformance.tla.values import Action
+from conformance.verdict import Verdict
+from tests.unit.replay.machines import Table, actions, graph, moves, oracle_of
+
+EDGES = [(0, 1, "A"), (1, 2, "A"), (2, 0, "B"), (0, 1, "Fork"), (0, 2, "Fork")]
+GRAPH = graph(EDGES)
+
+
+def edge(source: int, target: int, name: str) -> int:
+    """The number of an edge of the graph."""
+    code = GRAPH.actions.index(Action(name))
+    hits = (GRAPH.source == source) & (GRAPH.target == target) & (GRAPH.action == code)
+    return int(np.flatnonzero(hits)[0])
+
+
+AROUND = [edge(0, 1, "A"), edge(1, 2, "A"), edge(2, 0, "B")]
+FORKED = [edge(0, 1, "Fork"), edge(1, 2, "A")]
+
+
+def suite(*paths: list[int]) -> Suite:
+    tests = tuple(Test(0, np.array(path, np.int32)) for path in paths)
+    return Suite("transitions", tests, GRAPH.digest)
+
+
+class Made:
+    """Makes systems of one table and keeps them, to see that they are released."""
+
+    def __init__(self, **changed: int) -> None:
+        self.table = moves(EDGES, **changed)
+        self.systems: list[Table] = []
+
+    def __call__(self) -> SystemUnderTest:
+        self.systems.append(Table(self.table))
+        return self.systems[-1]
+
+
+def replayed(made: Made, *paths: list[int], graph: StateGraph = GRAPH) -> ReplayResult:
+    result = replay_suite(graph, suite(*paths), made, stop_after=2)
+    assert [system.closed for system in made.systems] == [1] * len(made.systems)
+    assert result.passed + result.failed + result.inconclusive == len(paths)
+    return result
+
+
+def test_a_system_that_follows_passes_every_test() -> None:
+    result = replayed(Made(), AROUND, AROUND[:1])
+    assert (result.verdict, result.passed, result.steps) == (Verdict.PASS, 2, 4)
+    assert result.actions == {"A": 3, "B": 1}
+    assert (result.divergences, result.notes) == ((), ())
+
+
+def test_another_branch_that_the_spec_allows_is_inconclusive() -> None:
+    result = replayed(Made(Fork=2), AROUND, FORKED)
+    assert (result.verdict, result.passed, result.inconclusive) == (Verdict.INCONCLUSIVE, 1, 1)
+    assert (result.steps, result.actions) == (4, {"A": 2, "B": 1, "Fork": 1})
+    (note,) = result.notes
+    assert note.startswith("test 1: after 1 steps")
+    assert "where A is not enabled" in note
+
+
+def test_a_divergence_fails_and_the_rest_counts_as_not_judged() -> None:
+    result = replayed(Made(B=1), AROUND, AROUND, AROUND[:1])
+    assert (result.verdict, result.failed, result.inconclusive) == (Verdict.FAIL, 2, 1)
+    assert [one.actions for one in result.divergences] == [actions("Fork B"), actions("Fork B")]
+    assert result.notes == ("1 tests not run: stopped at the first divergence",)
+    assert (result.steps, result.actions) == (6, {"A": 4, "B": 2})
+
+
+def test_the_last_test_may_diverge_too() -> None:
+    result = replayed(Made(B=1), AROUND[:1], AROUND)
+    assert (result.passed, result.failed, result.inconclusive) == (1, 1, 0)
+    assert result.notes == ()
+
+
+def test_a_suite_without_a_step_is_no_pass() -> None:
+    assert replayed(Made(), []).verdict is Verdict.INCONCLUSIVE
+    assert replayed(Made()).verdict is Verdict.INCONCLUSIVE
+
+
+def test_another_oracle_than_the_graph_may_judge() -> None:
+    wider = oracle_of([*EDGES, (2, 1, "B")])
+    result = replay_suite(GRAPH, suite(AROUND), Made(B=1), oracle=wider)
+    assert result.verdict is Verdict.PASS
+
+
+def test_a_replay_stops_at_the_first_divergence_unless_told_otherwise() -> None:
+    result = replay_suite(GRAPH, suite(AROUND, AROUND), Made(B=1))
+    assert (result.failed, result.inconclusive) == (1, 1)
+
+
+ORACLE = GraphOracle(GRAPH)
+A, B = actions("A B")
+
+
+def diverged(kind: Kind, detail: str = "", **parts: object) -> Divergence:
+    allowed = ((0,),) if kind is not Kind.INVARIANT else ()
+    return Divergence(kind, (0,), (A, A, B), ((2,),), allowed, {"x": 1}, detail)
+
+
+def test_a_finding_says_where_what_and_how_to_see_it_again() -> None:
+    found = finding(
+        ORACLE,
+        diverged(Kind.NOT_ALLOWED),
+        locate=lambda action: f"Spec.tla:{action}",
+        reproduce="kconform replay it",
+    )
+    assert found.key == "replay:B:not_allowed:x"
+    assert found.title == "B: state not allowed"
+    assert (found.stage, found.step, found.action, found.formula) == ("replay", 3, "B", "B")
+    assert (found.location, found.reproduce) == ("Spec.tla:B", "kconform replay it")
+    assert found.differences == (Difference("x", "0", "1"),)
+    assert found.story == (
+        "  1. A",
+        "       x: 0 -> 1",
+        "  2. A",
+        "       x: 1 -> 2",
+        "  3. B",
+        "     state not allowed",
+    )
+    assert found.message.startswith("After this action the implementation is in a state")
+
+
+def test_a_wrong_start_has_no_action() -> None:
+    start = Divergence(Kind.WRONG_INITIAL, (0,), (), (), ((0,),), {"x": 2})
+    found = finding(ORACLE, start, stage="explore", locate=lambda action: "never asked")
+    assert found.key == "explore:Init:wrong_initial:x"
+    assert found.title == "initial state: wrong initial state"
+    assert (found.step, found.action, found.formula, found.location) == (0, "", "Init", "")
+    assert found.story == ("     wrong initial state",)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_each_kind_has_its_own_key_and_message(kind: Kind) -> None:
+    others = [finding(ORACLE, diverged(other)) for other in Kind if other is not kind]
+    one = finding(ORACLE, diverged(kind))
+    assert one.key not in {other.key for other in others}
+    assert one.message not in {other.message for other in others}
+    assert str(kind) in one.title
+
+
+def test_other_steps_on_offer_are_one_cause_by_their_names() -> None:
+    lines = 'would take Fetch("b2"), which\nwould not take Append, which\nwould take Fetch("b1")'
+    assert finding(ORACLE, diverged(Kind.OFFERS, lines)).key == "replay:B:offers:Append:Fetch"
+
+
+def test_a_story_ends_with_the_last_lines_of_what_was_raised() -> None:
+    detail = "\n".join(f"line {number}" for number in range(20)) + "\n\n"
+    story = divergence_story(ORACLE, diverged(Kind.RAISED, detail))
+    assert story[-13] == "     exception"
+    assert story[-12:] == tuple(f"       line {number}" for number in range(8, 20))
+
+
+def test_a_story_without_an_allowed_state_shows_the_observed_one() -> None:
+    story = divergence_story(ORACLE, diverged(Kind.INVARIANT))
+    assert story[-2:] == ("     invariant violated", "       /\\ x = 1")
+
+
+def test_a_story_follows_every_branch_that_is_possible() -> None:
+    path = Divergence(Kind.NOT_ALLOWED, (0,), actions("Fork B A"), (), ((1,),), {"x": 2})
+    story = divergence_story(ORACLE, path)
+    # Only the second branch of Fork enables B.
+    assert story[:4] == ("  1. Fork", "       x: 0 -> 1", "  2. B", "       x: 1 -> 0")
+
+
+def test_a_story_of_an_unknown_step_has_no_change() -> None:
+    path = Divergence(Kind.NOT_ALLOWED, (0,), actions("B A B"), (), ((1,),), {"x": 2})
+    story = divergence_story(ORACLE, path)
+    assert story[:3] == ("  1. B", "  2. A", "       x: 0 -> 1")
