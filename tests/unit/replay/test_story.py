@@ -22,10 +22,6 @@ def compared(
     return [(one.variable, one.expected, one.actual) for one in found]
 
 
-def brokers(text: str) -> Value:
-    return parse_value(text)
-
-
 @pytest.mark.parametrize(
     ("expected", "actual", "rows"),
     [

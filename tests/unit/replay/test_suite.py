@@ -105,7 +105,7 @@ ORACLE = GraphOracle(GRAPH)
 A, B = actions("A B")
 
 
-def diverged(kind: Kind, detail: str = "", **parts: object) -> Divergence:
+def diverged(kind: Kind, detail: str = "") -> Divergence:
     allowed = ((0,),) if kind is not Kind.INVARIANT else ()
     return Divergence(kind, (0,), (A, A, B), ((2,),), allowed, {"x": 1}, detail)
 

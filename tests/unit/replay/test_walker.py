@@ -1,0 +1,157 @@
+"""A recorder's walk: what is stored is what the system did, and a behaviour that explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from conformance.replay.oracle import SpecOracle
+from conformance.replay.walker import Walk, Walker, trace_seed
+from conformance.tla.values import Action, State, Value
+from conformance.traces.model import End
+from tests.unit.replay.machines import Table, actions, moves, oracle_of
+
+EDGES = [(0, 1, "A"), (0, 2, "B"), (1, 0, "C"), (2, 0, "C"), (2, 1, "A")]
+A, B = actions("A B")
+
+
+def walks(walker: Walker, count: int = 40, length: int = 6) -> list[Walk]:
+    return [walker.walk(seed, length) for seed in range(count)]
+
+
+def test_a_walk_is_a_path_of_the_spec_and_takes_every_turn() -> None:
+    recorded = walks(Walker(Table(moves(EDGES)), oracle_of(EDGES)))
+    allowed = {((source,), Action(name), (target,)) for source, target, name in EDGES}
+    steps = {
+        step
+        for walk in recorded
+        for step in zip(walk.states, walk.actions, walk.states[1:], strict=False)
+    }
+    assert steps == allowed
+    assert {(len(w.states), len(w.actions), w.end, w.problem) for w in recorded} == {
+        (7, 6, End.LENGTH, None)
+    }
+
+
+def test_every_initial_state_is_begun_in_and_their_order_is_nobodys() -> None:
+    table, one, other = moves(EDGES), oracle_of(EDGES, (0, 1, 2)), oracle_of(EDGES, (2, 0, 1))
+    recorded = walks(Walker(Table(table), one))
+    assert {walk.states[0] for walk in recorded} == {(0,), (1,), (2,)}
+    assert walks(Walker(Table(table), other)) == recorded
+
+
+def test_a_walk_ends_where_the_spec_does() -> None:
+    line = oracle_of(EDGES[:1])
+    walk = Walker(Table(moves(EDGES)), line).walk(1, 5)
+    assert walk == Walk(((0,), (1,)), (A,), End.DEADLOCK)
+
+
+def test_a_walk_of_no_step_is_its_initial_state() -> None:
+    assert Walker(Table({}), oracle_of(EDGES)).walk(1, 0) == Walk(((0,),), (), End.LENGTH)
+
+
+def test_a_divergence_ends_the_walk_with_what_was_observed() -> None:
+    walk = Walker(Table(moves(EDGES[:1]) | {(1, "C"): 2}), oracle_of(EDGES[:1] + EDGES[2:3]))
+    assert walk.walk(1, 5) == Walk(
+        ((0,), (1,), (2,)),
+        actions("A C"),
+        End.DIVERGED,
+        "state not allowed: x\nx: expected 0, observed 2",
+    )
+
+
+def test_a_wrong_start_is_all_that_such_a_walk_has() -> None:
+    walk = Walker(Table(moves(EDGES), start=2), oracle_of(EDGES)).walk(1, 5)
+    assert walk == Walk(
+        ((2,),), (), End.DIVERGED, "wrong initial state: x\nx: expected 0, observed 2"
+    )
+
+
+def test_a_refusal_shows_no_state_and_says_why() -> None:
+    walk = Walker(Table({}), oracle_of(EDGES[:1])).walk(1, 5)
+    assert walk == Walk(((0,), (None,)), (A,), End.DIVERGED, "action refused\nno A from 0")
+
+
+def test_what_only_the_wider_oracle_allows_is_no_divergence() -> None:
+    bounded = oracle_of([(0, 1, "A"), (1, 0, "C")])
+    wider = oracle_of([(0, 1, "A"), (0, 3, "A"), (1, 0, "C"), (3, 0, "C")])
+    system = Table({(0, "A"): 3, (3, "C"): 0})
+    assert Walker(system, bounded).walk(1, 5).end is End.DIVERGED
+    # The narrow oracle knows nothing of where the system went.
+    assert Walker(system, bounded, wider).walk(1, 5) == Walk(((0,), (3,)), (A,), End.DEADLOCK)
+
+
+def test_what_neither_oracle_allows_is_a_divergence() -> None:
+    narrow, wider = oracle_of([(0, 1, "A")]), oracle_of([(0, 1, "A"), (0, 3, "A")])
+    walk = Walker(Table({(0, "A"): 2}), narrow, wider).walk(1, 5)
+    assert (walk.end, walk.states) == (End.DIVERGED, ((0,), (2,)))
+
+
+def test_a_refusal_is_no_matter_for_the_wider_oracle() -> None:
+    narrow = oracle_of([(0, 1, "A")])
+    assert Walker(Table({}), narrow, narrow).walk(1, 5).end is End.DIVERGED
+
+
+class Shown(Table):
+    """Shows `x` of a spec that has a ghost beside it."""
+
+
+def ghostly(steps: Mapping[State, list[tuple[Action, State]]]) -> SpecOracle:
+    return SpecOracle(("x", "ghost"), [(0, "")], lambda state: steps.get(state, []))
+
+
+# From 0 by A to 1 in two ways; only the first enables B, and only from the second leads C to 3.
+FORK: dict[State, list[tuple[Action, State]]] = {
+    (0, ""): [(A, (1, "l")), (A, (1, "r"))],
+    (1, "l"): [(Action("C"), (2, "l")), (B, (0, ""))],
+    (1, "r"): [(Action("C"), (2, "r")), (Action("C"), (3, "r"))],
+}
+
+
+@pytest.mark.parametrize(("end", "branch"), [(3, {"r"}), (2, {"l", "r"})])
+def test_a_witness_is_one_behaviour_that_shows_all_that_was_seen(
+    end: int, branch: set[Value]
+) -> None:
+    walk = Walker(Shown({(0, "A"): 1, (1, "C"): end}), ghostly(FORK)).walk(1, 2)
+    assert walk.actions == actions("A C")
+    assert [state[0] for state in walk.states] == [0, 1, end]
+    assert walk.states[1] in {(1, side) for side in branch}
+    assert walk.states[2][1] == walk.states[1][1]
+
+
+def test_only_what_every_candidate_enables_is_taken() -> None:
+    recorded = walks(Walker(Shown({(0, "A"): 1, (1, "C"): 2}), ghostly(FORK)), length=2)
+    assert {walk.actions for walk in recorded} == {actions("A C")}
+
+
+def test_where_candidates_enable_nothing_in_common_the_walk_is_ambiguous() -> None:
+    apart = {**FORK, (1, "r"): [(Action("D"), (0, ""))]}
+    walk = Walker(Shown({(0, "A"): 1}), ghostly(apart)).walk(1, 5)
+    assert (walk.end, len(walk.actions)) == (End.AMBIGUOUS, 1)
+
+
+def test_a_divergence_after_a_fork_has_a_witness_too() -> None:
+    walk = Walker(Shown({(0, "A"): 1, (1, "C"): 7}), ghostly(FORK)).walk(1, 5)
+    assert walk.states[0] == (0, "")
+    assert walk.states[1] in {(1, "l"), (1, "r")}
+    assert walk.states[2] == (7, None)
+    assert walk.problem == "state not allowed: x\nx: expected 2, observed 7"
+
+
+def test_a_witness_may_lead_through_what_only_the_wider_oracle_allows() -> None:
+    wider = {**FORK, (0, ""): [*FORK[0, ""], (A, (5, "w"))], (5, "w"): [(B, (6, "w"))]}
+    narrow = {**FORK, (5, "w"): [(B, (6, "w")), (B, (6, "v"))]}
+    system = Shown({(0, "A"): 5, (5, "B"): 6})
+    walk = Walker(system, ghostly(narrow), ghostly(wider)).walk(1, 5)
+    assert walk.actions == actions("A B")
+    assert walk.states[:2] == ((0, ""), (5, "w"))
+
+
+def test_each_trace_has_a_seed_of_its_own_that_never_changes() -> None:
+    seeds = {trace_seed(seed, trace) for seed in range(20) for trace in range(20)}
+    assert len(seeds) == 400
+    assert min(seeds) < 0 < max(seeds)
+    assert all(-(2**63) <= seed < 2**63 for seed in seeds)
+    # Recorded stores are told apart by it: it is part of their content hash.
+    assert trace_seed(1, 2) == -4404767744819913038
