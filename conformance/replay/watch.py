@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import threading
 from contextlib import AbstractContextManager, nullcontext
@@ -50,6 +51,9 @@ class Watch:
         self._inside = False
 
     def _start(self) -> None:
+        if Watch._ticking is None:
+            atexit.unregister(_silence)
+            atexit.register(_silence)
         Watch._ticking = self
         self._seen.clear()
         signal.signal(signal.SIGVTALRM, self._tick)
@@ -81,6 +85,12 @@ class Watch:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         if signal.getsignal(signal.SIGALRM) == self._tick:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def _silence() -> None:
+    """While Python shuts down it no longer handles signals: a tick would kill the process."""
+    if Watch._ticking is not None:
+        Watch._ticking._stop()
 
 
 def watch() -> AbstractContextManager[None]:

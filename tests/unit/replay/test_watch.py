@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -177,3 +179,25 @@ def test_an_exploration_ends_with_the_first_step_that_never_does(
     assert result.divergence.actions[:3] == (COUNT, COUNT, COUNT)
     assert result.divergence.step == 4
     assert len(exploration.failures) == 1
+
+
+def test_a_process_that_has_driven_a_system_ends_in_peace() -> None:
+    """Python's shutdown, made longer than a tick: its handlers of signals are gone by then."""
+    program = """
+import time
+from conformance.replay.watch import Watch
+
+class Slow:
+    def __del__(self):
+        until = time.process_time() + 0.3
+        while time.process_time() < until:
+            pass
+
+kept = Slow()
+kept.itself = kept
+with Watch(0.05, 0.05):
+    pass
+"""
+    run = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+
+    assert run.returncode == 0
