@@ -1,0 +1,216 @@
+"""What an audit's numbers come to: accounting, vacuity, and which verdict wins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from pyspark.sql import Row
+
+from conformance.audit import engine
+from conformance.audit.coverage import ModelTable, fired, vacuous
+from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
+from conformance.audit.rules import Rule, Rulebook
+from conformance.errors import DataError
+from conformance.tla.values import Action
+from conformance.traces.manifest import Counts, Identity, Manifest
+from conformance.verdict import Verdict
+from tests.unit.suites.graphs import graph_of
+
+
+@pytest.mark.parametrize("parts", [(3, 1, 1, 1), (3, 3, 0, 0), (0, 0, 0, 0)])
+def test_every_trace_is_in_exactly_one_part(parts: tuple[int, int, int, int]) -> None:
+    assert Accounting(*parts).traces == parts[0]
+
+
+@pytest.mark.parametrize("parts", [(3, 1, 1, 0), (2, 1, 1, 1), (1, 2, -1, 0), (0, -1, 0, 1)])
+def test_a_trace_that_is_lost_or_counted_twice_is_our_bug(
+    parts: tuple[int, int, int, int],
+) -> None:
+    with pytest.raises(AssertionError, match=f"{parts[0]} traces came in"):
+        Accounting(*parts)
+
+
+def test_an_action_fired_if_any_of_its_instances_did() -> None:
+    coverage = Coverage({'Take("a")': 0, 'Take("b")': 2, "Drop": 0, "Stay": 1}, {})
+    assert coverage.never_fired == ("Drop",)
+    assert Coverage({"A": 1, 'Take("a")': 2, 'Take("b")': 0}, {}).never_fired == ()
+
+
+def test_a_formula_was_judged_if_it_had_a_value_anywhere() -> None:
+    assert Coverage({}, {"TypeOK": 5, "Never": 0}).never_judged == ("Never",)
+
+
+def test_steps_are_counted_for_every_action_of_the_dictionary() -> None:
+    actions = [Action("A"), Action("B", (1,)), Action("C")]
+    assert fired(actions, {2: 7, 0: 1}) == {"A": 1, "B(1)": 0, "C": 7}
+
+
+SEEN = Coverage({"A": 1, "B": 0}, {"TypeOK": 3, "Never": 0})
+
+
+@pytest.mark.parametrize(
+    ("traces", "coverage", "optional", "reasons"),
+    [
+        (0, SEEN, (), ("the store holds no trace",)),
+        (1, Coverage({"A": 1}, {"TypeOK": 1}), (), ()),
+        (1, SEEN, ("B",), ("the formula Never had a value nowhere",)),
+        (
+            2,
+            SEEN,
+            ("C",),
+            ("the action B never fired", "the formula Never had a value nowhere"),
+        ),
+    ],
+)
+def test_a_pass_that_would_mean_nothing_has_its_reasons(
+    traces: int, coverage: Coverage, optional: Sequence[str], reasons: tuple[str, ...]
+) -> None:
+    assert vacuous(traces, coverage, optional) == reasons
+
+
+@pytest.mark.parametrize(
+    ("failed", "disputed", "inconclusive", "reasons", "verdict"),
+    [
+        (0, 0, 0, (), Verdict.PASS),
+        (0, 0, 1, (), Verdict.INCONCLUSIVE),
+        (0, 0, 0, ("vacuous",), Verdict.INCONCLUSIVE),
+        (0, 1, 1, ("vacuous",), Verdict.ERROR),
+        (1, 1, 1, ("vacuous",), Verdict.FAIL),
+    ],
+)
+def test_the_worst_that_an_audit_saw_decides(
+    failed: int, disputed: int, inconclusive: int, reasons: tuple[str, ...], verdict: Verdict
+) -> None:
+    accounting = Accounting(5, 5 - failed - inconclusive, failed, inconclusive)
+    assert engine._verdict(accounting, disputed, reasons) is verdict
+
+
+@pytest.mark.parametrize(("traces", "steps"), [(3, 8), (2, 9), (8, 3)])
+def test_a_manifest_must_count_what_the_files_hold(traces: int, steps: int) -> None:
+    manifest = _manifest(traces=2, steps=8)
+    with pytest.raises(DataError, match=f"2 traces and 8 steps, the files hold {traces} and"):
+        engine._check_counts(manifest, traces, steps)
+    engine._check_counts(manifest, 2, 8)
+
+
+def _manifest(*, traces: int, steps: int) -> Manifest:
+    counts = Counts(traces=traces, steps=steps, states=1, problems=0, ends={})
+    identity = Identity("S", "", "m", {}, ["x"], ["A"], "sys", "1")
+    return Manifest("kconform-traces", 1, identity, msgspec.Raw(b"{}"), counts, [], "")
+
+
+def row(traces: int, step: int, trace_id: int, *, doubt: str = "", problem: str = "") -> Row:
+    """A cause of inconclusive traces as Spark gives it; a doubt is of a suspect visit."""
+    return Row(
+        traces=traces,
+        example=(step, trace_id),
+        suspect=1 if doubt else 0,
+        doubts=[doubt, "a later one"],
+        cause=problem,
+    )
+
+
+def test_reasons_are_merged_and_the_earliest_trace_stands_for_them() -> None:
+    rows = [
+        row(3, 5, 40, doubt="not observed"),
+        row(2, 4, 50, doubt="not observed"),
+        row(9, 4, 60, doubt="not observed"),
+        row(1, 0, 7, problem="not JSON"),
+        row(1, 2, 8, doubt="another"),
+        row(14, 9, 9, problem="not JSON"),
+    ]
+    assert engine._unjudged(rows) == (
+        Unjudged("not JSON", 15, "7", 0),
+        Unjudged("not observed", 14, "50", 4),
+        Unjudged("another", 1, "8", 2),
+    )
+
+
+def test_a_model_s_table_speaks_in_the_codes_of_the_store() -> None:
+    graph = graph_of(3, [(0, 1, "B"), (1, 2, "A"), (2, 0, "B")])
+    assert graph.actions == (Action("B"), Action("A"))
+    table = ModelTable.of_graph(graph, [Action("A"), Action("Other"), Action("B")])
+    prints = graph.fingerprints.tolist()
+    assert table.states.tolist() == prints
+    assert table.source.tolist() == [prints[0], prints[1], prints[2]]
+    assert table.action.tolist() == [2, 0, 2]
+    assert table.target.tolist() == [prints[1], prints[2], prints[0]]
+
+
+def test_a_store_that_lacks_an_action_of_the_model_is_of_another_model() -> None:
+    graph = graph_of(2, [(0, 1, "A"), (1, 0, "B")])
+    with pytest.raises(DataError, match="lacks the model's action B"):
+        ModelTable.of_graph(graph, [Action("A"), Action("C")])
+
+
+def test_the_legal_visits_are_the_starts_and_the_transitions() -> None:
+    graph = graph_of(2, [(0, 1, "A")])
+    first, second = graph.fingerprints.tolist()
+    rows = ModelTable.of_graph(graph, [Action("Z"), Action("A")]).rows({9, first})
+    starts = [{"source": 0, "action": -1, "target": one} for one in sorted({9, first})]
+    assert rows.to_pylist() == [*starts, {"source": first, "action": 1, "target": second}]
+    assert [str(field.type) for field in rows.schema] == ["int64", "int32", "int64"]
+
+
+def test_without_a_model_only_the_starts_are_known_to_be_legal() -> None:
+    assert ModelTable.empty().rows([5]).to_pylist() == [{"source": 0, "action": -1, "target": 5}]
+    assert len(ModelTable.empty().states) == 0
+
+
+def test_a_formula_is_found_where_the_spec_states_it() -> None:
+    rules = Rulebook(
+        variables=("x",),
+        actions=1,
+        initial=frozenset(),
+        invariants=[Rule("TypeOK", "", location="S:3"), Rule("Safe", "", location="S:4")],
+        properties=[Rule("Grows", "", location="S:5"), Rule("Placeless", "")],
+        places={"Take": "S:6", "Init": "S:2", "Placeless": "S:7"},
+    )
+    places = {name: rules.location(name) for name in ("TypeOK", "Safe", "Grows", "Init")}
+    assert places == {"TypeOK": "S:3", "Safe": "S:4", "Grows": "S:5", "Init": "S:2"}
+    assert rules.location('Take("a", "b")') == "S:6"
+    assert rules.location("Placeless") == "S:7"
+    assert rules.location("Other") == ""
+
+
+def test_the_report_s_figures_are_those_of_the_audit() -> None:
+    result = AuditResult(
+        verdict=Verdict.INCONCLUSIVE,
+        accounting=Accounting(10, 4, 3, 3),
+        steps=50,
+        distinct_states=7,
+        distinct_transitions=9,
+        table_transitions=8,
+        cross_checked=6,
+        coverage=Coverage({"A": 5}, {"TypeOK": 7}, 20, 7, 30, 8),
+        findings=(),
+        unjudged=(Unjudged("not observed", 3, "12", 4),),
+        vacuous=("the action B never fired",),
+        collision_probability=1e-9,
+        seconds=3.14159,
+        scan_seconds=1.00049,
+        formula_seconds=2.0006,
+    )
+    assert result.figures() == {
+        "traces": {"in": 10, "pass": 4, "fail": 3, "inconclusive": 3},
+        "steps": 50,
+        "distinct_states": 7,
+        "distinct_transitions": 9,
+        "table_transitions": 8,
+        "cross_checked": 6,
+        "covered_states": 7,
+        "model_states": 20,
+        "covered_transitions": 8,
+        "model_transitions": 30,
+        "actions_fired": {"A": 5},
+        "formulas_judged": {"TypeOK": 7},
+        "collision_probability": 1e-9,
+        "vacuous": ["the action B never fired"],
+        "unjudged": [{"reason": "not observed", "traces": 3, "trace": "12", "step": 4}],
+        "seconds": 3.142,
+        "scan_seconds": 1.0,
+        "formula_seconds": 2.001,
+        "findings": 0,
+    }
