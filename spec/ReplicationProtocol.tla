@@ -308,7 +308,9 @@ Receives(b, e) ==
 \* KAFKA-7415: the cache knows the epoch's start even if nothing is written in it.
 AssignEpochStart(cache, e, logEnd) == CacheAssign(cache, e, logEnd)
 
-\* What a new leader knows of its followers: nothing (Replica.resetReplicaState).
+\* What a new leader knows of its followers: nothing. Replica.resetReplicaState of Kafka 3.8
+\* keeps their positions where the same broker leads again; that is not safe for a leader
+\* that has missed an epoch of another one in between.
 RemoteReplicas(old) == [f \in Brokers |-> UnknownFollower]
 
 LearnsLeaderEpoch(b, e, itsLeader, itsIsr, itsPartitionEpoch, followers) ==
@@ -594,7 +596,8 @@ FetchAnswer(l, f, m) ==
               !.logStartOffset = logStartOffset[l]]
 
 \* Partition.updateFollowerFetchState: only a fetch that was served counts (KAFKA-8400),
-\* and only as an acknowledgement from the leader's own epoch.
+\* and only as an acknowledgement from the leader's own epoch (in Kafka 3.8 a new epoch may
+\* begin between the read and the update, which takes the lock anew; here they are one step).
 FetchWasServed(a) == a.error = "NONE" /\ a.endOffset = NoOffset
 AcknowledgementFence(requestEpoch, localEpoch) == requestEpoch = localEpoch
 
