@@ -8,6 +8,7 @@ graphs only, so a trace is judged as far as the audit found nothing else first.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -151,7 +152,8 @@ def _evenly(total: int, count: int, rng: random.Random) -> list[int]:
     """`count` of the positions below `total`, one in each of as many equal parts."""
     if total <= count:
         return list(range(total))
-    return [int((part + rng.random()) * total / count) for part in range(count)]
+    bounds = [part * total // count for part in range(count + 1)]
+    return [first + int(rng.random() * (end - first)) for first, end in itertools.pairwise(bounds)]
 
 
 def _failing(listing: Path) -> list[int]:

@@ -1,0 +1,189 @@
+"""Two judgements of one behaviour: when they agree, when neither can tell, when one is wrong."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from conformance.audit.referee import (
+    Agreement,
+    Case,
+    RefereeResult,
+    _audits_word,
+    _evenly,
+    _Listed,
+    agreement,
+    compare,
+)
+from conformance.modelcheck.behaviours import Behaviour, Judged, Judgement
+from conformance.tla.values import Action
+from conformance.traces.manifest import Identity
+from conformance.traces.model import End, Trace
+from conformance.traces.states import infer_columns
+from conformance.traces.store import TraceStore
+from conformance.traces.writer import write_store
+from conformance.verdict import Verdict
+
+AGREED, UNDECIDED, DISAGREED = Agreement
+FINE = Judgement()
+
+
+def false(step: int, *names: str) -> Judgement:
+    return Judgement(step, names or ("Next",))
+
+
+def undefined(step: int, *names: str) -> Judgement:
+    return Judgement(step, names, "no value")
+
+
+@pytest.mark.parametrize(
+    ("audit", "tlc", "outcome"),
+    [
+        (FINE, FINE, AGREED),
+        (false(2), false(2), AGREED),
+        (false(2), FINE, DISAGREED),
+        (FINE, false(2), DISAGREED),
+        (false(2), false(1), DISAGREED),
+        (false(2, "TypeOK"), false(2, "Next"), DISAGREED),
+        # The audit found something behind the behaviour's end: TLC was not asked.
+        (false(5), FINE, AGREED),
+        (false(4), FINE, AGREED),
+        (false(3), FINE, DISAGREED),
+        (FINE, None, UNDECIDED),
+        (undefined(2), undefined(2), AGREED),
+        (undefined(2), undefined(1), UNDECIDED),
+        (undefined(2), false(3), UNDECIDED),
+        (undefined(2), false(2), UNDECIDED),
+        (undefined(2), false(1), DISAGREED),
+        (undefined(2), FINE, UNDECIDED),
+        # A trace that passes has a value everywhere.
+        (FINE, undefined(2), DISAGREED),
+        (false(3), undefined(2), UNDECIDED),
+        (false(1), undefined(2), DISAGREED),
+        (false(0), undefined(0), UNDECIDED),
+    ],
+)
+def test_agreement(audit: Judgement, tlc: Judgement | None, outcome: Agreement) -> None:
+    assert agreement(audit, tlc, length=4) is outcome
+
+
+@pytest.mark.parametrize(
+    ("listed", "length", "word"),
+    [
+        (None, 7, FINE),
+        # It diverged at step 3: of that step's state only what was observed is known.
+        (_Listed(True, 3, 0, (), ()), 3, Judgement(3, ("step equality",))),
+        (_Listed(False, 3, 2, (), ("A: x", "B: y")), 7, Judgement(3, (), "A: x; B: y")),
+        (_Listed(True, 3, 2, ("Safe", "Next"), ("A: x",)), 7, Judgement(3, ("Next", "Safe"))),
+        (_Listed(True, 3, 2, ("Safe", "Grows"), ()), 7, Judgement(3, ("Safe",))),
+        # Only TLC's whole-graph properties are false: the step itself is still TLC's to judge.
+        (_Listed(True, 3, 2, ("Grows",), ()), 4, Judgement(4, ("Grows",))),
+    ],
+)
+def test_what_the_audit_said_as_far_as_tlc_can_say_it(
+    listed: _Listed | None, length: int, word: Judgement
+) -> None:
+    assert _audits_word(listed, {"Init", "Next", "Safe"}, 7) == (length, word)
+
+
+@pytest.mark.parametrize(("total", "count"), [(0, 3), (3, 3), (2, 5), (10, 3), (1000, 10), (7, 6)])
+def test_a_sample_is_spread_over_the_store(total: int, count: int) -> None:
+    for seed in range(20):
+        chosen = _evenly(total, count, random.Random(seed))
+        assert len(chosen) == len(set(chosen)) == min(total, count)
+        assert chosen == sorted(chosen)
+        assert all(0 <= place < total for place in chosen)
+        for part, place in enumerate(chosen if total > count else []):
+            assert part * total // count <= place < (part + 1) * total // count
+
+
+def test_a_small_store_is_taken_whole() -> None:
+    assert _evenly(3, 3, random.Random(1)) == _evenly(3, 9, random.Random(1)) == [0, 1, 2]
+
+
+TAKE, DROP = Action("Take", ("a",)), Action("Drop")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TraceStore:
+    identity = Identity("Lock", "", "lock", {}, ["x"], [str(TAKE), str(DROP)], "toy", "1")
+    trace = Trace(0, 0, (0,), (), End.LENGTH)
+    write_store(tmp_path / "s", identity, infer_columns(("x",), [(0,)]), [trace])
+    return TraceStore.open(tmp_path / "s")
+
+
+def case(trace_id: int, audit: Judgement) -> Case:
+    return Case(trace_id, Behaviour(((0,), (1,), (2,)), (1, 0)), audit)
+
+
+def test_only_disagreements_are_findings(store: TraceStore) -> None:
+    cases = [case(1, FINE), case(2, FINE), case(3, false(2, "Safe", "Next")), case(4, FINE)]
+    judged = Judged((FINE, None, false(2, "Next"), FINE), 12, 1.5)
+    result = compare(store, cases, judged, left_out=5)
+    assert (result.agreed, result.undecided, result.left_out) == (2, 1, 5)
+    assert (result.traces, result.steps, result.tlc_seconds) == (4, 12, 1.5)
+    assert result.verdict is Verdict.ERROR
+    (finding,) = result.disagreements
+    assert (finding.trace, finding.step, finding.action) == ("3", 2, 'Take("a")')
+    assert finding.formula == "Next, Safe"
+    assert finding.reproduce == f"kconform replay --store {store.path} --trace 3"
+    assert "Of trace 3 the audit says:" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("audit", "tlc", "step", "action"),
+    [
+        (FINE, false(1), 1, "Drop"),
+        (false(2), false(1), 1, "Drop"),
+        (false(0, "Init"), FINE, 0, ""),
+        (FINE, false(2), 2, 'Take("a")'),
+    ],
+)
+def test_a_disagreement_is_told_at_the_earlier_step(
+    store: TraceStore, audit: Judgement, tlc: Judgement, step: int, action: str
+) -> None:
+    (finding,) = compare(store, [case(1, audit)], Judged((tlc,), 3, 0.0)).disagreements
+    assert (finding.step, finding.action) == (step, action)
+
+
+def test_disagreements_of_one_kind_have_one_key(store: TraceStore) -> None:
+    cases = [case(1, FINE), case(2, FINE), case(3, false(2, "Safe"))]
+    judged = Judged((false(2), false(2), false(2)), 9, 0.0)
+    first, second, other = compare(store, cases, judged).disagreements
+    assert first.key == second.key != other.key
+    elsewhere = compare(store, [case(1, FINE)], Judged((false(1),), 3, 0.0)).disagreements[0]
+    assert elsewhere.key != first.key
+
+
+def result(agreed: int, undecided: int, left_out: int = 0) -> RefereeResult:
+    return RefereeResult(agreed, undecided, (), left_out, 1234, 2.00049)
+
+
+@pytest.mark.parametrize(
+    ("agreed", "undecided", "verdict"),
+    [
+        (3, 0, Verdict.PASS),
+        (3, 1, Verdict.INCONCLUSIVE),
+        (0, 0, Verdict.INCONCLUSIVE),
+        (0, 1, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_who_has_judged_nothing_or_could_not_tell_does_not_pass(
+    agreed: int, undecided: int, verdict: Verdict
+) -> None:
+    assert result(agreed, undecided).verdict is verdict
+
+
+def test_the_summary_counts_what_was_left_out() -> None:
+    assert result(3, 1).summary() == "TLC and the audit agree on 3 of 4 traces, 1,234 steps"
+    assert result(3, 0, 2).summary().endswith("3 of 3 traces, 1,234 steps; 2 partial ones left out")
+    assert result(3, 1, 2).figures() == {
+        "traces": 4,
+        "steps": 1234,
+        "agreed": 3,
+        "undecided": 1,
+        "left_out": 2,
+        "tlc_seconds": 2.0,
+    }
