@@ -1,0 +1,208 @@
+"""What stages make of their engines' results: the verdicts that decide a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from conformance.config import Settings, Thresholds
+from conformance.events import Event, StageFinished, StageStarted
+from conformance.replay.engine import Divergence, Kind
+from conformance.replay.explore import ExploreResult
+from conformance.replay.profile import Profile
+from conformance.replay.weights import Frequencies
+from conformance.stages.context import Context, Workbench, stage
+from conformance.stages.coverage import coverage
+from conformance.stages.explore import _summary, _verdict
+from conformance.tla.values import Action
+from conformance.verdict import Verdict
+
+
+def bench(factory: str, *actions: Action) -> Workbench:
+    """What the stage asks of a bench: its system and its spec's actions."""
+    prepared = SimpleNamespace(spec=SimpleNamespace(actions=actions))
+    return cast("Workbench", SimpleNamespace(factory=factory, prepared=prepared))
+
+
+TAKE_A, TAKE_B, DROP = Action("Take", ("a",)), Action("Take", ("b",)), Action("Drop")
+FULL = {"states": (10, 10), "transitions": (20, 20)}
+
+
+def held(
+    benches: list[Workbench],
+    replayed: list[Mapping[str, int]],
+    covered: Mapping[str, tuple[int, int]],
+    thresholds: Thresholds,
+) -> dict[str, StageFinished]:
+    events: list[Event] = []
+    context = Context(settings=Settings(thresholds=thresholds), emit=events.append)
+    coverage(context, benches, replayed, covered)
+    finished = [event for event in events if isinstance(event, StageFinished)]
+    assert [e.subject for e in events if isinstance(e, StageStarted)] == [
+        e.subject for e in finished
+    ]
+    assert {event.stage for event in finished} == {"coverage"}
+    return {event.subject: event for event in finished}
+
+
+@pytest.mark.parametrize(
+    ("taken", "covered", "thresholds", "short"),
+    [
+        ({"Take": 1, "Drop": 2}, FULL, Thresholds(states=1.0, transitions=1.0), ""),
+        ({"Take": 1}, FULL, Thresholds(), "actions"),
+        ({"Take": 1, "Drop": 0}, FULL, Thresholds(), "actions"),
+        ({"Take": 1}, FULL, Thresholds(actions=0.5), ""),
+        ({"Take": 1}, FULL, Thresholds(actions=0.51), "actions"),
+        ({"Take": 1, "Drop": 1}, {"states": (4, 10)}, Thresholds(states=0.4), ""),
+        ({"Take": 1, "Drop": 1}, {"states": (4, 10)}, Thresholds(states=0.41), "states"),
+        (
+            {"Drop": 1},
+            {"states": (4, 10), "transitions": (0, 5)},
+            Thresholds(states=0.5, transitions=0.1),
+            "actions, states, transitions",
+        ),
+        # A model without transitions cannot be covered badly.
+        ({"Take": 1, "Drop": 1}, {"transitions": (0, 0)}, Thresholds(transitions=1.0), ""),
+    ],
+)
+def test_less_than_was_promised_is_no_pass(
+    taken: Mapping[str, int],
+    covered: Mapping[str, tuple[int, int]],
+    thresholds: Thresholds,
+    short: str,
+) -> None:
+    told = held([bench("m:f", TAKE_A, TAKE_B, DROP)], [taken], covered, thresholds)["m:f"]
+    assert told.verdict is (Verdict.INCONCLUSIVE if short else Verdict.PASS)
+    _, _, below = told.summary.partition("below the threshold: ")
+    assert below.partition(";")[0] == short
+
+
+def test_the_summary_and_the_figures_have_every_share() -> None:
+    told = held([bench("m:f", TAKE_A, DROP)], [{"Take": 3}], {"states": (1500, 3000)}, Thresholds())
+    assert told["m:f"].summary == (
+        "1 of 2 actions, 1,500 of 3,000 states; below the threshold: actions; never taken: Drop"
+    )
+    assert told["m:f"].figures == {
+        "actions": {"Take": 3},
+        "never_taken": ["Drop"],
+        "covered_actions": 1,
+        "all_actions": 2,
+        "covered_states": 1500,
+        "all_states": 3000,
+    }
+
+
+def test_the_models_of_one_system_cover_together() -> None:
+    benches = [bench("m:f", TAKE_A), bench("m:g", TAKE_A, DROP), bench("m:f", TAKE_A, DROP)]
+    told = held(benches, [{"Take": 1}, {"Take": 1}, {"Take": 1, "Drop": 1}], FULL, Thresholds())
+    assert {name: event.verdict for name, event in told.items()} == {
+        "m:f": Verdict.PASS,
+        "m:g": Verdict.INCONCLUSIVE,
+    }
+    assert told["m:f"].figures["actions"] == {"Take": 2, "Drop": 1}
+
+
+BAD = Divergence(Kind.NOT_ALLOWED, (0,), (TAKE_A,), ((0,),), ((1,),), {"x": 2})
+
+
+def explored(
+    *,
+    steps: int = 100,
+    enabled: Mapping[str, int] | None = None,
+    never: tuple[str, ...] = (),
+    disabled: tuple[str, ...] = (),
+    divergence: Divergence | None = None,
+    note: str = "",
+    guided: Mapping[str, int] | None = None,
+) -> ExploreResult:
+    return ExploreResult(
+        examples=1500,
+        steps=steps,
+        distinct_transitions=2000,
+        frequencies=Frequencies(enabled or {"Take": 5}, {"Take": 3}),
+        seconds=1.0,
+        divergence=divergence,
+        note=note,
+        guided=guided or {},
+        disabled=disabled,
+        never_taken=never,
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "dev", "ci"),
+    [
+        (explored(), Verdict.PASS, Verdict.PASS),
+        (explored(divergence=BAD, note="flaky"), Verdict.FAIL, Verdict.FAIL),
+        (explored(divergence=BAD, never=("Drop",)), Verdict.FAIL, Verdict.FAIL),
+        (explored(note="flaky"), Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
+        (explored(note="flaky", never=("Take",)), Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
+        (explored(steps=0), Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
+        (explored(disabled=("Drop",)), Verdict.PASS, Verdict.PASS),
+        # Nowhere met: nobody knows. Met, and never chosen: the search is at fault.
+        (explored(never=("Drop",)), Verdict.PASS, Verdict.INCONCLUSIVE),
+        (explored(never=("Drop", "Take")), Verdict.PASS, Verdict.FAIL),
+        (explored(never=("Drop",), enabled={"Drop": 0}), Verdict.PASS, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_an_exploration_that_looked_nowhere_does_not_pass(
+    result: ExploreResult, dev: Verdict, ci: Verdict
+) -> None:
+    assert _verdict(result, Profile.DEV) is dev
+    for profile in (Profile.CI, Profile.NIGHTLY, None):
+        assert _verdict(result, profile) is ci
+
+
+@pytest.mark.parametrize(
+    ("result", "rest"),
+    [
+        (explored(), ""),
+        (explored(guided={"Drop": 4, "Take": 9}), "; led to Drop, Take"),
+        (
+            explored(disabled=("A", "B", "C"), never=("D", "E"), note="flaky"),
+            "; nowhere enabled in this model: A, B, C; never taken: D, E; flaky",
+        ),
+        (explored(disabled=tuple("ABCD")), "; nowhere enabled in this model: 4 actions"),
+        (explored(never=("D",), divergence=BAD), ""),
+    ],
+)
+def test_an_exploration_is_summed_up(result: ExploreResult, rest: str) -> None:
+    text = "1,500 examples, 100 steps, 2,000 distinct transitions"
+    assert _summary(result) == text + rest
+
+
+def test_a_stage_that_says_nothing_is_no_pass() -> None:
+    events: list[Event] = []
+    with stage(Context(emit=events.append), "replay", "m", 7):
+        pass
+    started, finished = events
+    assert started == StageStarted("replay", "m", 7)
+    assert isinstance(finished, StageFinished)
+    assert (finished.stage, finished.subject) == ("replay", "m")
+    assert (finished.verdict, finished.fault) == (Verdict.INCONCLUSIVE, False)
+
+
+def test_a_stage_that_raises_has_no_end() -> None:
+    events: list[Event] = []
+    with pytest.raises(ZeroDivisionError), stage(Context(emit=events.append), "replay"):
+        raise ZeroDivisionError
+    assert events == [StageStarted("replay")]
+
+
+def test_what_a_stage_fills_in_is_told() -> None:
+    events: list[Event] = []
+    with stage(Context(emit=events.append), "audit") as outcome:
+        outcome.verdict, outcome.summary, outcome.fault = Verdict.ERROR, "no", True
+        outcome.figures = {"steps": 3}
+    finished = events[-1]
+    assert isinstance(finished, StageFinished)
+    assert finished.seconds >= 0
+    assert (finished.verdict, finished.summary, finished.figures, finished.fault) == (
+        Verdict.ERROR,
+        "no",
+        {"steps": 3},
+        True,
+    )
