@@ -29,6 +29,8 @@ from impl.types import (
 
 _log = logging.getLogger(__name__)
 
+_TOLD_OF_A_LOG = frozenset({Errors.NONE, Errors.OFFSET_OUT_OF_RANGE})
+
 SessionPartitions = Mapping[TopicPartition, FetchPartitionRequest]
 
 
@@ -186,9 +188,9 @@ class AbstractFetcherThread(OffsetResettingFetcher):
     ) -> bool:
         """True iff the partition must back off; a divergence is added to `diverging`."""
         error = data.error
+        if error in _TOLD_OF_A_LOG and not _is_of_current_epoch(state, requested):
+            return False
         if error is Errors.NONE:
-            if not _is_of_current_epoch(state, requested):
-                return False
             end_offset = data.diverging_epoch
             if end_offset is not None and self._truncation_on_fetch and _is_defined(end_offset):
                 diverging[partition] = end_offset
@@ -295,7 +297,7 @@ def _still_expected(
 
 
 def _is_of_current_epoch(state: PartitionFetchState, requested: FetchPartitionRequest) -> bool:
-    """Records and divergence count only in the leader epoch in which they were asked for.
+    """What an answer tells of a leader's log counts only in the epoch in which it was asked for.
 
     Kafka 3.8 compares the offset alone. With truncation on fetch a partition fetches again at the
     same offset as soon as its epoch has moved, so an answer that outlives two elections would

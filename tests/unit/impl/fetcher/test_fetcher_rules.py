@@ -179,16 +179,28 @@ def test_divergence_told_in_another_epoch_truncates_nothing() -> None:
     assert world.fetcher.truncations == []
 
 
+@pytest.mark.parametrize(("asked_epoch", "reset"), [(5, True), (4, False)])
+def test_out_of_range_counts_only_in_the_epoch_in_which_it_was_asked(
+    asked_epoch: int, reset: bool
+) -> None:
+    world = FetcherFixture(truncate_on_fetch=True)
+    leader = ReplicaLog(leader_epoch=5, log_start_offset=3, log_end_offset=3)
+    world.given(TP, ReplicaLog(log_of((0, 4)), leader_epoch=5), leader, offset=1)
+    asked = {TP: FetchPartitionRequest("", 1, 0, 1, asked_epoch)}
+    world.fetcher.process_fetch_response(asked, {TP: answer(Errors.OFFSET_OUT_OF_RANGE)})
+    assert world.state(TP).fetch_offset == (3 if reset else 1)
+    assert world.fetcher.logs[TP].log_end_offset == (3 if reset else 1)
+
+
 @pytest.mark.parametrize("request_epoch", [5, 4], ids=["same epoch", "epoch moved on"])
 def test_fenced_offset_reset(request_epoch: int) -> None:
     """KAFKA-13369's side effect: fenced with a newer local epoch must back off."""
     world = FetcherFixture(fetch_back_off_ms=10)
     world.given(TP, ReplicaLog(leader_epoch=5), ReplicaLog(leader_epoch=6))
-    asked = {TP: FetchPartitionRequest("", 0, 0, 1, request_epoch)}
-    world.fetcher.process_fetch_response(asked, {TP: answer(Errors.OFFSET_OUT_OF_RANGE)})
+    handled = world.fetcher.handle_out_of_range_error(TP, world.state(TP), request_epoch)
     moved_on = request_epoch != 5
     assert world.failed.contains(TP) is not moved_on
-    assert (world.is_tracked(TP) and world.is_delayed(TP)) is moved_on
+    assert handled is not moved_on
 
 
 @pytest.mark.parametrize("request_epoch", [5, 4], ids=["same epoch", "epoch moved on"])
