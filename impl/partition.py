@@ -338,8 +338,12 @@ class Partition(PartitionIsr):
             return self.low_watermark_if_leader()
 
     def low_watermark_if_leader(self) -> int:
-        """The smallest log start offset of all replicas; unknown ones count as -1."""
-        starts = [replica.state.log_start_offset for replica in self._remote_replicas.values()]
+        """The smallest log start offset of the live replicas; unknown ones count as -1."""
+        starts = [
+            replica.state.log_start_offset
+            for replica in self._remote_replicas.values()
+            if self._metadata_cache.get_alive_broker_epoch(replica.broker_id) is not None
+        ]
         return min([self.local_log_or_exception().log_start_offset, *starts])
 
     # ---- follower --------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from impl.errors import (
 )
 from impl.log_types import FetchIsolation, LogConfig
 from impl.records import MemoryRecords, Record
+from impl.replica import StaticMetadataCache
 from impl.types import (
     CONSUMER_REPLICA_ID,
     EARLIEST_TIMESTAMP,
@@ -565,6 +566,17 @@ def test_delete_records() -> None:
     assert bed.log.log_start_offset == 2
     bed.partition.delete_records_on_leader(-1)
     assert bed.log.log_start_offset == 3
+
+
+def test_deleting_records_does_not_wait_for_brokers_that_are_gone() -> None:
+    class NobodyElse(StaticMetadataCache):
+        def get_alive_broker_epoch(self, _broker_id: int, /) -> int | None:
+            return None
+
+    bed = a_leader(isr=(LEADER,), bed=PartitionBed(metadata=NobodyElse()))
+    bed.append(2)
+
+    assert bed.partition.delete_records_on_leader(2) == 2
 
 
 @pytest.mark.parametrize(("read_in_epoch", "expected"), [(0, -1), (1, 2), (None, 2)])
