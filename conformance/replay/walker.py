@@ -122,7 +122,7 @@ class Walker:
         """The walk up to the divergence, with what was observed as its last state."""
         observed = divergence.observed
         last = tuple(observed.get(name) for name in self._oracle.variables)
-        before = self._witness(path, actions[:-1]) if path else ()
+        before = self._witness(path, actions[:-1])
         return Walk((*before, last), tuple(actions), End.DIVERGED, self._problem(divergence))
 
     def _problem(self, divergence: Divergence) -> str:
@@ -149,4 +149,4 @@ def _nearest(
         ]
         for state in allowed
     ]
-    return min(compared, key=len, default=[])
+    return min(compared, key=len)

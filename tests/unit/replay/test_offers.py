@@ -124,3 +124,26 @@ def test_offers_are_told_against_the_candidate_that_is_nearest() -> None:
     assert divergence is not None
     assert divergence.detail == "would take Back, which the spec does not enable"
     assert divergence.allowed == ((1, "a"), (1, "b"))
+
+
+def test_instances_of_an_action_are_told_in_order_whatever_their_arguments() -> None:
+    instances = {Action("Go", (one,)) for one in (2, "b", 1, "a")}
+    divergence = Driver(Offering({0: instances}), oracle_of([(0, 0, "Poke")])).reset((0,))
+    assert divergence is not None
+    assert [line.split(",")[0] for line in divergence.detail.splitlines()] == [
+        'would take Go("a")',
+        'would take Go("b")',
+        "would take Go(1)",
+        "would take Go(2)",
+    ]
+    nothing = Driver(
+        Offering({0: set()}),
+        SpecOracle(("x",), [(0,)], lambda state: [(one, (0,)) for one in instances]),
+    ).reset((0,))
+    assert nothing is not None
+    assert [line.split(",")[0] for line in nothing.detail.splitlines()] == [
+        'would not take Go("a")',
+        'would not take Go("b")',
+        "would not take Go(1)",
+        "would not take Go(2)",
+    ]

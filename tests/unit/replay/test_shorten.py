@@ -179,4 +179,36 @@ def test_minimise_ends_with_its_budget(budget: int, tried: int) -> None:
 def test_an_attempt_that_fails_no_earlier_is_no_gain() -> None:
     """An unreliable system may fail later than its path is long; that must not go on for ever."""
     first = Divergence(Kind.NOT_ALLOWED, (0,), actions("A B"), (), (), {})
-    assert minimise(first, lambda initial, path: first, budget=50) is first
+    other = Divergence(Kind.REFUSED, (0,), actions("C D"), (), (), {})
+    assert minimise(first, lambda initial, path: other, budget=50) is first
+
+
+def test_halves_are_tried_first_then_quarters_then_every_run() -> None:
+    tried: list[str] = []
+
+    def attempt(initial: State, path: Sequence[Action]) -> Divergence | None:
+        assert initial == (7,)
+        tried.append("".join(action.name for action in path))
+        return None
+
+    minimise(Divergence(Kind.REFUSED, (7,), actions("A B C D E F G H"), (), (), {}), attempt)
+    assert tried[:6] == ["ABCD", "EFGH", "ABCDEF", "ABCDGH", "ABEFGH", "CDEFGH"]
+    every = [
+        "ABCDEFGH"[:start] + "ABCDEFGH"[start + size :]
+        for size in range(7, 0, -1)
+        for start in range(8 - size, -1, -1)
+    ]
+    assert tried[6:] == every
+
+
+@pytest.mark.parametrize(("path", "runs"), [("A", 0), ("A B", 2), ("A B C", 5)])
+def test_a_short_path_has_few_runs_and_is_never_tried_empty(path: str, runs: int) -> None:
+    tried: list[int] = []
+
+    def attempt(initial: State, path: Sequence[Action]) -> Divergence | None:
+        tried.append(len(path))
+        return None
+
+    minimise(Divergence(Kind.REFUSED, (0,), actions(path), (), (), {}), attempt)
+    assert len(tried) == runs
+    assert 0 not in tried

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from conformance.events import Difference
+from conformance.events import Difference, Event, Progress
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.engine import Divergence, Kind
 from conformance.replay.oracle import GraphOracle
@@ -99,6 +102,15 @@ def test_another_oracle_than_the_graph_may_judge() -> None:
 def test_a_replay_stops_at_the_first_divergence_unless_told_otherwise() -> None:
     result = replay_suite(GRAPH, suite(AROUND, AROUND), Made(B=1))
     assert (result.failed, result.inconclusive) == (1, 1)
+
+
+def test_progress_is_told_a_few_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.1, 0.15, 0.25, 0.25, 0.4, 0.5, 0.5])
+    times = SimpleNamespace(monotonic=lambda: next(clock), perf_counter=time.perf_counter)
+    monkeypatch.setattr("conformance.replay.suite.time", times)
+    events: list[Event] = []
+    replay_suite(GRAPH, suite(*[AROUND] * 5), Made(), emit=events.append)
+    assert events == [Progress("replay", 3, 5), Progress("replay", 5, 5)]
 
 
 ORACLE = GraphOracle(GRAPH)

@@ -139,6 +139,27 @@ def test_a_divergence_after_a_fork_has_a_witness_too() -> None:
     assert walk.problem == "state not allowed: x\nx: expected 2, observed 7"
 
 
+def test_a_divergence_after_two_forked_steps_has_a_witness_of_both() -> None:
+    far = {**FORK, (2, "l"): [(A, (4, "l"))], (2, "r"): [(A, (4, "r"))]}
+    walk = Walker(Shown({(0, "A"): 1, (1, "C"): 2, (2, "A"): 7}), ghostly(far)).walk(1, 5)
+    assert walk.actions == actions("A C A")
+    assert [state[0] for state in walk.states] == [0, 1, 2, 7]
+    assert walk.states[2][1] == walk.states[1][1]
+
+
+def test_a_problem_is_told_against_the_nearest_state_that_was_allowed() -> None:
+    class Pair(Table):
+        variables = ("x", "y")
+
+        def observe(self) -> Mapping[str, Value]:
+            return {"x": 9, "y": 1} if self.x else {"x": 0, "y": 0}
+
+    oracle = SpecOracle(("x", "y"), [(0, 0)], lambda state: [(A, (1, 2)), (A, (2, 1))])
+    walk = Walker(Pair({(0, "A"): 1}), oracle).walk(1, 5)
+    assert walk.states == ((0, 0), (9, 1))
+    assert walk.problem == "state not allowed: x\nx: expected 2, observed 9"
+
+
 def test_a_witness_may_lead_through_what_only_the_wider_oracle_allows() -> None:
     wider = {**FORK, (0, ""): [*FORK[0, ""], (A, (5, "w"))], (5, "w"): [(B, (6, "w"))]}
     narrow = {**FORK, (5, "w"): [(B, (6, "w")), (B, (6, "v"))]}
