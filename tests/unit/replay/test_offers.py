@@ -6,6 +6,7 @@ import pytest
 
 from conformance.replay.engine import Driver, Kind, run_path
 from conformance.replay.oracle import SpecOracle
+from conformance.replay.watch import StepNeverEnds
 from conformance.tla.values import Action, State
 from tests.unit.replay.machines import Table, actions, moves, oracle_of
 
@@ -90,6 +91,16 @@ def test_a_system_that_fails_when_asked_is_told_with_its_traceback() -> None:
     assert divergence.actions == (GO,)
 
 
+def test_a_system_that_never_answers_is_told_as_such() -> None:
+    class Endless(Offering):
+        def offers(self) -> frozenset[Action]:
+            raise StepNeverEnds("2 s")
+
+    divergence = Driver(Endless({}), oracle_of(EDGES)).reset((0,))
+    assert divergence is not None
+    assert divergence.kind is Kind.ENDLESS
+
+
 class Forked(Offering):
     """Shows `x` only, not the branch that it took; it offers what branch b enables."""
 
@@ -117,13 +128,15 @@ def test_offers_tell_candidates_apart_that_look_alike() -> None:
 
 
 def test_offers_are_told_against_the_candidate_that_is_nearest() -> None:
-    system = Forked()
-    system.offered = {0: set(), 1: {BACK, GO}}
-    driver = Driver(system, SpecOracle(("x", "branch"), [(0, "")], forking))
-    divergence = run_path(driver, (0, ""), [FORK]).divergence
-    assert divergence is not None
-    assert divergence.detail == "would take Back, which the spec does not enable"
-    assert divergence.allowed == ((1, "a"), (1, "b"))
+    for offered, detail in (({GO, FORK}, "would take Fork"), ({FORK, BACK}, "would take Fork")):
+        system = Forked()
+        system.offerable = frozenset({"Go", "Back", "Fork"})
+        system.offered = {0: {FORK}, 1: offered}
+        driver = Driver(system, SpecOracle(("x", "branch"), [(0, "")], forking))
+        divergence = run_path(driver, (0, ""), [FORK]).divergence
+        assert divergence is not None
+        assert divergence.detail == f"{detail}, which the spec does not enable"
+        assert divergence.allowed == ((1, "a"), (1, "b"))
 
 
 def test_instances_of_an_action_are_told_in_order_whatever_their_arguments() -> None:

@@ -84,7 +84,7 @@ def test_a_wrong_initial_state_is_as_short_as_can_be() -> None:
     assert shortest_failure(ORACLE, found, Runs({})) is found
 
 
-@pytest.mark.parametrize(("limit", "path"), [(4, "Cut Bad"), (3, "Cut Bad"), (0, "A A A Bad")])
+@pytest.mark.parametrize(("limit", "path"), [(4, "Cut Bad"), (1, "Cut Bad"), (0, "A A A Bad")])
 def test_the_search_ends_at_its_limit(limit: int, path: str) -> None:
     runs = Runs(moves(EDGES) | {(3, "Bad"): 0})
     found = runs.first("A A A Bad")

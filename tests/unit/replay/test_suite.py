@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -104,12 +104,32 @@ def test_a_replay_stops_at_the_first_divergence_unless_told_otherwise() -> None:
     assert (result.failed, result.inconclusive) == (1, 1)
 
 
+def test_a_test_may_begin_where_the_oracle_begins_nothing() -> None:
+    result = replay_suite(GRAPH, suite(AROUND), Made(), oracle=oracle_of(EDGES, initial=(1,)))
+    assert result.verdict is Verdict.PASS
+
+
+def test_the_instances_of_an_action_are_counted_together() -> None:
+    instances = replace(GRAPH, actions=(Action("A"), Action("B"), Action("A", (1,))))
+    assert GRAPH.actions == actions("A B Fork")
+    result = replayed(Made(), AROUND, FORKED, graph=instances)
+    assert (result.verdict, result.actions) == (Verdict.PASS, {"A": 4, "B": 1})
+
+
+def test_every_test_that_could_not_be_judged_is_counted_and_the_first_are_told() -> None:
+    result = replayed(Made(Fork=2), *[FORKED] * 25)
+    assert (result.inconclusive, len(result.notes)) == (25, 20)
+    assert result.notes[-1].startswith("test 19:")
+
+
 def test_progress_is_told_a_few_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([0.0, 0.1, 0.15, 0.25, 0.25, 0.4, 0.5, 0.5])
-    times = SimpleNamespace(monotonic=lambda: next(clock), perf_counter=time.perf_counter)
+    clock = iter([0.0, 0.1, 0.2, 0.25, 0.25, 0.4, 0.5, 0.5])
+    stopwatch = iter([10.0, 12.5])
+    times = SimpleNamespace(monotonic=lambda: next(clock), perf_counter=lambda: next(stopwatch))
     monkeypatch.setattr("conformance.replay.suite.time", times)
     events: list[Event] = []
-    replay_suite(GRAPH, suite(*[AROUND] * 5), Made(), emit=events.append)
+    result = replay_suite(GRAPH, suite(*[AROUND] * 5), Made(), emit=events.append)
+    assert result.seconds == 2.5
     assert events == [Progress("replay", 3, 5), Progress("replay", 5, 5)]
 
 
