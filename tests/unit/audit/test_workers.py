@@ -1,0 +1,153 @@
+"""A worker's verdict on each kind of state and visit, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from conformance.audit import workers
+from conformance.audit.workers import UNKNOWN_ACTION, UNKNOWN_STATE, UNOBSERVED, Evaluator, _Worker
+from conformance.tla.values import Fingerprinter, State
+from conformance.traces.model import PartialState, state_fingerprint
+from tests.spark.audit import lock
+from tests.spark.audit.lock import INITIAL, of_states, save
+
+pytestmark = pytest.mark.tlc
+
+START, TAKE_A, DROP = -1, 0, 2
+TAKEN: State = ("a", 1, ("a",))
+FREED: State = ("nobody", 1, ("a",))
+WRONG: State = ("a", 2, ("b",))  # neither invariant holds
+HALF: PartialState = ("a", None, ("a",))
+UNDEFINED: State = ("a", 0, ())  # HolderIsLast looks at the last of no elements
+STATES = (INITIAL, TAKEN, FREED, WRONG, HALF, UNDEFINED)
+ABSENT = 12345
+
+
+def number(state: PartialState | None) -> int | None:
+    """A state's fingerprint; that of one that the store lacks, of None."""
+    if state == ():
+        return ABSENT
+    return None if state is None else state_fingerprint(state, lock.VARIABLES, Fingerprinter())
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> _Worker:
+    path = tmp_path_factory.mktemp("audit") / "s"
+    traces = [of_states(place, INITIAL, (0, state)) for place, state in enumerate(STATES)]
+    return _Worker(pickle.loads(lock.evaluator(save(path, traces)).payload))
+
+
+def test_states_are_judged_by_every_invariant(worker: _Worker) -> None:
+    batch = pa.record_batch({"fp": [number(state) for state in STATES]})
+    batch = batch.rename_columns([workers.FINGERPRINT])
+    judged = worker.judge_states(batch).to_pylist()
+    found = {row[workers.FINGERPRINT]: (row["violations"], row["doubts"]) for row in judged}
+    (doubt,) = found[number(UNDEFINED)][1]
+    assert doubt.startswith("HolderIsLast: ")
+    assert found == {
+        number(INITIAL): ([], []),
+        number(TAKEN): ([], []),
+        number(FREED): ([], []),
+        number(WRONG): (["CountIsLength", "HolderIsLast"], []),
+        number(UNDEFINED): ([], [doubt]),
+    }
+
+
+def visit(
+    worker: _Worker,
+    before: PartialState | None,
+    code: int | None,
+    after: PartialState | None,
+    *,
+    asked: bool = True,
+) -> tuple[bool, bool, list[str], list[str]]:
+    """The verdict on one visit among others: ready, illegal, violations, doubts."""
+    rows = [(number(INITIAL), DROP, number(FREED), True), (0, START, number(INITIAL), True)]
+    source = 0 if code == START else number(before)
+    rows.insert(1, (source, code, number(after), asked))
+    sources, codes, targets, questions = zip(*rows, strict=True)
+    batch = pa.record_batch(
+        {
+            "source": pa.array(sources, pa.int64()),
+            "action": pa.array(codes, pa.int32()),
+            "target": pa.array(targets, pa.int64()),
+            "visits": pa.array([7, 8, 9], pa.int64()),
+            "listed": pa.array([False, True, False]),
+            "asked": pa.array(questions),
+        }
+    )
+    first, judged, last = worker.judge_visits(batch).to_pylist()
+    assert (first["illegal"], last["illegal"]) == (True, False)
+    assert (judged["source"], judged["action"], judged["target"]) == rows[1][:3]
+    assert (judged["visits"], judged["listed"], judged["asked"]) == (8, True, asked)
+    return judged["ready"], judged["illegal"], judged["violations"], judged["doubts"]
+
+
+FINE = (True, False, [], [])
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "after", "verdict"),
+    [
+        (None, START, INITIAL, FINE),
+        (None, START, WRONG, FINE),  # whether it is an initial state, the table knows
+        (None, START, HALF, (False, False, [], [UNOBSERVED])),
+        (None, START, (), (False, False, [], [UNKNOWN_STATE])),
+        (None, START, None, (False, False, [], [UNKNOWN_STATE])),
+        (INITIAL, TAKE_A, TAKEN, FINE),
+        (TAKEN, DROP, FREED, FINE),
+        (INITIAL, TAKE_A, FREED, (True, True, [], [])),
+        (INITIAL, DROP, INITIAL, (True, True, [], [])),
+        (TAKEN, DROP, INITIAL, (True, True, ["CountNeverFalls"], [])),
+        (HALF, DROP, FREED, (False, False, [], [UNOBSERVED])),
+        (INITIAL, TAKE_A, HALF, (False, False, [], [UNOBSERVED])),
+        ((), DROP, FREED, (False, False, [], [UNKNOWN_STATE])),
+        (None, DROP, FREED, (False, False, [], [UNKNOWN_STATE])),
+        (TAKEN, DROP, (), (False, False, [], [UNKNOWN_STATE])),
+        (HALF, DROP, (), (False, False, [], [UNKNOWN_STATE])),
+        (TAKEN, 3, INITIAL, (True, False, ["CountNeverFalls"], [UNKNOWN_ACTION])),
+        (TAKEN, 99, FREED, (True, False, [], [UNKNOWN_ACTION])),
+        (TAKEN, -2, FREED, (True, False, [], [UNKNOWN_ACTION])),
+        (TAKEN, None, FREED, (True, False, [], [UNKNOWN_ACTION])),
+        ((), 99, FREED, (False, False, [], [UNKNOWN_STATE, UNKNOWN_ACTION])),
+        (HALF, 99, FREED, (False, False, [], [UNOBSERVED, UNKNOWN_ACTION])),
+    ],
+)
+def test_visits_are_judged_by_their_action_and_every_property(
+    worker: _Worker,
+    before: PartialState | None,
+    code: int | None,
+    after: PartialState | None,
+    verdict: tuple[bool, bool, list[str], list[str]],
+) -> None:
+    assert visit(worker, before, code, after) == verdict
+
+
+def test_what_is_not_asked_is_judged_by_the_properties_only(worker: _Worker) -> None:
+    assert visit(worker, TAKEN, DROP, INITIAL, asked=False) == (
+        True,
+        False,
+        ["CountNeverFalls"],
+        [],
+    )
+
+
+def test_a_store_of_many_states_is_read_anew_when_memory_is_full(
+    worker: _Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_REMEMBERED", 2)
+    for state in (*STATES, *STATES):
+        print_ = number(state)
+        assert print_ is not None
+        assert worker._states([print_])[print_] == state
+        assert len(worker._known) <= max(2, len(STATES))
+
+
+def test_each_payload_is_bound_once(tmp_path: Path) -> None:
+    store = save(tmp_path / "s", [of_states(0, INITIAL, (0, TAKEN))])
+    one: Evaluator = lock.evaluator(store)
+    assert workers._worker(one.payload) is workers._worker(one.payload)
