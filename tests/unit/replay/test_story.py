@@ -15,10 +15,10 @@ VARIABLES = ("log", "mark")
 
 
 def compared(
-    allowed: tuple[State, ...], observed: Mapping[str, Value], limit: int = 20
+    allowed: tuple[State, ...], observed: Mapping[str, Value]
 ) -> list[tuple[str, str, str]]:
     divergence = Divergence(Kind.NOT_ALLOWED, (), (Action("A"),), (), allowed, observed)
-    found = differences(VARIABLES, divergence, limit=limit)
+    found = differences(VARIABLES, divergence)
     return [(one.variable, one.expected, one.actual) for one in found]
 
 
@@ -77,8 +77,10 @@ def test_without_two_sides_there_is_no_difference(
 def test_differences_end_at_their_limit() -> None:
     many = Fn({f"b{number}": 0 for number in range(30)})
     seen = Fn({f"b{number}": 1 for number in range(30)})
-    assert len(compared(((many, 0),), {"log": seen, "mark": 0})) == 20
-    assert len(compared(((many, 0),), {"log": seen, "mark": 0}, limit=3)) == 3
+    observed: dict[str, Value] = {"log": seen, "mark": 0}
+    divergence = Divergence(Kind.NOT_ALLOWED, (), (Action("A"),), (), ((many, 0),), observed)
+    assert len(differences(VARIABLES, divergence)) == 20
+    assert len(differences(VARIABLES, divergence, limit=3)) == 3
 
 
 def test_an_observation_reads_as_tlc_prints_a_state() -> None:
