@@ -10,20 +10,24 @@ was generated; the others read the same query anew.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from duckdb_dialect import query
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.duckdb_dialect import query
 from conformance.audit.session import spark_session
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
@@ -63,7 +67,8 @@ def in_python(
     prepared: PreparedModel, names: Sequence[str], schema: Schema
 ) -> Callable[[Batches], Batches]:
     """For mapInArrow: the compiled evaluator, bound once per task."""
-    pickled = cloudpickle.dumps((prepared.module, prepared.spec.config))
+    dump = cast("Callable[[object], bytes]", cloudpickle.dumps)
+    pickled = dump((prepared.module, prepared.spec.config))
 
     def evaluate(batches: Batches) -> Batches:
         spec = bind(*cloudpickle.loads(pickled))

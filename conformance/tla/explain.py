@@ -69,6 +69,7 @@ class Explainer:
     """Explains formulas of one machine's program. Compiles what it looks at: not for hot paths."""
 
     def __init__(self, machine: Machine) -> None:
+        assert machine.patient, "else a value could depend on the order of a set"
         self._machine = machine
         self._texts: dict[str, list[str]] = {}
         self._wrapped: dict[tuple[int, tuple[int, ...]], s.Expr] = {}
@@ -153,7 +154,7 @@ class Explainer:
             return
         for count, inner in enumerate(instances):
             value, error = self._outcome(node.body, inner)
-            if error or value is not every:
+            if value is (not every) or (error and outcome[1]):
                 yield self._instance(node, inner)
                 return
             if not every and outcome[0] is False and count < _MOST_INSTANCES:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from conformance.errors import SpecError, UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.config import ModelConfig
+from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.evaluate.labels import ActionLister, Reached
 from conformance.tla.evaluate.machine import Instance, Machine, Search, Successor
 from conformance.tla.evaluate.program import Program, link
-from conformance.tla.evaluate.runtime import value_of
+from conformance.tla.evaluate.runtime import Lazy, value_of
 from conformance.tla.evaluate.scope import Kind, kind_of
 from conformance.tla.explain import Explainer, Explanation
 from conformance.tla.values import Action, State, Value
@@ -82,18 +84,44 @@ class _Template:
     instances: tuple[Instance, ...]
 
 
-class Spec:
-    """A bound module. Formulas and the successor search are compiled when first asked for."""
+_T = TypeVar("_T")
 
-    def __init__(self, program: Program) -> None:
+
+class Spec:
+    """A bound module. Formulas and the successor search are compiled when first asked for.
+
+    What has no value is asked again of a `patient` machine, so that no value depends on the order
+    in which Python happens to take the elements of a set.
+    """
+
+    def __init__(self, program: Program, *, patient: bool = False) -> None:
         self.program = program
         self.module = program.module
         self.config = program.config
         self.variables = tuple(variable.name for variable in program.module.variables)
-        self.machine = Machine(program)
+        self.machine = Machine(program, patient=patient)
         self._temporal_definitions: dict[int, bool] = {}
         self._state_formulas: dict[str, StateFormula] = {}
         self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
+
+    @cached_property
+    def _patient(self) -> Spec:
+        return Spec(self.program, patient=True)
+
+    def _settled(
+        self, fast: Callable[..., _T], patient: Callable[[Spec], Callable[..., _T]]
+    ) -> Callable[..., _T]:
+        """`fast`, and where it finds no value, the same of a patient machine."""
+        if self.machine.patient:
+            return fast
+
+        def call(*args: object) -> _T:
+            try:
+                return fast(*args)
+            except EvaluationError:
+                return patient(self._patient)(*args)
+
+        return call
 
     # --- what the module and configuration say --------------------------------------------
 
@@ -181,7 +209,11 @@ class Spec:
 
     def initial_states(self) -> Sequence[State]:
         """The initial states, each once, in a fixed order."""
-        return tuple(dict.fromkeys(self.machine.initial_states(self._init_and_next[0])))
+        found = self._settled(
+            lambda: self.machine.initial_states(self._init_and_next[0]),
+            lambda spec: spec.initial_states,
+        )
+        return tuple(dict.fromkeys(found()))
 
     @cached_property
     def _instances(self) -> tuple[Reached, ...]:
@@ -220,7 +252,12 @@ class Spec:
         In a fixed order; a pair that is found twice stands there twice, as TLC counts it.
         """
         found: list[Successor] = []
-        self.machine.guarded(self._search, state, found)
+        try:
+            self.machine.guarded(self._search, state, found)
+        except EvaluationError:
+            if self.machine.patient:
+                raise
+            return self._patient.successors(state)
         return found
 
     def _search(self, state: State, found: list[Successor]) -> None:
@@ -230,8 +267,13 @@ class Spec:
     def successors_by(self, action: Action, state: State) -> list[State]:
         """The states to which one action instance leads."""
         found: list[Successor] = []
-        for template, instances in self._by_action.get(action, ()):
-            self.machine.guarded(template.search, state, found, instances)
+        try:
+            for template, instances in self._by_action.get(action, ()):
+                self.machine.guarded(template.search, state, found, instances)
+        except EvaluationError:
+            if self.machine.patient:
+                raise
+            return self._patient.successors_by(action, state)
         return [next_state for _, next_state in found]
 
     @cached_property
@@ -259,8 +301,10 @@ class Spec:
             self._state_formulas[name] = StateFormula(
                 name,
                 definition,
-                self.machine.state_formula(node),
-                lambda state: Explainer(self.machine).explain(node, state, state),
+                self._settled(
+                    self.machine.state_formula(node), lambda spec: spec.state_formula(name)._call
+                ),
+                lambda state: self._explainer().explain(node, state, state),
             )
         return self._state_formulas[name]
 
@@ -278,16 +322,7 @@ class Spec:
     def action_formula(self, what: str | Action) -> ActionFormula:
         """The formula of an action instance, an action, or a property `[][A]_v` by its name."""
         name, args = (what, ()) if isinstance(what, str) else (what.name, what.args)
-        if name not in self._action_formulas:
-            definition = self.program.operator(name, "an action")
-            step = self._step(definition)
-            if any(param.arity for param in definition.params):
-                raise UnsupportedError(
-                    f"{definition.location}: {name} takes an operator as argument."
-                )
-            compiled = self.machine.action_formula(step.body, step.params)
-            self._action_formulas[name] = (step, compiled)
-        step, compiled = self._action_formulas[name]
+        step, compiled = self._compiled_action(name)
         if len(args) != len(step.params):
             raise SpecError(
                 f"{step.location}: {name} takes {len(step.params)} arguments, not {len(args)}."
@@ -298,10 +333,28 @@ class Spec:
             args,
             step,
             compiled,
-            lambda state, after: Explainer(self.machine).explain(
+            lambda state, after: self._explainer().explain(
                 step.body, state, after, step.params, values
             ),
         )
+
+    def _compiled_action(self, name: str) -> tuple[s.Definition, Callable[..., bool]]:
+        if name not in self._action_formulas:
+            definition = self.program.operator(name, "an action")
+            step = self._step(definition)
+            if any(param.arity for param in definition.params):
+                raise UnsupportedError(
+                    f"{definition.location}: {name} takes an operator as argument."
+                )
+            compiled = self._settled(
+                self.machine.action_formula(step.body, step.params),
+                lambda spec: spec._compiled_action(name)[1],
+            )
+            self._action_formulas[name] = (step, compiled)
+        return self._action_formulas[name]
+
+    def _explainer(self) -> Explainer:
+        return Explainer(self._patient.machine)
 
     def _step(self, definition: s.Definition) -> s.Definition:
         """The action of a property [][A]_v, or the definition itself."""
@@ -333,21 +386,25 @@ class Spec:
             definition = meaning
         else:
             definition = self.program.operator(name, "a constant")
-        found = self.machine.expression(definition.body)((), ())
-        return value_of(found)
+        return value_of(self._expression_of(definition.body)((), ()))
 
     def state_function(self, name: str) -> Callable[[State], Value]:
         """The value of a state function, such as a VIEW, in a state."""
         definition = self.program.operator(name, "a state function")
-        compiled = self.machine.expression(definition.body)
+        compiled = self._expression_of(definition.body)
         return lambda state: value_of(compiled(state, ()))
+
+    def _expression_of(self, node: s.Expr) -> Callable[..., Lazy]:
+        return self._settled(
+            self.machine.expression(node), lambda spec: spec.machine.expression(node)
+        )
 
     def false_assumptions(self) -> list[s.Assumption]:
         """The module's ASSUMEs that are false for these constants."""
         return [
             assumption
             for assumption in self.module.assumptions
-            if self.machine.expression(assumption.body)((), ()) is not True
+            if self._expression_of(assumption.body)((), ()) is not True
         ]
 
 

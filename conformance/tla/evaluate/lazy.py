@@ -49,6 +49,7 @@ class Services(Protocol):
 
     program: Program
     analysis: Analysis
+    patient: bool
 
     def constant(self, node: s.Expr) -> Code: ...
     def pool(self, value: object) -> Code: ...

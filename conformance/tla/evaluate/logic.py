@@ -118,6 +118,8 @@ def _choose(
 def quantifier(writer: Writer, node: s.Binding, context: Context) -> Code:
     """\\A or \\E as a value."""
     every = node.kind == r"\A"
+    if writer.services.patient:
+        return _patient(writer, _steps(writer, node.binders, context), node.body, context, every)
     name = writer.emitter.fresh("q")
     writer.emitter.line(f"{name} = {every}")
 
@@ -141,20 +143,60 @@ def search(
     inside: Callable[[Context, Jump], None],
 ) -> None:
     """Loops over all bindings until `inside` jumps: that executes `found` and ends all loops."""
-    domains = [domain(writer, binder, context) for binder in binders for _ in _rounds(binder)]
-    steps = [(binder, names) for binder in binders for names in _rounds(binder)]
+    steps = _steps(writer, binders, context)
 
     def level(index: int, inner: Context) -> None:
         if index == len(steps):
             inside(inner, Jump((found, "break"), writer.emitter.loops))
             return
-        (binder, names), (text, kind) = steps[index], domains[index]
+        binder, names, text, kind = steps[index]
         with bind_loop(writer, binder, names, text, kind, inner) as bound:
             level(index + 1, bound)
             if index + 1 < len(steps):
                 writer.emitter.line(f"if {'not ' if initially else ''}{flag}: break")
 
     level(0, context)
+
+
+_Step = tuple[s.Binder, tuple[s.Bound, ...], str, Kind]
+"""A binder, the names of one loop over its set, what the loop iterates over, and the kind."""
+
+
+def _steps(
+    writer: Writer, binders: Sequence[s.Binder], context: Context, *, ordered: bool = False
+) -> list[_Step]:
+    """All sets are evaluated before the first loop."""
+    return [
+        (binder, names, *domain(writer, binder, context, ordered=ordered))
+        for binder in binders
+        for names in _rounds(binder)
+    ]
+
+
+def _patient(
+    writer: Writer, steps: Sequence[_Step], body: s.Expr, context: Context, every: bool
+) -> Code:
+    """A quantifier whose body is a function of one element, nested for further names."""
+    if not steps:
+        return writer.truth(body, context)
+    (binder, names, text, kind), *rest = steps
+    function, item = writer.emitter.fresh("g"), writer.emitter.fresh("i")
+    with writer.function(f"def {function}({item}):"):
+        bound = _bound(writer, binder, names, item, kind, context)
+        code = _patient(writer, rest, body, bound, every)
+        writer.emitter.line(f"return {code.text}")
+    order = binder.domain is not None and in_order(writer, binder.domain)
+    return Code(f"decide({text}, {function}, {every}, {order})", "bool")
+
+
+def in_order(writer: Writer, node: s.Expr) -> bool:
+    """Whether TLC is known to take the elements of a set in our order: an interval, a constant
+    set of integers or booleans. The order in which it takes others is its own affair."""
+    constant = writer.services.elements(node)
+    if constant is not None:
+        return constant[1] in ("int", "bool")
+    interval = isinstance(node, s.Builtin) and node.operator == ".."
+    return interval and writer.services.program.meaning(node) is None
 
 
 def _rounds(binder: s.Binder) -> list[tuple[s.Bound, ...]]:
@@ -167,14 +209,9 @@ def all_loops(
     writer: Writer, binders: Sequence[s.Binder], context: Context, *, ordered: bool = False
 ) -> Iterator[Context]:
     """Loops over all bindings; yields the context of the innermost."""
-    domains = [
-        domain(writer, binder, context, ordered=ordered)
-        for binder in binders
-        for _ in _rounds(binder)
-    ]
-    steps = [(binder, names) for binder in binders for names in _rounds(binder)]
+    steps = _steps(writer, binders, context, ordered=ordered)
     with ExitStack() as stack:
-        for (binder, names), (text, kind) in zip(steps, domains, strict=True):
+        for binder, names, text, kind in steps:
             context = stack.enter_context(bind_loop(writer, binder, names, text, kind, context))
         yield context
 
@@ -189,17 +226,29 @@ def bind_loop(
     context: Context,
 ) -> Iterator[Context]:
     """One loop; its context knows the bound names."""
-    variables = [writer.emitter.fresh(_python(name.name)) for name in names]
-    item = writer.emitter.fresh("i") if binder.pattern else variables[0]
+    item = writer.emitter.fresh("i" if binder.pattern else _python(names[0].name))
     with writer.emitter.block(f"for {item} in {text}:", loop=True):
-        if binder.pattern:
-            writer.emitter.line(f"{', '.join(variables)}, = unpack({item}, {len(names)})")
-            kind = None
-        entries = {
-            name.uid: Known(Code(variable, kind, atom=True))
-            for name, variable in zip(names, variables, strict=True)
-        }
-        yield context.bind(entries)
+        yield _bound(writer, binder, names, item, kind, context)
+
+
+def _bound(
+    writer: Writer,
+    binder: s.Binder,
+    names: tuple[s.Bound, ...],
+    item: str,
+    kind: Kind,
+    context: Context,
+) -> Context:
+    """The context in which the names stand for an element, or for its components."""
+    if not binder.pattern:
+        return context.bind({names[0].uid: Known(Code(item, kind, atom=True))})
+    variables = [writer.emitter.fresh(_python(name.name)) for name in names]
+    writer.emitter.line(f"{', '.join(variables)}, = unpack({item}, {len(names)})")
+    entries = {
+        name.uid: Known(Code(variable, None, atom=True))
+        for name, variable in zip(names, variables, strict=True)
+    }
+    return context.bind(entries)
 
 
 def _python(name: str) -> str:
@@ -364,6 +413,9 @@ def _loop(writer: Writer, node: s.Argument, context: Context, jump: Jump, *, eve
     """A jump out of a quantifier's loops."""
     assert isinstance(node, s.Binding)
     go = jump_if_false if every else jump_if_true
+    if writer.services.patient:
+        _test(writer, writer.truth(node, context), "not " if every else "", jump)
+        return
     if jump.returns:
         with all_loops(writer, node.binders, context) as inner:
             go(writer, node.body, inner, jump)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, TracebackType
 from typing import cast
@@ -57,13 +57,20 @@ Search = Callable[[State, list[Successor], Sequence[Instance]], object]
 
 
 class Machine:
-    """Compiles and runs the expressions of one program."""
+    """Compiles and runs the expressions of one program.
 
-    def __init__(self, program: Program) -> None:
+    A quantifier ends at the first element that decides or is undefined. In a `patient` machine it
+    goes on past undefined ones, unless the order of the elements is known (`logic.in_order`): it
+    is undefined if no element decides. That is slower; where the other finds a value, it is the
+    same.
+    """
+
+    def __init__(self, program: Program, *, patient: bool = False) -> None:
         self.program = program
+        self.patient = patient
         self.analysis = program.analysis()
         self.variables = tuple(variable.name for variable in program.module.variables)
-        self._namespace: dict[str, object] = _runtime_namespace()
+        self._namespace: dict[str, object] = {**_runtime_namespace(), "decide": self._decide}
         self._places: dict[str, list[Location | None]] = {}
         self._sources: dict[str, str] = {}
         self._constants: dict[int, tuple[s.Expr, Code]] = {}
@@ -378,6 +385,27 @@ class Machine:
             if not self._raised_by_generated_code(error.__traceback__):
                 raise
             raise EvaluationError(_reason(error), self._place(error.__traceback__)) from None
+
+    def _decide(
+        self,
+        elements: Iterable[Value],
+        holds: Callable[[Value], bool],
+        every: bool,
+        in_order: bool,
+    ) -> bool:
+        """A quantifier of a patient machine: `\\A` if `every`, else `\\E`."""
+        undefined: EvaluationError | None = None
+        for element in elements:
+            try:
+                if self.guarded(holds, element) is not every:
+                    return not every
+            except EvaluationError as error:
+                if in_order:
+                    raise
+                undefined = undefined or error
+        if undefined is not None:
+            raise undefined
+        return every
 
     def _raised_by_generated_code(self, traceback: TracebackType | None) -> bool:
         last = None

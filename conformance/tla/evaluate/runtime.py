@@ -13,6 +13,7 @@ from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.evaluate.sets import (
     AnySet,
     SymbolicSet,
+    all_in,
     cardinality,
     combine,
     shown,
@@ -159,6 +160,8 @@ def subset(a: Lazy, b: Lazy) -> bool:
     """a \\subseteq b."""
     if isinstance(a, frozenset) and isinstance(b, frozenset):
         return a <= b
+    if isinstance(b, SymbolicSet):
+        return all_in(iterate(a), b)
     return all(member(x, b) for x in iterate(a))
 
 

@@ -7,7 +7,7 @@ value_of` turns one into a `frozenset` where it is compared or stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, product
 from math import prod
 
@@ -150,7 +150,7 @@ class Powerset(SymbolicSet):
     def __contains__(self, value: object) -> bool:
         if isinstance(value, frozenset):
             of = self._of
-            return value <= of if isinstance(of, frozenset) else all(x in of for x in value)
+            return value <= of if isinstance(of, frozenset) else all_in(value, of)
         if isinstance(value, SymbolicSet):
             return frozenset(value) in self
         if isinstance(value, ModelValue):
@@ -187,9 +187,12 @@ class Functions(SymbolicSet):
             mapping = value.mapping
             if mapping.keys() != self._domain:
                 return False
-            for result in mapping.values():  # noqa: SIM110 - all() takes half as long again
-                if result not in range_:
-                    return False
+            try:
+                for result in mapping.values():
+                    if result not in range_:
+                        return False
+            except EvaluationError:
+                return all_in(mapping.values(), range_)
             return True
         if type(value) is tuple:
             return len(value) == self._length and all(result in range_ for result in value)
@@ -313,6 +316,20 @@ def combine(operator: str, left: AnySet, right: AnySet) -> AnySet:
     if finite_right and operator == "\\intersect":
         return frozenset(x for x in right if x in left)
     return Combined(operator, left, right)
+
+
+def all_in(items: Iterable[Value], of: AnySet) -> bool:
+    """Whether all are elements. One that is none decides, though of another it be undefined."""
+    undefined: EvaluationError | None = None
+    for item in items:
+        try:
+            if item not in of:
+                return False
+        except EvaluationError as error:
+            undefined = undefined or error
+    if undefined is not None:
+        raise undefined
+    return True
 
 
 def _product_size(factors: Sequence[AnySet]) -> int | None:

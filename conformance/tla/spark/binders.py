@@ -25,6 +25,9 @@ from conformance.tla.spark.terms import (
     Known,
     Product,
     Term,
+    bare,
+    guarded_formula,
+    merge,
 )
 from conformance.tla.values import Value
 
@@ -84,15 +87,33 @@ def _bind(compiler: Compiler, binder: s.Binder, item: Term, names: Names) -> Nam
 def _quantified(
     compiler: Compiler, pairs: Sequence[s.Binder], body: s.Expr, names: Names, neutral: bool
 ) -> Formula:
-    if not pairs:
-        return compiler.formula(body, names)
-    binder, rest = pairs[0], pairs[1:]
-    return quantify(
-        compiler.scope,
-        _domain(compiler, binder, names),
-        lambda x: _quantified(compiler, rest, body, _bind(compiler, binder, x, names), neutral),
-        neutral=neutral,
-    )
+    """All sets are evaluated first: one that is undefined counts even if another is empty."""
+    domains = [_domain(compiler, binder, names) for binder in pairs]
+
+    def level(index: int, inner: Names) -> Formula:
+        if index == len(pairs):
+            return compiler.formula(body, inner)
+        binder, domain = pairs[index], domains[index]
+        return quantify(
+            compiler.scope,
+            bare(domain),
+            lambda x: level(index + 1, _bind(compiler, binder, x, inner)),
+            neutral=neutral,
+            in_order=_in_order(compiler, binder, domain),
+        )
+
+    return guarded_formula(level(0, names), merge(*(domain.guards for domain in domains)))
+
+
+def _in_order(compiler: Compiler, binder: s.Binder, domain: Term) -> bool:
+    """Whether TLC is known to take the elements in our order, as the evaluator judges it too."""
+    node = binder.domain
+    assert node is not None
+    if isinstance(node, s.Builtin) and node.operator == "..":
+        return compiler.program.meaning(node) is None
+    if not compiler.analysis.of(node).constant or not isinstance(domain, Known):
+        return False
+    return isinstance(domain.value, frozenset) and all(isinstance(x, int) for x in domain.value)
 
 
 def _map(compiler: Compiler, pairs: Sequence[s.Binder], body: s.Expr, names: Names) -> Term:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 from conformance.errors import UnsupportedError
 from conformance.tla import syntax as s
+from conformance.tla.evaluate.analysis import Analysis
 from conformance.tla.evaluate.program import Program
 from conformance.tla.spark import binders, functions, sql
 from conformance.tla.spark.branches import as_formula, choose_branch
@@ -46,12 +48,17 @@ class Compiler:
     def __init__(
         self, program: Program, types: Mapping[str, Type], current: Row, following: Row | None
     ) -> None:
-        self._program = program
+        self.program = program
         self._types = types
         self._rows = {False: current, True: following}
         self.scope = Scope()
         self.variables: dict[Sql, Type] = {}
         """SQL and type of each variable that the formula mentions."""
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """Facts of the program's expressions."""
+        return self.program.analysis()
 
     # Entry points
 
@@ -75,7 +82,7 @@ class Compiler:
             return simplified(self.scope, self._term(node, names))
         except (TypeClash, NotFinite) as error:
             what = node.operator if isinstance(node, s.Builtin) else type(node).__name__
-            place = node.location if isinstance(node, s.Node) else self._program.module.name
+            place = node.location if isinstance(node, s.Node) else self.program.module.name
             problem = (
                 f"needs one type for {error}"
                 if isinstance(error, TypeClash)
@@ -174,7 +181,7 @@ class Compiler:
             known = names.bound.get(node.target) if isinstance(node.target, int) else None
             if isinstance(known, Lazy):
                 return known.term(names.primed)
-        meaning_of = self._program.meaning(node)
+        meaning_of = self.program.meaning(node)
         args = node.args if isinstance(node, s.Call) else ()
         return self._meaning(node, meaning_of, self._operands(args, names), names)
 
@@ -221,17 +228,17 @@ class Compiler:
     ) -> Term:
         """An operator that came as an argument."""
         target = operator.target.target
-        if isinstance(target, str) and self._program.meaning(operator.target) is None:
+        if isinstance(target, str) and self.program.meaning(operator.target) is None:
             return self._apply_builtin(node, target, operands, names)
         seen = operator.names.in_next_state() if names.primed else operator.names
         inner = Names(seen.bound, seen.primed, max(seen.depth, names.depth))
-        return self._meaning(node, self._program.meaning(operator.target), operands, inner)
+        return self._meaning(node, self.program.meaning(operator.target), operands, inner)
 
     def _let(self, node: s.Let, names: Names) -> Names:
         """The names of the body: definitions without parameters are evaluated once."""
         inner = names
         for uid in node.definitions:
-            definition = self._program.definition(uid)
+            definition = self.program.definition(uid)
             if not definition.params and not definition.recursive:
                 inner = inner.having({uid: self.lazy(definition.body, inner, share=True)})
         return inner
@@ -239,7 +246,7 @@ class Compiler:
     # Builtins
 
     def _builtin(self, node: s.Builtin, names: Names) -> Term:
-        replaced = self._program.meaning(node)
+        replaced = self.program.meaning(node)
         if replaced is not None:
             return self._meaning(node, replaced, self._operands(node.args, names), names)
         special = _SPECIAL.get(node.operator)
@@ -279,7 +286,7 @@ class Compiler:
         if isinstance(node, s.Builtin) and node.operator == "<<>>":
             return conjoin([self._is_unchanged(arg, names) for arg in node.args])
         if isinstance(node, s.Call) and isinstance(node.target, int) and not node.args:
-            meaning = self._program.meaning(node)
+            meaning = self.program.meaning(node)
             if isinstance(meaning, s.Definition) and node.target not in names.bound:
                 return self._is_unchanged(meaning.body, names)
         after = self.term(node, names.in_next_state())

@@ -4,7 +4,8 @@ TLC evaluates from left to right and stops at the first operand that decides. SQ
 do not: `NULL AND FALSE` is FALSE in SQL and an error in TLC. A formula is rendered as one SQL
 expression, `value`, that is NULL exactly where TLC would find no value; `holds` and `fails` are
 total. Where only the last operand of a junction may be undefined, SQL's AND and OR are right as
-they are, and nearly all formulas are of that kind.
+they are, and nearly all formulas are of that kind. They are right too for the instances of a
+quantifier over a set whose order is TLC's own affair: there an element that decides is enough.
 """
 
 from __future__ import annotations
@@ -178,10 +179,12 @@ def _strict(value: Sql, then: Sql) -> Sql:
 
 @dataclass(frozen=True, slots=True)
 class Junction(Formula):
-    """Conjunction or disjunction, decided by its first operand that is not `neutral`."""
+    """Conjunction or disjunction, decided by its first operand that is not `neutral`; by any such
+    operand unless `in_order`."""
 
     operands: tuple[Formula, ...]
     neutral: bool
+    in_order: bool = True
 
     @property
     def total(self) -> bool:
@@ -192,6 +195,8 @@ class Junction(Formula):
         return causes_of(self.operands)
 
     def value(self) -> Sql:
+        if not self.in_order:
+            return self._join(operand.value() for operand in self.operands)
         *before, last = self.operands
         # Runs of total operands stay flat: else the expression is as deep as the junction is long.
         tail = [last.value()]
@@ -214,7 +219,7 @@ class Junction(Formula):
 
     def _total(self, positive: bool) -> Sql:
         """All operands neutral, or all before the one that decides total."""
-        late = all(operand.total for operand in self.operands[:-1])
+        late = not self.in_order or all(operand.total for operand in self.operands[:-1])
         if positive != self.neutral and not late:
             return Formula.holds(self) if positive else Formula.fails(self)
         parts = [o.holds() if positive else o.fails() for o in self.operands]
@@ -246,13 +251,14 @@ class Conditional(Formula):
 @dataclass(frozen=True, slots=True)
 class Quantified(Formula):
     """`forall` or `exists` over an SQL array in canonical order, decided by the first element
-    whose body is not `neutral` (TRUE for `forall`)."""
+    whose body is not `neutral` (TRUE for `forall`); by any such element unless `in_order`."""
 
     array: Sql
     guards: Guards
     variable: str
     body: Formula
     neutral: bool
+    in_order: bool = False
 
     @property
     def total(self) -> bool:
@@ -263,13 +269,20 @@ class Quantified(Formula):
         return causes_of((*self.guards, self.body))
 
     def value(self) -> Sql:
-        made = self._fold(self.body.holds()) if self.body.total else self._in_order()
+        made = self._first() if self.in_order and not self.body.total else self._any()
         return sql.choice(guards_hold(self.guards), made, sql.NULL)
+
+    def _any(self) -> Sql:
+        """Three-valued, as Spark's `forall` is whatever the session's configuration."""
+        if self.neutral or self.body.total:
+            return self._fold(self.body.value())
+        fails = sql.each("forall", self.array, self.variable, sql.negation(self.body.value()))
+        return sql.negation(fails)
 
     def _fold(self, body: Sql) -> Sql:
         return sql.each("forall" if self.neutral else "exists", self.array, self.variable, body)
 
-    def _in_order(self) -> Sql:
+    def _first(self) -> Sql:
         """The first verdict that is not neutral."""
         verdicts = sql.each("transform", self.array, self.variable, self.body.value())
         neutral = sql.TRUE if self.neutral else sql.FALSE
@@ -288,11 +301,12 @@ class Quantified(Formula):
         return self._total(False)
 
     def _total(self, positive: bool) -> Sql:
-        if positive != self.neutral:
+        if positive != self.neutral and self.in_order:
             return Formula.holds(self) if positive else Formula.fails(self)
-        neutral = self.body.holds() if positive else self.body.fails()
-        every = sql.each("forall", self.array, self.variable, neutral)
-        return sql.conjunction((guards_hold(self.guards), every))
+        body = self.body.holds() if positive else self.body.fails()
+        fold = "forall" if positive == self.neutral else "exists"
+        folded = sql.each(fold, self.array, self.variable, body)
+        return sql.conjunction((guards_hold(self.guards), folded))
 
 
 def undefined(cause: str) -> Formula:
@@ -302,41 +316,48 @@ def undefined(cause: str) -> Formula:
 
 def conjoin(operands: Sequence[Formula]) -> Formula:
     """The conjunction; nothing after an operand that is always FALSE."""
-    return _join(operands, neutral=True)
+    return _join(operands, neutral=True, in_order=True)
 
 
 def disjoin(operands: Sequence[Formula]) -> Formula:
     """The disjunction; nothing after an operand that is always TRUE."""
-    return _join(operands, neutral=False)
+    return _join(operands, neutral=False, in_order=True)
 
 
-def _join(operands: Sequence[Formula], *, neutral: bool) -> Formula:
+def instances(operands: Sequence[Formula], *, neutral: bool, in_order: bool) -> Formula:
+    """The instances of a quantifier, joined: `\\A` if `neutral`, else `\\E`."""
+    return _join(operands, neutral=neutral, in_order=in_order)
+
+
+def _join(operands: Sequence[Formula], *, neutral: bool, in_order: bool) -> Formula:
     kept: list[Formula] = []
     for operand in operands:
-        for part in _flat(operand, neutral):
+        for part in _flat(operand, neutral, in_order):
             if isinstance(part, Truth):
                 if part.known == neutral:
                     continue
+                if not in_order:
+                    return part
                 kept.append(part)
-                return _made(kept, neutral)
+                return _made(kept, neutral, in_order)
             kept.append(part)
-    return _made(kept, neutral)
+    return _made(kept, neutral, in_order)
 
 
-def _flat(operand: Formula, neutral: bool) -> Sequence[Formula]:
-    if isinstance(operand, Junction) and operand.neutral == neutral:
-        return operand.operands
-    return (operand,)
+def _flat(operand: Formula, neutral: bool, in_order: bool) -> Sequence[Formula]:
+    if not isinstance(operand, Junction) or operand.neutral != neutral:
+        return (operand,)
+    return operand.operands if operand.total or operand.in_order == in_order else (operand,)
 
 
-def _made(kept: list[Formula], neutral: bool) -> Formula:
+def _made(kept: list[Formula], neutral: bool, in_order: bool) -> Formula:
     if not kept:
         return Truth(neutral)
     if len(kept) == 1:
         return kept[0]
     if all(operand.total for operand in kept) and isinstance(kept[-1], Truth):
         return kept[-1]
-    return Junction(tuple(kept), neutral)
+    return Junction(tuple(kept), neutral, in_order)
 
 
 def negate(operand: Formula) -> Formula:

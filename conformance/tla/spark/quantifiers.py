@@ -22,11 +22,11 @@ from conformance.tla.spark.columns import (
 from conformance.tla.spark.formulas import (
     Atom,
     Formula,
-    Guards,
     Quantified,
     Truth,
     conjoin,
     disjoin,
+    instances,
     negate,
 )
 from conformance.tla.spark.physical import (
@@ -48,9 +48,18 @@ from conformance.tla.spark.terms import (
 
 
 def quantify(
-    scope: Scope, domain: Term, body: Callable[[Term], Formula], *, neutral: bool
+    scope: Scope,
+    domain: Term,
+    body: Callable[[Term], Formula],
+    *,
+    neutral: bool,
+    in_order: bool = False,
 ) -> Formula:
-    """`\\A x \\in domain : body(x)` where neutral is TRUE, `\\E` where it is FALSE."""
+    """`\\A x \\in domain : body(x)` where neutral is TRUE, `\\E` where it is FALSE.
+
+    One element that decides is enough, even if the body is undefined for another; `in_order`: the
+    first one that decides or is undefined counts.
+    """
     if isinstance(domain, Nothing):
         return Atom(sql.FALSE, domain.guards)
     static = static_candidates(scope, domain)
@@ -59,7 +68,8 @@ def quantify(
         copies = scope.copies * len(candidates)
         few = copies <= MAX_COPIES and len(candidates) <= FEW
         if few or (_names_only(candidates) and copies <= LIMIT_COPIES):
-            return _written_out(scope, candidates, guards, body, neutral)
+            made = _written_out(scope, candidates, body, neutral, in_order)
+            return guarded_formula(made, guards)
     if isinstance(domain, Product):
         return _nested(scope, domain.factors, (), body, neutral)
     if isinstance(domain, Column) and domain.type == SetOf(None):
@@ -68,7 +78,7 @@ def quantify(
         mapped = _through(scope, domain, body, neutral)
         if mapped is not None:
             return mapped
-    return _over_array(scope, domain, body, neutral)
+    return _over_array(scope, domain, body, neutral, in_order)
 
 
 def _nested(
@@ -94,9 +104,9 @@ def _names_only(candidates: Candidates) -> bool:
 def _written_out(
     scope: Scope,
     candidates: Candidates,
-    guards: Guards,
     body: Callable[[Term], Formula],
     neutral: bool,
+    in_order: bool,
 ) -> Formula:
     parts: list[Formula] = []
     with scope.unrolled(max(1, len(candidates))):
@@ -107,7 +117,7 @@ def _written_out(
             parts.append(made)
             if made == Truth(not neutral):
                 break
-    return guarded_formula(conjoin(parts) if neutral else disjoin(parts), guards)
+    return instances(parts, neutral=neutral, in_order=in_order)
 
 
 def _through(
@@ -119,7 +129,7 @@ def _through(
 
 
 def _over_array(
-    scope: Scope, domain: Term, body: Callable[[Term], Formula], neutral: bool
+    scope: Scope, domain: Term, body: Callable[[Term], Formula], neutral: bool, in_order: bool
 ) -> Formula:
     array = materialise(scope, domain)
     with scope.binder() as name:
@@ -130,7 +140,7 @@ def _over_array(
     if isinstance(made, Truth):
         empty = Atom(sql.equal(sql.size(array.text), sql.size_of(0)), array.guards)
         return guarded_formula(made, array.guards) if made.known == neutral else _flip(empty, made)
-    return Quantified(array.text, array.guards, name, made, neutral)
+    return Quantified(array.text, array.guards, name, made, neutral, in_order)
 
 
 def _flip(empty: Formula, made: Truth) -> Formula:

@@ -24,7 +24,7 @@ from conformance.tla.spark import (
 )
 from conformance.tla.spark.sql import name as quoted
 from conformance.tla.spec import Spec
-from conformance.tla.values import Action, Fn, State, Value, canonical_sorted
+from conformance.tla.values import Action, State
 from tests.spark.tla.corrupt import Corrupter
 
 Step = tuple[State, State]
@@ -34,40 +34,13 @@ Questions = Sequence[tuple[Callable[..., bool], tuple[State, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What one formula said of the rows, in Python, and on how many Spark said otherwise.
-
-    `by_order` are rows on which Python agrees with Spark once its quantifiers take the elements
-    of sets in canonical order, as Spark's do: by itself it takes them in the order of its hash
-    table, and the first element that decides may come before one that is undefined, or after it.
-    """
+    """What one formula said of the rows, in Python, and on how many Spark said otherwise."""
 
     formula: str
     true: int
     false: int
     undefined: int
-    by_order: int
     differing: int
-
-
-class InOrder(frozenset[Value]):
-    """A set that is iterated in canonical order."""
-
-    def __iter__(self) -> Iterator[Value]:
-        return iter(canonical_sorted(frozenset.copy(self)))
-
-    def __hash__(self) -> int:
-        return frozenset.__hash__(self)
-
-
-def in_order(value: Value) -> Value:
-    """The same value, its sets iterated in canonical order."""
-    if isinstance(value, frozenset):
-        return InOrder(in_order(item) for item in value)
-    if isinstance(value, tuple):
-        return tuple(map(in_order, value))
-    if isinstance(value, Fn):
-        return Fn({key: in_order(item) for key, item in value.items()})
-    return value
 
 
 def reachable(spec: Spec) -> Iterator[State]:
@@ -117,16 +90,16 @@ class Comparison:
         ]
         formulas = compile_state_formulas(self._spec.program, names, self._schema)
         of = [self._spec.state_formula(name) for name in names]
-        rows = [[(formula, (state,)) for state in states] for formula in of]
-        return self._counts(formulas, write_states(self._schema, states), rows)
+        asked = [[(formula, (state,)) for state in states] for formula in of]
+        return self._counts(formulas, write_states(self._schema, states), asked)
 
     def properties(self, names: Sequence[str], rows: int) -> list[Count]:
         """Action formulas without arguments, all in one scan."""
         steps = [self._step(before, after) for before, _, after in self._some(self._steps, rows)]
         formulas = compile_action_formulas(self._spec.program, names, self._schema)
         of = [self._spec.action_formula(name) for name in names]
-        rows = [[(formula, step) for step in steps] for formula in of]
-        return self._counts(formulas, self._table(steps), rows)
+        asked = [[(formula, step) for step in steps] for formula in of]
+        return self._counts(formulas, self._table(steps), asked)
 
     def actions(self, rows: int, *, names: Sequence[str] = ()) -> Iterator[Count]:
         """Each action (or those named), its arguments in columns: on its own steps and others."""
@@ -200,19 +173,7 @@ class Comparison:
         ]
 
 
-def _ordered(states: tuple[State, ...]) -> Iterator[list[State]]:
-    """The states with the sets of one variable in order: the evaluator knows no subclass of
-    frozenset as the right side of a membership that is false, so not all of them at once."""
-    for index in range(len(states[0])):
-        yield [(*s[:index], in_order(s[index]), *s[index + 1 :]) for s in states]
-
-
 def _count(name: str, questions: Questions, answers: Sequence[bool | None]) -> Count:
     values = [verdict(formula, *states) for formula, states in questions]
-    wrong = [row for row, value in enumerate(values) if value != answers[row]]
-    by_order = 0
-    for row in wrong:
-        formula, states = questions[row]
-        by_order += any(verdict(formula, *other) == answers[row] for other in _ordered(states))
-    said = values.count(True), values.count(False), values.count(None)
-    return Count(name, *said, by_order, len(wrong) - by_order)
+    differing = sum(value != answer for value, answer in zip(values, answers, strict=True))
+    return Count(name, values.count(True), values.count(False), values.count(None), differing)

@@ -101,7 +101,8 @@ class Corrupter:
         return Fn({**value.mapping, key: self._damaged(kinds[key], value[key])})
 
     def _pairs(self, result: Type, value: Fn | tuple[Value, ...]) -> Value:
-        pairs = dict(enumerate(value, 1)) if isinstance(value, tuple) else dict(value)
+        entries = enumerate(value, 1) if isinstance(value, tuple) else value.items()
+        pairs: dict[Value, Value] = dict(entries)
         key = self._random.choice(canonical_sorted(pairs))
         if self._random.random() < 0.3:
             del pairs[key]
