@@ -76,7 +76,7 @@ def run(context: Context, gate: GatePlan) -> None:
         return
     suites = [cover(context, bench.model.name, bench.graph) for bench in benches]
     replayed = [result.actions for result in replay_all(context, benches, suites)]
-    for bench in _one_per_system(benches):
+    for bench in _largest_of_each_variant(benches):
         profile = Profile.NIGHTLY if gate.tier.name == "nightly" else Profile.CI
         explore(context, bench, profile=profile, examples=gate.tier.examples)
     covered = _record_and_audit(context, gate, benches)
@@ -89,7 +89,7 @@ def _holds(model: Model) -> bool:
     return model.expect is None or model.expect.result == "holds"
 
 
-def _one_per_system(benches: Sequence[Workbench]) -> list[Workbench]:
+def _largest_of_each_variant(benches: Sequence[Workbench]) -> list[Workbench]:
     """The largest model of each system and variant: exploration is not bounded by its graph."""
     found: dict[tuple[str, str], Workbench] = {}
     for bench in benches:
@@ -102,11 +102,14 @@ def _one_per_system(benches: Sequence[Workbench]) -> list[Workbench]:
 
 def _record_and_audit(
     context: Context, gate: GatePlan, benches: Sequence[Workbench]
-) -> dict[str, tuple[int, int]]:
-    """Share the tier's traces out among the models, in one Spark session; what they covered."""
-    chosen = _one_per_system(benches)
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """Share the tier's traces out among the models, in one Spark session.
+
+    Gives by system what its traces covered, and all that there is, of states and transitions.
+    """
+    chosen = _largest_of_each_variant(benches)
     share = max(1, gate.tier.traces // len(chosen))
-    results: list[AuditResult] = []
+    results: dict[str, list[AuditResult]] = {}
     with spark_session(gate.master) as spark:
         for bench in chosen:
             store = gate.output / "stores" / bench.model.name.replace("/", "-")
@@ -114,14 +117,18 @@ def _record_and_audit(
             record(context, bench, spark, store, traces=share, length=length, replace=True)
             subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
             listing = _fresh(store.with_suffix(".failing"))
-            results.append(audit(context, subject, spark, listing=listing))
+            audited = audit(context, subject, spark, listing=listing)
+            results.setdefault(bench.factory, []).append(audited)
             if gate.tier.name == "nightly":
                 referee(context, subject, listing, traces=REFEREED)
+    return {system: _covered(of_system) for system, of_system in results.items()}
+
+
+def _covered(results: Iterable[AuditResult]) -> dict[str, tuple[int, int]]:
+    told = [result.coverage for result in results]
     return {
-        "states": _sum((r.coverage.covered_states, r.coverage.model_states) for r in results),
-        "transitions": _sum(
-            (r.coverage.covered_transitions, r.coverage.model_transitions) for r in results
-        ),
+        "states": _sum((one.covered_states, one.model_states) for one in told),
+        "transitions": _sum((one.covered_transitions, one.model_transitions) for one in told),
     }
 
 

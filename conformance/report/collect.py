@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from conformance.errors import ExitCode
@@ -65,14 +64,3 @@ class Collector:
             return
         shorter = min(known, finding, key=lambda f: f.step if f.step is not None else 1 << 30)
         self._findings[finding.key] = replace(shorter, count=known.count + finding.count)
-
-
-def broadcast(consumers: Iterable[Emit]) -> Emit:
-    """One `Emit` that hands each event to several consumers, in order."""
-    targets = tuple(consumers)
-
-    def emit(event: Event) -> None:
-        for target in targets:
-            target(event)
-
-    return emit

@@ -14,13 +14,13 @@ def coverage(
     context: Context,
     benches: Sequence[Workbench],
     replayed: Sequence[Mapping[str, int]],
-    covered: Mapping[str, tuple[int, int]],
+    covered: Mapping[str, Mapping[str, tuple[int, int]]],
 ) -> None:
     """Hold a system's replays and traces against the thresholds; one event per system.
 
-    `replayed` are the steps by action name of each bench's replay; `covered` the covered and
-    all of `states` and `transitions` in recorded traces, summed over the models. An action of
-    the spec that no model of the run ever takes makes a pass vacuous.
+    `replayed` are the steps by action name of each bench's replay; `covered` by system the
+    covered and all of `states` and `transitions` in recorded traces, summed over its models. An
+    action of the spec that no model of the run ever takes makes a pass vacuous.
     """
     by_system: dict[str, Counter[str]] = {}
     names: dict[str, dict[str, None]] = {}
@@ -33,7 +33,7 @@ def coverage(
             never = [name for name in names[system] if not steps[name]]
             shares = {
                 "actions": (len(names[system]) - len(never), len(names[system])),
-                **covered,
+                **covered.get(system, {}),
             }
             short = _below(shares, context.settings.thresholds)
             outcome.verdict = Verdict.INCONCLUSIVE if short else Verdict.PASS

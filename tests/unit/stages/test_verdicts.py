@@ -39,7 +39,8 @@ def held(
 ) -> dict[str, StageFinished]:
     events: list[Event] = []
     context = Context(settings=Settings(thresholds=thresholds), emit=events.append)
-    coverage(context, benches, replayed, covered)
+    by_system = {one.factory: covered for one in benches}
+    coverage(context, benches, replayed, by_system)
     finished = [event for event in events if isinstance(event, StageFinished)]
     assert [e.subject for e in events if isinstance(e, StageStarted)] == [
         e.subject for e in finished
@@ -103,6 +104,19 @@ def test_the_models_of_one_system_cover_together() -> None:
         "m:g": Verdict.INCONCLUSIVE,
     }
     assert told["m:f"].figures["actions"] == {"Take": 2, "Drop": 1}
+
+
+def test_a_system_is_not_held_against_the_traces_of_another() -> None:
+    events: list[Event] = []
+    thresholds = Thresholds(states=0.5)
+    coverage(
+        Context(settings=Settings(thresholds=thresholds), emit=events.append),
+        [bench("m:f", TAKE_A), bench("m:g", TAKE_A)],
+        [{"Take": 1}, {"Take": 1}],
+        {"m:f": {"states": (9, 10)}, "m:g": {"states": (1, 10)}},
+    )
+    verdicts = {e.subject: e.verdict for e in events if isinstance(e, StageFinished)}
+    assert verdicts == {"m:f": Verdict.PASS, "m:g": Verdict.INCONCLUSIVE}
 
 
 BAD = Divergence(Kind.NOT_ALLOWED, (0,), (TAKE_A,), ((0,),), ((1,),), {"x": 2})
