@@ -94,8 +94,8 @@ def state_graph(
 ) -> StateGraph:
     """The complete state graph of a model that holds, from the cache or from TLC.
 
-    UserError for a model that is violated (TLC stops there, the graph would be a part) or whose
-    SYMMETRY or VIEW merges states.
+    UserError for a model that is violated (TLC stops there, the graph would be a part), that is
+    only simulated, or whose SYMMETRY or VIEW merges states.
     """
     return graph_and_spec(model, options, emit)[0]
 
@@ -114,6 +114,11 @@ def graph_and_spec(
         raise UserError(
             f"{model.origin}: SYMMETRY and VIEW merge states, so the state graph of the model "
             f"{model.name} is not that of the spec and feeds no suite. Take a model without them."
+        )
+    if model.check.simulation is not None:
+        raise UserError(
+            f"{model.origin}: the model {model.name} is simulated, not exhausted, and has no "
+            "state graph. Take a model without `check.simulation`."
         )
     engine = _Engine(options or CheckOptions(), emit)
     prepared = prepare(model, engine.tools, engine.options.parser)
@@ -186,6 +191,7 @@ class _Engine:
                 model.check.deadlock,
                 dump=dot,
                 expected_states=_expected_size(model),
+                simulation=model.check.simulation,
             )
 
             def on_progress(generated: int, distinct: int) -> None:
@@ -199,7 +205,7 @@ class _Engine:
             if dot is not None and outcome.result == "holds":
                 graph = self._read_graph(dot, prepared, outcome)
                 self._cache.store("graph", key, graph_to_bytes(graph))
-        if outcome.result in ("holds", "violated"):
+        if outcome.result in ("holds", "not exhausted", "violated"):
             self._cache.store("check", key, outcomes.encode(outcome))
         return outcome, graph
 

@@ -87,11 +87,15 @@ def generate(
     body = definitions(model)
     check = model.check
     if labelled is not None:
-        body.append(_fired(name, len(actions)))
-        body += [
-            f"{label} == {action} /\\ {name}_fired({number})"
-            for number, (label, action) in enumerate(wrappers.items())
-        ]
+        if check.simulation:
+            # Simulating threads have registers of their own, which no ASSUME has set.
+            body += [f"{label} == {action}" for label, action in wrappers.items()]
+        else:
+            body.append(_fired(name, len(actions)))
+            body += [
+                f"{label} == {action} /\\ {name}_fired({number})"
+                for number, (label, action) in enumerate(wrappers.items())
+            ]
         next_name = f"{name}_next"
         disjuncts = "".join(f"\n    \\/ {label}" for label in wrappers) or " FALSE"
         body.append(f"{next_name} =={disjuncts}")

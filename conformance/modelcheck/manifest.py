@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -18,6 +18,15 @@ from conformance.tla.values import Value
 SCHEMA = 1
 
 Tier = Literal["ci", "nightly"]
+
+
+class Simulation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Random behaviours in place of all states, for bounds that TLC does not exhaust in time."""
+
+    behaviours: Annotated[int, msgspec.Meta(ge=1)]
+    depth: Annotated[int, msgspec.Meta(ge=1)] = 100
+    """States of a behaviour, at most."""
+    seed: int = 1
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,6 +43,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     view: str = ""
     deadlock: bool = False
     """Whether a state without successor is an error."""
+    simulation: Simulation | None = None
 
 
 class SituationNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,7 +58,7 @@ class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     A number that is 0 or missing is not stated.
     """
 
-    result: Literal["holds", "violated"]
+    result: Literal["holds", "violated", "not exhausted"]
     distinct_states: int = 0
     generated_states: int = 0
     violated: str = ""
@@ -199,10 +209,15 @@ def _validate(path: Path, manifest: _Manifest) -> None:
         raise UserError(
             f"{path}: `expect.result` is violated, so `expect.violated` must name the formula."
         )
-    if expect.result == "holds" and (expect.violated or expect.counterexample_length):
+    if expect.result != "violated" and (expect.violated or expect.counterexample_length):
         raise UserError(
-            f"{path}: `expect.result` is holds, so `expect.violated` and "
+            f"{path}: `expect.result` is {expect.result}, so `expect.violated` and "
             "`expect.counterexample_length` say nothing: remove them."
+        )
+    if expect.result != "violated" and (expect.result == "holds") == bool(check.simulation):
+        raise UserError(
+            f'{path}: a model with `check.simulation` that finds no violation is "not exhausted", '
+            'one without it "holds": make `expect.result` fit.'
         )
     checked = {*check.invariants, *check.properties, "deadlock"}
     if expect.violated and expect.violated not in checked:
@@ -210,10 +225,11 @@ def _validate(path: Path, manifest: _Manifest) -> None:
             f"{path}: `expect.violated` names {expect.violated}, which is neither in "
             "`check.invariants` nor in `check.properties`."
         )
-    if manifest.feeds_suite and (check.symmetry or check.view):
+    if manifest.feeds_suite and (check.symmetry or check.view or check.simulation):
         raise UserError(
-            f"{path}: a model with `check.symmetry` or `check.view` merges states and cannot feed "
-            "a suite: set `feeds_suite = false`."
+            f"{path}: a model with `check.symmetry` or `check.view` merges states, one with "
+            "`check.simulation` leaves some out, so it cannot feed a suite: set "
+            "`feeds_suite = false`."
         )
 
 

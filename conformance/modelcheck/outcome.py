@@ -20,7 +20,8 @@ from conformance.tla.syntax import Module
 from conformance.tla.text import StateReader, ValueReader
 from conformance.tla.values import Action, format_value
 
-Result = Literal["holds", "violated", "timeout", "error"]
+Result = Literal["holds", "not exhausted", "violated", "timeout", "error"]
+"""Not exhausted: a simulation came to its end and found no violation."""
 
 DEADLOCK = "deadlock"
 """What a manifest writes in `expect.violated` for a deadlock."""
@@ -77,7 +78,7 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
     transcript, module = run.transcript, spec.module
     if run.exit_code in _EXIT_PARSE_ERRORS:
         raise SpecError(f"TLC cannot read the model {model.name} ({model.origin}): {said(run)}")
-    result = _result(run)
+    result = _result(run, model)
     violation = transcript.violation if result == "violated" else None
     return Outcome(
         result=result,
@@ -92,16 +93,18 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
         variables=tuple(v.name for v in module.variables) if violation else (),
         steps=_kept_steps(transcript, generated, spec) if violation else (),
         ending=_ending(transcript),
-        never_fired=_never_fired(transcript, generated),
+        never_fired=None if model.check.simulation else _never_fired(transcript, generated),
         error=said(run) if result == "error" else "",
     )
 
 
-def _result(run: TlcResult) -> Result:
+def _result(run: TlcResult, model: Model) -> Result:
     if run.timed_out:
         return "timeout"
     if run.transcript.violation is not None and not _failed_to_evaluate(run):
         return "violated"
+    if run.exit_code == _EXIT_SUCCESS and model.check.simulation and run.transcript.finished:
+        return "not exhausted"
     if run.exit_code == _EXIT_SUCCESS and run.transcript.success:
         return "holds"
     return "error"

@@ -61,7 +61,8 @@ def model_key(model: Model, tools: Tools) -> str:
     plain = generate(model)
     files = module_files(model.spec_path, [COMMUNITY_MODULES])
     deadlock = "deadlock" if model.check.deadlock else ""
-    return cache_key([plain.module, plain.config, deadlock, tools.jar_sha256], files)
+    simulation = repr(model.check.simulation) if model.check.simulation else ""
+    return cache_key([plain.module, plain.config, deadlock + simulation, tools.jar_sha256], files)
 
 
 def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:

@@ -52,6 +52,9 @@ class CheckResult:
             return "; ".join(self.problems)
         if outcome.result == "violated":
             return f"violates {outcome.violated} after {len(outcome.steps)} states"
+        if outcome.result == "not exhausted":
+            generated = outcome.generated_states or 0
+            return f"not exhausted: {generated:,} states of random behaviours, no violation"
         return f"{outcome.result}, {outcome.distinct_states or 0:,} distinct states"
 
     def findings(self) -> tuple[Finding, ...]:
@@ -131,6 +134,8 @@ def _problems(model: Model, outcome: Outcome) -> list[str]:
         return [f"TLC cannot evaluate it: {outcome.error}"]
     if outcome.result == "timeout":
         return [f"not finished in time ({outcome.distinct_states or 0:,} distinct states so far)"]
+    if outcome.result == "not exhausted" and not outcome.generated_states:
+        return ["it has no state: nothing was checked"]
     if outcome.result == "holds" and not outcome.distinct_states:
         return ["it has no state: nothing was checked"]
     if model.expect is None:
@@ -139,10 +144,14 @@ def _problems(model: Model, outcome: Outcome) -> list[str]:
         return [_other_result(model.expect, outcome)]
     if outcome.result == "holds":
         return _other_numbers(model.expect, outcome)
+    if outcome.result == "not exhausted":
+        return []
     return _other_violation(model.expect, outcome)
 
 
 def _other_result(expect: Expect, outcome: Outcome) -> str:
+    if outcome.result == "not exhausted":
+        return f"no random behaviour violates {expect.violated}: let it simulate more"
     if outcome.result == "holds":
         return (
             f"holds, but must violate {expect.violated}: the formula or the model has lost its "

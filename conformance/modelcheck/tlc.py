@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from conformance.errors import EnvironmentProblem
+from conformance.modelcheck.manifest import Simulation
 from conformance.modelcheck.tlc_output import Code, Transcript, messages, statistics
 from conformance.tla.sany import library_option
 from conformance.tla.tools import Tools
@@ -37,7 +38,7 @@ class TlcOptions:
 @dataclass(frozen=True, slots=True)
 class TlcJob:
     """What to run: a root module and, in the same folder, its configuration; where else modules
-    are; what to dump; how many states are expected, 0 if nobody knows."""
+    are; what to dump; how many states are expected, 0 if nobody knows; whether to simulate."""
 
     module: Path
     config: Path
@@ -45,6 +46,7 @@ class TlcJob:
     check_deadlock: bool = False
     dump: Path | None = None
     expected_states: int = 0
+    simulation: Simulation | None = None
 
 
 _SHORT_RUN = 20_000
@@ -174,6 +176,10 @@ def tlc_command(job: TlcJob, tools: Tools, options: TlcOptions, scratch: Path) -
         arguments.append("-deadlock")
     if job.dump is not None:
         arguments += ["-dump", "dot,actionlabels", str(job.dump.absolute())]
+    if (simulation := job.simulation) is not None:
+        # TLC's own default seed is the time; aril is what else its random choices depend on.
+        arguments += ["-simulate", f"num={simulation.behaviours}", "-depth", str(simulation.depth)]
+        arguments += ["-seed", str(simulation.seed), "-aril", "0"]
     (scratch / "states").mkdir()
     return tools.command("tlc2.TLC", *arguments, job.module.name, jvm=jvm)
 
@@ -184,6 +190,8 @@ def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> Transcri
         transcript.add(message)
         if message.code == Code.PROGRESS and (numbers := statistics(message.text)):
             on_progress(*numbers)
+        elif message.code == Code.PROGRESS_SIMULATION and transcript.generated_states:
+            on_progress(transcript.generated_states, 0)
     return transcript
 
 

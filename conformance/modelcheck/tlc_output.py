@@ -21,6 +21,8 @@ class Code(IntEnum):
     SEARCH_DEPTH = 2194
     STATS = 2199
     PROGRESS = 2200
+    PROGRESS_SIMULATION = 2209
+    STATS_SIMULATION = 2210
     INIT_GENERATED_ONE = 2190
     INIT_GENERATED_MANY = 2191
     ASSUMPTION_FALSE = 2104
@@ -132,6 +134,7 @@ def messages(lines: Iterable[str]) -> Iterator[Message]:
 
 
 _STATS = re.compile(r"([\d,]+) states generated.*?, ([\d,]+) distinct states found")
+_SIMULATED = re.compile(r"([\d,]+) states generated|number of states generated: ([\d,]+)")
 _NUMBER = re.compile(r"\d[\d,]*")
 _PROBABILITY = re.compile(r"val = ([-\d.E+]+)")
 _TRACE_STATE = re.compile(r"^(\d+): <?(.*?)>?$")
@@ -155,6 +158,12 @@ def _stats(transcript: Transcript, text: str) -> None:
     # A progress message counts too: after a kill it is all there is.
     if numbers := statistics(text):
         transcript.generated_states, transcript.distinct_states = numbers
+
+
+def _simulated(transcript: Transcript, text: str) -> None:
+    # Simulation remembers no state, so how many are distinct nobody knows.
+    if found := _SIMULATED.search(text):
+        transcript.generated_states = _integer(found[1] or found[2])
 
 
 def _depth(transcript: Transcript, text: str) -> None:
@@ -226,6 +235,8 @@ _HANDLERS: dict[int, Callable[[Transcript, str], None]] = {
     Code.SEARCH_DEPTH: _depth,
     Code.STATS: _stats,
     Code.PROGRESS: _stats,
+    Code.PROGRESS_SIMULATION: _simulated,
+    Code.STATS_SIMULATION: _simulated,
     Code.ASSUMPTION_FALSE: _violated(ViolationKind.ASSUMPTION),
     Code.INVARIANT_INITIAL: _violated_initially(ViolationKind.INVARIANT),
     Code.PROPERTY_INITIAL: _violated_initially(ViolationKind.ACTION_PROPERTY),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from conformance.errors import UserError
 from conformance.events import Progress, StageFinished, StageStarted
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import KeptStep, Outcome
@@ -27,6 +28,8 @@ def check_in_python(context: Context, models: Sequence[Model]) -> list[CheckResu
 
 
 def _check(context: Context, model: Model) -> CheckResult:
+    if model.check.simulation is not None:
+        raise UserError(f"{model.origin}: simulation is TLC's. Leave out `--engine python`.")
     started = time.monotonic()
     context.emit(StageStarted("check", model.name))
     tools = context.check.tools or find_tools()

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance.errors import SpecError, UserError
@@ -23,7 +24,14 @@ from conformance.modelcheck.check import (
     state_graph,
     verdict_of,
 )
-from conformance.modelcheck.manifest import Check, Expect, Model, load_model, model_from_config
+from conformance.modelcheck.manifest import (
+    Check,
+    Expect,
+    Model,
+    Simulation,
+    load_model,
+    model_from_config,
+)
 from conformance.modelcheck.tlc import TlcOptions
 from conformance.suites import coverage, situations, transition_cover
 from conformance.tla.values import Action, State
@@ -250,6 +258,32 @@ def test_a_run_out_of_time_is_inconclusive(options: CheckOptions) -> None:
     )
     result = check(large, replace(options, tlc=TlcOptions(timeout=8.0)))
     assert (result.verdict, result.outcome.result) == (Verdict.INCONCLUSIVE, "timeout")
+
+
+def test_what_is_too_large_to_exhaust_is_simulated_and_said_to_be(options: CheckOptions) -> None:
+    large = replace(
+        lock(
+            Expect(result="not exhausted"), invariants=("TypeOK",), properties=("TurnsNeverFall",)
+        ),
+        constants=ENDLESS,
+    )
+    large = replace(large, check=msgspec.structs.replace(large.check, simulation=Simulation(50)))
+    [result, repeated] = [check(large, replace(options, cold=True)) for _ in range(2)]
+    assert (result.verdict, result.outcome.result) == (Verdict.PASS, "not exhausted")
+    assert result.summary().startswith("not exhausted: ")
+    assert result.outcome.distinct_states is None
+    assert result.outcome.generated_states == repeated.outcome.generated_states
+    assert (result.outcome.generated_states or 0) > 1_000
+    with pytest.raises(UserError, match="simulated, not exhausted"):
+        state_graph(large, options)
+
+
+def test_a_simulation_finds_what_is_wrong(options: CheckOptions) -> None:
+    model = lock(Expect(result="not exhausted"), invariants=("ShortQueue",))
+    model = replace(model, check=msgspec.structs.replace(model.check, simulation=Simulation(50)))
+    result = check(model, options)
+    assert (result.verdict, result.outcome.violated) == (Verdict.FAIL, "ShortQueue")
+    assert result.story()
 
 
 INTERRUPTED = """

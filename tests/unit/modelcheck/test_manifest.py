@@ -72,6 +72,12 @@ def test_a_manifest_is_read_whole(tmp_path: Path) -> None:
         ('result = "violated"', 'result = "maybe"', r"toy\.toml.*maybe"),
         ("[constants]", "[constants", r"toy\.toml"),
         ("[expect]", 'symmetry = "S"\n[expect]', None),
+        (
+            'result = "violated"\nviolated = "Safe"\ncounterexample_length = 4',
+            'result = "not exhausted"',
+            r"toy\.toml.*check\.simulation",
+        ),
+        ("[expect]", "[check.simulation]\nbehaviours = 0\n[expect]", r"toy\.toml.*behaviours"),
         ("brokers = 2", "brokers = 2\nfeeds_suite = true\n[expect]\n[x]", r"toy\.toml"),
     ],
 )
@@ -92,6 +98,19 @@ def test_a_model_that_merges_states_feeds_no_suite(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match="cannot feed a suite"):
         load_model(write(tmp_path, text))
+
+
+def test_a_simulated_model_neither_holds_nor_feeds_a_suite(tmp_path: Path) -> None:
+    simulated = MANIFEST.partition("[expect]")[0] + "[check.simulation]\nbehaviours = 9\n"
+    expect = '[expect]\nresult = "not exhausted"\n'
+    simulation = load_model(write(tmp_path, simulated + expect)).check.simulation
+    assert simulation is not None
+    assert (simulation.behaviours, simulation.depth, simulation.seed) == (9, 100, 1)
+    with pytest.raises(UserError, match="not exhausted"):
+        load_model(write(tmp_path, simulated + expect.replace("not exhausted", "holds")))
+    feeding = simulated.replace("brokers = 2", "feeds_suite = true")
+    with pytest.raises(UserError, match="cannot feed a suite"):
+        load_model(write(tmp_path, feeding + expect))
 
 
 def test_models_are_found_by_path_and_folder(tmp_path: Path) -> None:
