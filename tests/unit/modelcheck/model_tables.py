@@ -46,11 +46,14 @@ def _result(model: Model) -> str:
     if expect.result == "holds":
         states = expect.distinct_states
         return f"holds, {states:,} states" if states else "holds as expected; not run to the end"
+    if (simulation := model.check.simulation) is not None:
+        return f"not exhausted; {simulation.behaviours:,} random behaviours, no violation"
+    if expect.violated in TEMPORAL:
+        return f"`{expect.violated}`, a lasso"
     length = expect.counterexample_length
     if not length:
         return f"`{expect.violated}` expected; not run at these bounds"
-    lasso = "a lasso of " if expect.violated in TEMPORAL else ""
-    return f"`{expect.violated}`, {lasso}{length} states"
+    return f"`{expect.violated}`, {length} states"
 
 
 def main() -> None:
