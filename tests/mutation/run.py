@@ -114,6 +114,18 @@ def _sources(folder: Path) -> Iterator[Path]:
     return (p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
 
 
+def forget_survivors(group: Group, work: Path) -> None:
+    """Make mutmut ask again what no test noticed: it does not see that tests have changed."""
+    for module in group.modules:
+        path = work / "mutants" / f"{module}.meta"
+        if path.exists():
+            meta = json.loads(path.read_text(encoding="utf-8"))
+            codes = meta["exit_code_by_key"]
+            kept = {k: v if status_by_exit_code[v] in NOTICED else None for k, v in codes.items()}
+            meta["exit_code_by_key"] = kept
+            path.write_text(json.dumps(meta, indent=4), encoding="utf-8")
+
+
 def run(work: Path, only: Sequence[str]) -> None:
     """Run mutmut there. CalledProcessError if the tests fail without any mutation."""
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", *only]
@@ -204,6 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         work = chosen.work / group.name
         prepare(group, work)
+        forget_survivors(group, work)
         run(work, chosen.only)
         results[group.name] = (group, list(mutants(group, work)))
     body = report(results)

@@ -11,11 +11,11 @@ import pytest
 from conformance.events import Difference, Event, Progress
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.engine import Divergence, Kind
-from conformance.replay.oracle import GraphOracle
+from conformance.replay.oracle import GraphOracle, SpecOracle
 from conformance.replay.suite import ReplayResult, divergence_story, finding, replay_suite
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla.values import Action
+from conformance.tla.values import Action, Fn, State, Value
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, actions, graph, moves, oracle_of
 
@@ -171,7 +171,16 @@ def test_a_wrong_start_has_no_action() -> None:
     assert found.key == "explore:Init:wrong_initial:x"
     assert found.title == "initial state: wrong initial state"
     assert (found.step, found.action, found.formula, found.location) == (0, "", "Init", "")
+    assert found.reproduce == ""
     assert found.story == ("     wrong initial state",)
+
+
+def test_a_key_names_variables_whatever_part_of_them_differs() -> None:
+    allowed: State = (Fn({"b1": 1, "b2": 1}), 0)
+    seen: dict[str, Value] = {"log": Fn({"b1": 2, "b2": 2}), "at": 1}
+    oracle = SpecOracle(("log", "at"), [allowed], lambda state: [])
+    found = finding(oracle, Divergence(Kind.WRONG_INITIAL, allowed, (), (), (allowed,), seen))
+    assert found.key == "replay:Init:wrong_initial:at:log"
 
 
 @pytest.mark.parametrize("kind", Kind)
