@@ -8,7 +8,6 @@ graphs only, so a trace is judged as far as the audit found nothing else first.
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -152,8 +151,9 @@ def _evenly(total: int, count: int, rng: random.Random) -> list[int]:
     """`count` of the positions below `total`, one in each of as many equal parts."""
     if total <= count:
         return list(range(total))
-    bounds = [part * total // count for part in range(count + 1)]
-    return [first + int(rng.random() * (end - first)) for first, end in itertools.pairwise(bounds)]
+    return [
+        rng.randrange(part * total // count, (part + 1) * total // count) for part in range(count)
+    ]
 
 
 def _failing(listing: Path) -> list[int]:

@@ -88,7 +88,9 @@ def test_what_the_audit_said_as_far_as_tlc_can_say_it(
     assert _audits_word(listed, {"Init", "Next", "Safe"}, 7) == (length, word)
 
 
-@pytest.mark.parametrize(("total", "count"), [(0, 3), (3, 3), (2, 5), (10, 3), (1000, 10), (7, 6)])
+@pytest.mark.parametrize(
+    ("total", "count"), [(0, 3), (3, 0), (3, 3), (2, 5), (10, 3), (1000, 10), (7, 6)]
+)
 def test_a_sample_is_spread_over_the_store(total: int, count: int) -> None:
     for seed in range(20):
         chosen = _evenly(total, count, random.Random(seed))
