@@ -19,6 +19,7 @@ from conformance.stages.check import check
 from conformance.stages.context import Context, Workbench, stage, workbench
 from conformance.stages.coverage import coverage
 from conformance.stages.explore import explore
+from conformance.stages.mutation import mutation
 from conformance.stages.record import Subject, audit, record, referee
 from conformance.stages.replay import replay_all
 from conformance.stages.suite import cover
@@ -83,6 +84,8 @@ def run(context: Context, gate: GatePlan) -> None:
     coverage(context, benches, replayed, covered)
     if gate.canary:
         run_canary(context, benches)
+    if gate.tier.name == "nightly":
+        mutation(context, gate.output)
 
 
 def _holds(model: Model) -> bool:
