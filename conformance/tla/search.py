@@ -2,7 +2,7 @@
 
 As in TLC: invariants are also checked on states that a constraint discards, action properties
 on every transition, a state without successors is a deadlock even if a constraint would have
-discarded its successors, and under a VIEW the first state of a class stands for all.
+discarded its successors, and under a VIEW or SYMMETRY the first state of a class stands for all.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from conformance.errors import SpecError
+from conformance.errors import SpecError, UnsupportedError
 from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.spec import Spec
+from conformance.tla.symmetry import Orbits, Permutation, permutations_of
 from conformance.tla.text import format_state
 from conformance.tla.values import Action, Fingerprinter, State, Value
 from conformance.verdict import Verdict
@@ -50,14 +51,14 @@ class Problem:
     constraints: tuple[StatePredicate, ...] = ()
     action_constraints: tuple[ActionPredicate, ...] = ()
     view: Callable[[State], Value] | None = None
+    symmetry: tuple[Permutation, ...] = ()
     check_deadlock: bool = True
 
 
 def problem_of(spec: Spec) -> Problem:
     """What the spec's configuration asks for; UnsupportedError for a temporal property.
 
-    SpecError if an ASSUME is false, as in TLC. SYMMETRY is left aside: the verdicts are the
-    same, the states more.
+    SpecError if an ASSUME is false, as in TLC.
     """
     config = spec.config
     for assumption in spec.false_assumptions():
@@ -74,8 +75,22 @@ def problem_of(spec: Spec) -> Problem:
         constraints=tuple(map(spec.state_formula, config.constraints)),
         action_constraints=tuple(map(spec.action_formula, config.action_constraints)),
         view=None if config.view is None else spec.state_function(config.view),
+        symmetry=_symmetry(spec),
         check_deadlock=config.check_deadlock,
     )
+
+
+def _symmetry(spec: Spec) -> tuple[Permutation, ...]:
+    config = spec.config
+    if config.symmetry is None:
+        return ()
+    if config.view is not None:
+        raise UnsupportedError(
+            f"{config.source or 'The configuration'} has both SYMMETRY {config.symmetry} and VIEW "
+            f"{config.view}. Which states TLC then takes for one depends on its internal order of "
+            "values, so the Python engine does not follow it. Leave one out, or check with TLC."
+        )
+    return permutations_of(spec.value(config.symmetry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +213,17 @@ def search(
     return _Search(problem, limits or Limits(), keep_transitions).run(cancelled, progress)
 
 
+def _key(problem: Problem) -> Callable[[State], int]:
+    """By what two states are the same: under a VIEW or SYMMETRY, that of their class.
+
+    A fingerprint, since Python's == takes a variable's 1 and TRUE for one state.
+    """
+    if problem.symmetry:
+        return Orbits(problem.symmetry)
+    fingerprint, view = Fingerprinter(), problem.view
+    return fingerprint if view is None else lambda state: fingerprint(view(state))
+
+
 def _counterexample_length(result: FormulaResult) -> int:
     return 0 if result.counterexample is None else len(result.counterexample)
 
@@ -219,7 +245,7 @@ class _Search:
         self.level = array("q")
         self.initial: list[int] = []
         self.numbers: dict[int, int] = {}
-        self.fingerprint = Fingerprinter()
+        self.key = _key(problem)
         self.action_codes: dict[Action, int] = {}
         self.source, self.action, self.target = array("q"), array("q"), array("q")
         self.generated = 0
@@ -325,11 +351,8 @@ class _Search:
         return target == known
 
     def _number(self, state: State, parent: int, by_action: int, level: int) -> int:
-        """The state's number, or its class's under a VIEW; a new one if it is not known."""
-        view = self.problem.view
-        # By fingerprint, since Python's == takes a variable's 1 and TRUE for one state.
-        key = self.fingerprint(state if view is None else view(state))
-        number = self.numbers.setdefault(key, len(self.states))
+        """The state's number, or its class's; a new one if it is not known."""
+        number = self.numbers.setdefault(self.key(state), len(self.states))
         if number == len(self.states):
             self.states.append(state)
             self.parent.append(parent)

@@ -239,7 +239,7 @@ class Fingerprinter:
 
     def __call__(self, value: Value) -> int:
         """As ``fingerprint``. Remembers the parts of the value, not the value itself."""
-        encoded = _tagged(value, self._parts(value))
+        encoded = tagged(value, self._parts(value))
         digest = (
             encoded[1:9] if encoded[:1] == _DIGEST else blake2b(encoded, digest_size=8).digest()
         )
@@ -248,7 +248,7 @@ class Fingerprinter:
     def _encode(self, value: Value) -> bytes:
         encoded = self._encodings.get(id(value))
         if encoded is None:
-            encoded = _tagged(value, self._parts(value))
+            encoded = tagged(value, self._parts(value))
             if len(self._alive) >= self._limit:
                 self._encodings.clear()
                 self._alive.clear()
@@ -271,7 +271,7 @@ class Fingerprinter:
 _DIGEST = b"d"
 
 
-def _tagged(value: Value, parts: list[bytes]) -> bytes:
+def tagged(value: Value, parts: Sequence[bytes]) -> bytes:
     """A prefix-free encoding: leaves as text, containers as digests of their parts."""
     match value:
         case tuple():
@@ -292,7 +292,7 @@ def _tagged(value: Value, parts: list[bytes]) -> bytes:
             return b"m%d:%b" % (len(name), name)
 
 
-def _digest(tag: bytes, parts: list[bytes]) -> bytes:
+def _digest(tag: bytes, parts: Sequence[bytes]) -> bytes:
     # 128 bits within, so that only the outermost 64 bits count for collisions.
     return _DIGEST + blake2b(tag + b"".join(parts), digest_size=16).digest()
 
