@@ -115,13 +115,16 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 
 def forget_survivors(group: Group, work: Path) -> None:
-    """Make mutmut ask again what no test noticed: it does not see that tests have changed."""
+    """Make mutmut ask again what no test noticed: it does not see that tests have changed.
+
+    And what ran out of time, as a busy machine may have been the reason.
+    """
     for module in group.modules:
         path = work / "mutants" / f"{module}.meta"
         if path.exists():
             meta = json.loads(path.read_text(encoding="utf-8"))
             codes = meta["exit_code_by_key"]
-            kept = {k: v if status_by_exit_code[v] in NOTICED else None for k, v in codes.items()}
+            kept = {k: v if status_by_exit_code[v] == "killed" else None for k, v in codes.items()}
             meta["exit_code_by_key"] = kept
             path.write_text(json.dumps(meta, indent=4), encoding="utf-8")
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from conformance.audit.coverage import ModelTable, covered_states
 from conformance.audit.findings import DIVERGED, Cause, Reporter, lookup
 from conformance.audit.rules import INIT, NEXT, Rule, Rulebook
 from conformance.events import Difference, Finding
@@ -208,6 +210,15 @@ def test_another_instance_of_the_action_is_the_same_kind(reporter: Reporter) -> 
 
 def test_a_key_is_the_same_in_every_run(reporter: Reporter) -> None:
     assert one(reporter, ILLEGAL).key == "audit-466e60865911"
+
+
+def test_the_model_s_states_that_occur_are_counted(tmp_path: Path) -> None:
+    store = save(tmp_path / "s")
+    none = ModelTable.empty()
+    seen, absent = fingerprint(NOBODY), 12345
+    assert covered_states(store, none) == 0
+    assert covered_states(store, replace(none, states=np.array([absent]))) == 0
+    assert covered_states(store, replace(none, states=np.array([absent, seen, seen]))) == 1
 
 
 def test_states_are_looked_up_and_unknown_ones_have_no_value(tmp_path: Path) -> None:
