@@ -54,7 +54,7 @@ class FetchSession:
                 told[partition] = data
                 self._sent[partition] = offsets
             if data.error is not Errors.NONE:
-                self._sent.pop(partition, None)  # KAFKA: an error makes the next answer complete
+                self._sent.pop(partition, None)  # told again once the error is gone
             if has_records:
                 self.partitions[partition] = self.partitions.pop(partition)
         return told

@@ -350,8 +350,8 @@ class Log:
                     f"offset {start_offset} of {self.topic_partition} is outside"
                     f" [{self._log_start_offset}, {self._log_end_offset}]"
                 )
-            visible = isolation is FetchIsolation.LOG_END
-            max_offset = self._log_end_offset if visible else self.high_watermark
+            to_log_end = isolation is FetchIsolation.LOG_END
+            max_offset = self._log_end_offset if to_log_end else self.high_watermark
             if start_offset >= max_offset:
                 return FetchDataInfo(self._offset_metadata(start_offset), MemoryRecords.EMPTY)
             index = self._segment_index(start_offset)

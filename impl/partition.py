@@ -7,18 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from impl.errors import (
-    Errors,
-    NotEnoughReplicasException,
-    OffsetOutOfRangeException,
-)
+from impl.errors import Errors, NotEnoughReplicasException, OffsetOutOfRangeException
 from impl.log import Log
 from impl.log_types import FetchIsolation, UnexpectedAppendOffsetException
 from impl.partition_isr import PartitionIsr
-from impl.partition_state import (
-    CommittedPartitionState,
-    LeaderAndIsrPartitionState,
-)
+from impl.partition_state import CommittedPartitionState, LeaderAndIsrPartitionState
 from impl.records import MemoryRecords
 from impl.replica import Replica
 from impl.types import (

@@ -10,14 +10,26 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
 
 from conformance.tla.schema import Schema
-from conformance.tla.spark.api import (
-    SparkFormula,
-    compile_state_formulas,
-)
+from conformance.tla.spark.api import SparkFormula, compile_state_formulas
 from conformance.tla.spark.sql import name as quoted
 from conformance.tla.spark.sql import text as literal
 from conformance.tla.spec import Spec
 from conformance.tla.values import Action, fingerprint
+
+__all__ = [
+    "INIT",
+    "NEXT",
+    "Rule",
+    "Rulebook",
+    "compile_rules",
+    "doubts",
+    "literal",
+    "quoted",
+    "strings",
+    "value_of",
+    "valued",
+    "violations",
+]
 
 NEXT = "Next"
 INIT = "Init"
@@ -135,7 +147,3 @@ def strings(parts: Sequence[str]) -> Column:
     if not parts:
         return F.expr("CAST(array() AS array<string>)")
     return F.expr(f"array_compact(array({', '.join(parts)}))")
-
-
-__all__ = ["INIT", "NEXT", "Rule", "Rulebook", "compile_rules", "doubts", "literal",
-           "quoted", "strings", "violations"]  # fmt: skip

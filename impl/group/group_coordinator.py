@@ -53,9 +53,7 @@ from impl.group.offset_handler import CommitCallback, OffsetHandler, commit_erro
 from impl.group.offsets_topic import OffsetsTopic
 from impl.group.rebalancer import GroupRebalancer
 from impl.group.sync_group import SyncGroupHandler
-from impl.group.validation import (
-    validate_generation,
-)
+from impl.group.validation import validate_generation
 from impl.scheduler import ImmediateScheduler, Scheduler
 
 REAPER_POLL_MS = 200

@@ -25,7 +25,6 @@ class Heartbeat:
         self._heartbeat_timer = Timer(clock, config.heartbeat_interval_ms)
         self._session_timer = Timer(clock, config.session_timeout_ms)
         self._poll_timer = Timer(clock, config.rebalance_timeout_ms)
-        self._heartbeat_in_flight = False
         self._failed_attempts = 0
         self.last_poll_ms = 0
 
@@ -35,28 +34,20 @@ class Heartbeat:
         self._poll_timer.reset(self._config.rebalance_timeout_ms)
         self.last_poll_ms = now_ms
 
-    @property
-    def has_inflight(self) -> bool:
-        """Whether a heartbeat is not answered yet."""
-        return self._heartbeat_in_flight
-
     def sent_heartbeat(self, now_ms: int) -> None:
         """Wait one interval before the next one."""
         self._update(now_ms)
-        self._heartbeat_in_flight = True
         self._heartbeat_timer.reset(self._config.heartbeat_interval_ms)
 
     def receive_heartbeat(self) -> None:
         """The coordinator has answered: the session goes on."""
         self._session_timer.update()
-        self._heartbeat_in_flight = False
         self._failed_attempts = 0
         self._session_timer.reset(self._config.session_timeout_ms)
 
     def fail_heartbeat(self) -> None:
         """Try again after the back-off instead of after the interval."""
         self._heartbeat_timer.update()
-        self._heartbeat_in_flight = False
         self._heartbeat_timer.reset(self._retry_backoff.backoff(self._failed_attempts))
         self._failed_attempts += 1
 
