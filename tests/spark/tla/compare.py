@@ -28,6 +28,7 @@ from conformance.tla.values import Action, State
 from tests.spark.tla.corrupt import Corrupter
 
 Step = tuple[State, State]
+Transition = tuple[State, Action, State]
 Questions = Sequence[tuple[Callable[..., bool], tuple[State, ...]]]
 """For each row a formula of Python's, and the states that it is asked about."""
 
@@ -64,17 +65,29 @@ def verdict(formula: Callable[..., bool], *states: State) -> bool | None:
 
 
 class Comparison:
-    """Rows of one specification, half of them damaged or more; all random from one seed."""
+    """Rows of one specification: so many, half of them damaged or more, all random from one seed;
+    or, where `rows` is None, every state and every step as it is.
+
+    `states` are the first states that are looked at, all if None; `steps` the number of those
+    whose steps are.
+    """
 
     def __init__(
-        self, spark: SparkSession, spec: Spec, folder: Path, *, states: int, seed: int
+        self,
+        spark: SparkSession,
+        spec: Spec,
+        folder: Path,
+        *,
+        states: int | None,
+        seed: int,
+        steps: int | None = 3_000,
     ) -> None:
         self._spark, self._spec, self._folder = spark, spec, folder
         self._random = Random(seed)
         self._states = list(islice(reachable(spec), states))
         self._steps = [
             (state, action, after)
-            for state in self._random.sample(self._states, min(3_000, len(self._states)))
+            for state in self._sample(self._states, steps)
             for action, after in spec.successors(state)
         ]
         every = [*self._states, *(after for _, _, after in self._steps)]
@@ -82,37 +95,60 @@ class Comparison:
         known = self._random.sample(every, min(500, len(every)))
         self._damage = Corrupter(self._schema, known, seed)
 
-    def invariants(self, names: Sequence[str], rows: int) -> list[Count]:
+    def _sample(self, states: list[State], count: int | None) -> list[State]:
+        if count is None or count >= len(states):
+            return states
+        return self._random.sample(states, count)
+
+    def invariants(self, names: Sequence[str], rows: int | None) -> list[Count]:
         """State formulas, all in one scan."""
-        states = [
-            self._damage(state, self._random.choice((0, 1, 2, 4)))
-            for state in self._random.choices(self._states, k=rows)
-        ]
+        states = self._states
+        if rows is not None:
+            states = [
+                self._damage(state, self._random.choice((0, 1, 2, 4)))
+                for state in self._random.choices(self._states, k=rows)
+            ]
         formulas = compile_state_formulas(self._spec.program, names, self._schema)
         of = [self._spec.state_formula(name) for name in names]
         asked = [[(formula, (state,)) for state in states] for formula in of]
         return self._counts(formulas, write_states(self._schema, states), asked)
 
-    def properties(self, names: Sequence[str], rows: int) -> list[Count]:
+    def properties(self, names: Sequence[str], rows: int | None) -> list[Count]:
         """Action formulas without arguments, all in one scan."""
-        steps = [self._step(before, after) for before, _, after in self._some(self._steps, rows)]
+        steps = [(before, after) for before, _, after in self._steps]
+        if rows is not None:
+            steps = [self._step(*self._random.choice(steps)) for _ in range(rows)]
         formulas = compile_action_formulas(self._spec.program, names, self._schema)
         of = [self._spec.action_formula(name) for name in names]
         asked = [[(formula, step) for step in steps] for formula in of]
         return self._counts(formulas, self._table(steps), asked)
 
-    def actions(self, rows: int, *, names: Sequence[str] = ()) -> Iterator[Count]:
+    def actions(self, rows: int | None, *, names: Sequence[str] = ()) -> Iterator[Count]:
         """Each action (or those named), its arguments in columns: on its own steps and others."""
         by_name: dict[str, list[Action]] = {}
         for action in self._spec.actions:
             if not names or action.name in names:
                 by_name.setdefault(action.name, []).append(action)
-        each = max(1, rows // len(by_name))
         for name, instances in by_name.items():
-            yield self._action(name, instances, each)
+            own = [step for step in self._steps if step[1].name == name]
+            if rows is None:
+                asked, steps = self._every(own, instances)
+            else:
+                asked, steps = self._some(name, own, instances, max(1, rows // len(by_name)))
+            yield self._action(name, instances, asked, steps)
 
-    def _action(self, name: str, instances: Sequence[Action], rows: int) -> Count:
-        own = [step for step in self._steps if step[1].name == name]
+    def _every(
+        self, own: list[Transition], instances: Sequence[Action]
+    ) -> tuple[list[Action], list[Step]]:
+        """All steps of an action, and as many others of which it is asked."""
+        others = self._random.choices(self._steps, k=max(len(own), 100))
+        asked = [action for _, action, _ in own]
+        asked += self._random.choices(instances, k=len(others))
+        return asked, [(before, after) for before, _, after in (*own, *others)]
+
+    def _some(
+        self, name: str, own: list[Transition], instances: Sequence[Action], rows: int
+    ) -> tuple[list[Action], list[Step]]:
         picked = [
             self._random.choice(own if own and self._random.random() < 0.8 else self._steps)
             for _ in range(rows)
@@ -123,7 +159,11 @@ class Comparison:
             else self._random.choice(instances)
             for _, action, _ in picked
         ]
-        steps = [self._step(before, after) for before, _, after in picked]
+        return asked, [self._step(before, after) for before, _, after in picked]
+
+    def _action(
+        self, name: str, instances: Sequence[Action], asked: Sequence[Action], steps: Sequence[Step]
+    ) -> Count:
         table = self._table(steps)
         arguments = []
         for index, values in enumerate(zip(*(action.args for action in asked), strict=True)):
@@ -137,11 +177,6 @@ class Comparison:
             for action, step in zip(asked, steps, strict=True)
         ]
         return self._counts([formula], table, [rows_of])[0]
-
-    def _some(
-        self, steps: Sequence[tuple[State, Action, State]], rows: int
-    ) -> list[tuple[State, Action, State]]:
-        return self._random.choices(steps, k=rows)
 
     def _step(self, before: State, after: State) -> Step:
         """The step as it is, one of its states damaged, or another state after it."""
