@@ -98,7 +98,13 @@ def audit(
     summary = f"{result.accounting.traces} traces, {result.steps} steps"
     emit(
         StageFinished(
-            STAGE, str(store.path), result.verdict, result.seconds, summary, result.figures()
+            STAGE,
+            str(store.path),
+            result.verdict,
+            result.seconds,
+            summary,
+            result.figures(),
+            fault=bool(result.disputed),
         )
     )
     return result
@@ -181,6 +187,7 @@ class _Audit:
             distinct_transitions=distinct,
             table_transitions=figures["listed"],
             cross_checked=figures["cross_checked"],
+            disputed=figures["disputed"],
             coverage=covered,
             findings=findings,
             unjudged=unjudged,

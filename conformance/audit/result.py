@@ -78,6 +78,8 @@ class AuditResult:
     """Distinct transitions that the model's table knew; the formulas decided the others."""
     cross_checked: int
     """Transitions on which table and formula were compared."""
+    disputed: int
+    """Those on which the two disagree: a fault of kconform, whatever the traces show."""
     coverage: Coverage
     findings: tuple[Finding, ...]
     unjudged: tuple[Unjudged, ...]
@@ -104,6 +106,7 @@ class AuditResult:
             "distinct_transitions": self.distinct_transitions,
             "table_transitions": self.table_transitions,
             "cross_checked": self.cross_checked,
+            "disputed": self.disputed,
             "covered_states": coverage.covered_states,
             "model_states": coverage.model_states,
             "covered_transitions": coverage.covered_transitions,

@@ -61,6 +61,7 @@ def judge(
     )
     assert isinstance(events[0], StageStarted)
     assert isinstance(events[-1], StageFinished)
+    assert events[-1].fault is bool(result.disputed)
     assert [event for event in events if isinstance(event, Finding)] == list(result.findings)
     return result
 
@@ -290,6 +291,7 @@ def test_a_table_that_the_formula_contradicts_is_an_error(
     )
     result = judge(spark, store, wrong)
     assert result.verdict is Verdict.ERROR
+    assert result.disputed == 1
     assert "disagree" in result.findings[0].title
 
 
