@@ -112,6 +112,11 @@ class Process:
         self._client.use(names)
         self.consumer.request_rejoin("the assignors have changed")
 
+    def end(self) -> None:
+        """The process is gone. Garbage collection does not see the frames of a suspended greenlet
+        (greenlet's documentation): left alone, it would keep all that the consumer holds."""
+        self._application.throw()
+
     def restart(self) -> None:
         """A new process; what the old one has sent may still arrive."""
         left = self.channel
@@ -119,6 +124,7 @@ class Process:
             left.abandoned = True
         if left is not None and not left.abandoned:
             self.channel = None
+        self.end()
         self._start()
 
     # ---- the heartbeat thread ----------------------------------------------------------------

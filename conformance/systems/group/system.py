@@ -74,6 +74,8 @@ class GroupSystem:
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """New brokers without a group, new processes; there is but one initial state."""
+        for process in self._processes.values():
+            process.end()
         self._coordinators = Coordinators(self._settings, self._new_member_id)
         self._processes = {name: Process(name, self._settings) for name in self._settings.members}
         self._ids_given = dict.fromkeys(self._settings.members, 0)

@@ -211,7 +211,14 @@ class Channel:
         """The follower's process ended; a fetch request already sent may still be handled."""
         trip = self.trip
         if not isinstance(trip, FetchRoundTrip) or trip.response is not None:
-            self.trip = None
+            self.end()
+
+    def end(self) -> None:
+        """Nobody waits any more. Garbage collection does not see the frames of a suspended greenlet
+        (greenlet's documentation): left alone, it would keep all that its broker holds."""
+        if isinstance(self.trip, ListOffsetsRoundTrip):
+            self.trip.waiting.throw()
+        self.trip = None
 
     def _process_fetch(self, trip: FetchRoundTrip, response: FetchResponse) -> None:
         data = trip.thread.remote_leader.handle_fetch_response(response)

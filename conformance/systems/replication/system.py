@@ -116,6 +116,8 @@ class ReplicationSystem:
             for name, broker in self._ids.items()
         }
         self._online = dict.fromkeys(self._all, True)
+        for channel in self._channels.values():
+            channel.end()
         self._channels = {broker: self._channel(broker) for broker in self._all}
         self._views = {}
         for broker_id, broker in self._brokers.items():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 
 import pytest
+from greenlet import greenlet
 
 from conformance.errors import UserError
 from conformance.systems.group import create
@@ -274,3 +276,18 @@ def test_it_is_a_system_that_offers_and_observes_all_but_the_ghosts() -> None:
 def test_constants_of_another_shape_are_the_users_mistake(name: str, value: Value) -> None:
     with pytest.raises(UserError, match=name):
         create(constants(**{name: value}))
+
+
+@pytest.mark.parametrize("path", [BOTH_CONSUME, BOTH_CONSUME + "RestartProcess m1"])
+def test_a_reset_leaves_nothing_of_the_run_before(path: str) -> None:
+    system = started()
+
+    def suspended_after_a_run() -> int:
+        system.reset({})
+        for action in actions(path):
+            system.apply(action)
+        gc.collect()
+        return sum(isinstance(each, greenlet) and bool(each) for each in gc.get_objects())
+
+    first = suspended_after_a_run()
+    assert [suspended_after_a_run() for _ in range(3)] == [first] * 3
