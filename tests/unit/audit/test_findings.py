@@ -160,6 +160,16 @@ def test_what_was_not_observed_is_unknown(reporter: Reporter) -> None:
     assert one(reporter, started).differences == ()
 
 
+def test_where_the_spec_begins_nowhere_no_value_was_expected(reporter: Reporter) -> None:
+    class Empty(Spec):
+        def initial_states(self) -> Sequence[State]:
+            return []
+
+    begun = Cause(1, 5, 0, (INIT,), None, None, ("a", None))
+    found = one(replace(reporter, spec=Empty()), begun)
+    assert found.differences == (Difference("holder", "(unknown)", '"a"'),)
+
+
 def test_without_a_spec_the_finding_has_no_story(reporter: Reporter) -> None:
     found = one(replace(reporter, spec=None), ILLEGAL)
     assert (found.story, found.differences) == ((), ())

@@ -130,6 +130,7 @@ def test_only_disagreements_are_findings(store: TraceStore) -> None:
     (finding,) = result.disagreements
     assert (finding.trace, finding.step, finding.action) == ("3", 2, 'Take("a")')
     assert finding.formula == "Next, Safe"
+    assert (finding.title, finding.stage) == ("TLC and the audit disagree", "referee")
     assert finding.reproduce == f"kconform replay --store {store.path} --trace 3"
     assert "Of trace 3 the audit says:" in finding.message
 
@@ -153,14 +154,16 @@ def test_a_disagreement_is_told_at_the_earlier_step(
 def test_disagreements_of_one_kind_have_one_key(store: TraceStore) -> None:
     cases = [case(1, FINE), case(2, FINE), case(3, false(2, "Safe"))]
     judged = Judged((false(2), false(2), false(2)), 9, 0.0)
-    first, second, other = compare(store, cases, judged).disagreements
+    result = compare(store, cases, judged)
+    assert result.left_out == 0
+    first, second, other = result.disagreements
     assert first.key == second.key != other.key
     elsewhere = compare(store, [case(1, FINE)], Judged((false(1),), 3, 0.0)).disagreements[0]
     assert elsewhere.key != first.key
 
 
 def result(agreed: int, undecided: int, left_out: int = 0) -> RefereeResult:
-    return RefereeResult(agreed, undecided, (), left_out, 1234, 2.00049)
+    return RefereeResult(agreed, undecided, (), left_out, 1234, 2.04567)
 
 
 @pytest.mark.parametrize(
@@ -187,5 +190,5 @@ def test_the_summary_counts_what_was_left_out() -> None:
         "agreed": 3,
         "undecided": 1,
         "left_out": 2,
-        "tlc_seconds": 2.0,
+        "tlc_seconds": 2.046,
     }

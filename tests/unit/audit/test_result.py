@@ -156,7 +156,11 @@ def test_the_legal_visits_are_the_starts_and_the_transitions() -> None:
 
 def test_without_a_model_only_the_starts_are_known_to_be_legal() -> None:
     assert ModelTable.empty().rows([5]).to_pylist() == [{"source": 0, "action": -1, "target": 5}]
-    assert len(ModelTable.empty().states) == 0
+    table = ModelTable.empty()
+    assert len(table.states) == 0
+    kinds = [array.dtype.name for array in (table.states, table.source, table.action, table.target)]
+    assert kinds == ["int64", "int64", "int32", "int64"]
+    assert [str(field.type) for field in table.rows([]).schema] == ["int64", "int32", "int64"]
 
 
 def test_a_formula_is_found_where_the_spec_states_it() -> None:
