@@ -10,7 +10,7 @@ from conformance.suites.greedy import greedy_cover
 from conformance.suites.postman import transition_cover
 from conformance.suites.situations import Situations, situations
 from conformance.suites.suite import Suite, Test, load_suite, save_suite
-from conformance.suites.walks import random_walks, rare_walks
+from conformance.suites.walks import random_walks
 
 __all__ = [
     "Coverage",
@@ -21,7 +21,6 @@ __all__ = [
     "greedy_cover",
     "load_suite",
     "random_walks",
-    "rare_walks",
     "save_suite",
     "situations",
     "transition_cover",

@@ -1,4 +1,4 @@
-"""Random walks over a state graph: seeded, vectorised, uniform or drawn to rare transitions."""
+"""Random walks over a state graph: seeded, vectorised, uniform over the transitions of a state."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from conformance.suites.suite import Suite, Test, make_tests
 
 if TYPE_CHECKING:
     from conformance.modelcheck.graph import StateGraph
-
-_BATCH = 1024
-"""Walks after which `rare_walks` counts again what was visited."""
 
 
 def random_walks(graph: StateGraph, count: int, length: int, seed: int, first: int = 0) -> Suite:
@@ -31,34 +28,6 @@ def random_walks(graph: StateGraph, count: int, length: int, seed: int, first: i
         draw = _uniform(seed, numbers[walks.alive], step + 1)
         walks.take(low + np.minimum((draw * degree).astype(np.int64), degree - 1))
     return Suite("random-walks", walks.tests(), graph.digest, seed)
-
-
-def rare_walks(graph: StateGraph, count: int, length: int, seed: int) -> Suite:
-    """Like `random_walks`, but drawn to transitions and states that earlier batches saw seldom.
-
-    A transition weighs 1 / ((1 + times taken) (1 + times its target was entered)). The walks
-    depend on those before them: splitting the numbers over workers is not possible.
-    """
-    visits = np.zeros(len(graph.source), np.int64)
-    tests: list[Test] = []
-    for first in range(0, count, _BATCH):
-        size = min(_BATCH, count - first)
-        walks = _Walks(graph, size, length)
-        numbers = np.arange(first, first + size, dtype=np.uint64)
-        walks.start(graph.initial, _uniform(seed, numbers, 0))
-        entered = np.bincount(graph.target, weights=visits, minlength=len(graph.states))
-        weights = 1.0 / ((1.0 + visits) * (1.0 + entered[graph.target]))
-        cumulated = np.concatenate([[0.0], np.cumsum(weights)])
-        for step in range(length):
-            low, degree = walks.choices()
-            draw = _uniform(seed, numbers[walks.alive], step + 1)
-            begin, end = cumulated[low], cumulated[low + degree]
-            edge = np.searchsorted(cumulated, begin + draw * (end - begin), side="right") - 1
-            walks.take(np.clip(edge, low, low + degree - 1))
-        taken = walks.taken()
-        visits += np.bincount(taken, minlength=len(visits))
-        tests.extend(walks.tests())
-    return Suite("rare-walks", tuple(tests), graph.digest, seed)
 
 
 class _Walks:
