@@ -64,11 +64,13 @@ class Accepted:
     reason: str
     where: str
     change: str
+    only_text: bool = False
 
     def explains(self, mutant: Mutant) -> bool:
         """Whether this is the reason for which it survived."""
         in_place = fnmatch.fnmatchcase(mutant.function, self.where)
-        return in_place and re.search(self.change, mutant.change) is not None
+        of_kind = mutant.only_text or not self.only_text
+        return in_place and of_kind and re.search(self.change, mutant.change) is not None
 
 
 def groups() -> list[Group]:
