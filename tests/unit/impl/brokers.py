@@ -211,3 +211,12 @@ class PartitionBed:
             self.clock.milliseconds(),
             1 << 20,
         )
+
+
+def a_leader(
+    epoch: int = 0, *, isr: tuple[int, ...] = (LEADER, F1, F2), bed: PartitionBed | None = None
+) -> PartitionBed:
+    """A bed whose partition leads in the epoch."""
+    bed = bed or PartitionBed()
+    bed.partition.make_leader(state(LEADER, epoch, isr=isr))
+    return bed
