@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from conformance.cli.options import JsonOption, SeedOption, SystemOption
 from conformance.cli.session import session
+from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
 from conformance.replay.profile import Profile
-from conformance.stages.context import Context, one_model, workbench
+from conformance.stages.context import Context, one_model, with_constants, workbench
 from conformance.stages.explore import explore as explore_stage
 
 
 def explore(
-    model: Annotated[str, typer.Argument(help="The model whose constants bound the system.")],
+    model: Annotated[str, typer.Argument(help="The model whose constants make the system.")],
     profile: Annotated[
         Profile, typer.Option(help="dev: seconds; ci: a minute, derandomised; nightly: long.")
     ] = Profile.DEV,
     examples: Annotated[int | None, typer.Option(min=1, help="Hypothesis examples.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of an example at most.")] = None,
+    constant: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=EXPRESSION in place of the model's, such as 'Epochs=1..9'."),
+    ] = None,
     seed: SeedOption = None,
     system: SystemOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it."""
+    """Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it.
+
+    With --constant also beyond the model: more processes or longer runs than TLC can exhaust.
+    """
     with session("explore", as_json=as_json) as work:
         context = Context(
             work.settings,
@@ -33,5 +42,16 @@ def explore(
             CheckOptions(),
             work.settings.seed if seed is None else seed,
         )
-        bench = workbench(context, one_model(model), system, with_graph=False)
+        chosen = with_constants(one_model(model), _constants(constant or []))
+        bench = workbench(context, chosen, system, with_graph=False)
         explore_stage(context, bench, profile=profile, examples=examples, steps=steps)
+
+
+def _constants(given: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, expression = one.partition("=")
+        if not equals or not expression.strip():
+            raise UserError(f"--constant {one!r}: give NAME=EXPRESSION, such as 'Epochs=1..9'.")
+        found[name.strip()] = expression.strip()
+    return found

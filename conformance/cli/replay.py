@@ -12,7 +12,7 @@ from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
 from conformance.replay.saved import SavedDivergence, load
-from conformance.stages.context import Context, Workbench, one_model, workbench
+from conformance.stages.context import Context, Workbench, one_model, with_constants, workbench
 from conformance.stages.replay import replay as replay_stage
 from conformance.stages.replay import replay_saved
 from conformance.stages.suite import cover, make_suite, measured
@@ -55,7 +55,9 @@ def replay(
             name = model or saved.model
             if not name:
                 raise UserError(f"{what} does not name its model. Give it with --model.")
-            bench = workbench(context, one_model(name), system or saved.system or None)
+            chosen = one_model(name) if model else with_constants(one_model(name), saved.constants)
+            factory = system or saved.system or None
+            bench = workbench(context, chosen, factory, with_graph=False)
             replay_saved(context, bench, saved)
             return
         if what is None:

@@ -25,6 +25,11 @@ from conformance.systems.protocol import SystemUnderTest
 from conformance.tla.values import Action, State
 
 Formula = Callable[[State], bool]
+Instances = Mapping[str, Sequence[Action]]
+"""Actions by name."""
+
+_COPIES = 4
+"""Of an action among the rules: all but one are for what is new to the example."""
 
 
 class DivergenceFound(AssertionError):
@@ -72,7 +77,9 @@ class SpecMachine(RuleBasedStateMachine):
         self._driver = Driver(self._system, self.exploration.oracle)
         self._actions: list[Action] = []
         self._initial: State = ()
-        self._enabled: dict[str, list[Action]] = {}
+        self._enabled: Instances = {}
+        self._fresh: Instances = {}
+        self._taken: set[tuple[State, Action]] = set()
         self._unseen = 0
 
     @initialize(data=st.data())
@@ -91,19 +98,24 @@ class SpecMachine(RuleBasedStateMachine):
     def stay(self) -> None:
         """Where the spec deadlocks: Hypothesis wants a rule in every state."""
 
-    def take(self, name: str, data: st.DataObject) -> None:
+    def take(self, name: str, data: st.DataObject, *, fresh: bool) -> None:
         """One step by an enabled instance of the action called `name`."""
-        instances = self._enabled[name]
-        self._step(instances[data.draw(st.integers(0, len(instances) - 1))])
+        instances = self._instances(fresh=fresh)[name]
+        action = instances[data.draw(st.integers(0, len(instances) - 1))]
+        self._taken.add((self._driver.candidates[0], action))
+        self._step(action)
 
     @property
     def is_stuck(self) -> bool:
         """Whether the example has begun and no action is enabled."""
         return bool(self._driver.candidates) and not self._enabled
 
-    def enables(self, name: str) -> bool:
-        """Whether the spec allows the action now."""
-        return name in self._enabled
+    def enables(self, name: str, *, fresh: bool) -> bool:
+        """Whether the spec allows the action now; `fresh`: one not yet taken in this state."""
+        return name in self._instances(fresh=fresh)
+
+    def _instances(self, *, fresh: bool) -> Instances:
+        return self._fresh if fresh else self._enabled
 
     def teardown(self) -> None:
         """Tell Hypothesis how much of this example was new: it looks for more of that."""
@@ -159,30 +171,44 @@ class SpecMachine(RuleBasedStateMachine):
         grouped: dict[str, list[Action]] = {}
         for action in actions:
             grouped.setdefault(action.name, []).append(action)
-        self._enabled = grouped
+        self._enabled, self._fresh = grouped, self._not_yet_taken(grouped)
         self.exploration.tally.visit(frozenset(grouped))
+
+    def _not_yet_taken(self, enabled: Instances) -> Instances:
+        """What this example has not yet chosen in this state.
+
+        What other examples chose must not count: Hypothesis runs an example again, and it has to
+        repeat itself whatever was seen meanwhile.
+        """
+        here, taken = self._driver.candidates[0], self._taken
+        left = {
+            name: [action for action in actions if (here, action) not in taken]
+            for name, actions in enabled.items()
+        }
+        return {name: actions for name, actions in left.items() if actions}
 
 
 def build_machine(exploration: Exploration, action_names: Sequence[str]) -> type[SpecMachine]:
     """A state machine class whose rules are the named actions of the spec.
 
-    A rare action stands several times among the rules (`exploration.weights`), because
-    Hypothesis chooses uniformly among those that are enabled.
+    An action stands several times among the rules, because Hypothesis chooses uniformly among
+    those that are enabled: rare actions more often (`exploration.weights`), and each mostly as one
+    that the example has not yet taken in this state, lest it go round in circles.
     """
     namespace: dict[str, object] = {"exploration": exploration, "__module__": __name__}
     for name in action_names:
-        for copy in range(exploration.weights.get(name, 1)):
+        for copy in range(_COPIES * exploration.weights.get(name, 1)):
             # Numbered, so that no action hides a method of the machine.
-            namespace[f"{name}_{copy + 1}"] = _rule(name)
+            namespace[f"{name}_{copy + 1}"] = _rule(name, fresh=copy % _COPIES > 0)
     return type("SpecMachine", (SpecMachine,), namespace)
 
 
-def _rule(name: str) -> object:
+def _rule(name: str, *, fresh: bool) -> object:
     def enabled(machine: SpecMachine) -> bool:
-        return machine.enables(name)
+        return machine.enables(name, fresh=fresh)
 
     def step(self: SpecMachine, data: st.DataObject) -> None:
-        self.take(name, data)
+        self.take(name, data, fresh=fresh)
 
-    step.__name__ = step.__qualname__ = name
+    step.__name__ = "step"
     return precondition(enabled)(rule(data=st.data())(step))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from conformance.files import written_aside
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.oracle import Oracle
 from conformance.replay.suite import MakeSystem, finding
-from conformance.tla.itf import ItfTrace, dump_trace, load_trace
+from conformance.tla.itf import ItfTrace, Json, dump_trace, load_trace
 from conformance.tla.values import Action, State
 
 _KEY = "kconform"
@@ -36,9 +36,19 @@ class SavedDivergence:
     variables: tuple[str, ...]
     initial: State
     actions: tuple[Action, ...]
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """The model's, as TLA+ expressions: an exploration may have had others than the model has."""
 
 
-def save(path: Path, oracle: Oracle, divergence: Divergence, *, model: str, system: str) -> None:
+def save(
+    path: Path,
+    oracle: Oracle,
+    divergence: Divergence,
+    *,
+    model: str,
+    system: str,
+    constants: Mapping[str, str] | None = None,
+) -> None:
     """Write the spec's states along the path, and what diverged, into one ITF file."""
     states = [divergence.initial]
     for action in divergence.actions[:-1]:
@@ -49,7 +59,13 @@ def save(path: Path, oracle: Oracle, divergence: Divergence, *, model: str, syst
     if divergence.allowed and divergence.actions:
         states.append(divergence.allowed[0])
     actions = divergence.actions[: len(states) - 1]
-    about = {"model": model, "system": system, "key": finding(oracle, divergence).key}
+    about: dict[str, Json] = {
+        "model": model,
+        "system": system,
+        "key": finding(oracle, divergence).key,
+    }
+    if constants:
+        about["constants"] = dict(constants)
     trace = ItfTrace(oracle.variables, tuple(states), actions, meta={_KEY: about})
     with written_aside(path) as aside:
         aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
@@ -85,7 +101,13 @@ def load(path: Path) -> SavedDivergence:
         trace.variables,
         trace.states[0],
         actions,
+        _texts(meta.get("constants")),
     )
+
+
+def _texts(value: object) -> dict[str, str]:
+    pairs = value.items() if isinstance(value, Mapping) else ()
+    return {str(name): str(text) for name, text in pairs}
 
 
 def replay_again(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.config import Settings
 from conformance.errors import UserError
@@ -111,6 +111,23 @@ def one_model(name: str) -> Model:
         names = ", ".join(model.name for model in found[:6])
         raise UserError(f"{name} names {len(found)} models ({names}, ...). Name one of them.")
     return found[0]
+
+
+def with_constants(model: Model, constants: Mapping[str, str]) -> Model:
+    """The model with these TLA+ expressions for some of its constants. It feeds no suite.
+
+    UserError if it has no constant of such a name.
+    """
+    unknown = sorted({*constants} - {*model.constants})
+    if unknown:
+        raise UserError(
+            f"The model {model.name} gives no value to a constant {unknown[0]}: its constants are "
+            f"{', '.join(model.constants)}. Name one of these."
+        )
+    merged = {**model.constants, **constants}
+    if merged == model.constants:
+        return model
+    return replace(model, constants=merged, feeds_suite=False)
 
 
 def workbench(

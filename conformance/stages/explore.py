@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from conformance.events import JsonValue
 from conformance.modelcheck.check import known_graph
 from conformance.replay.explore import ExploreResult
@@ -27,6 +29,8 @@ def explore(
     """Explore under a profile, or without one under the active settings of Hypothesis.
 
     `seed` defaults to the context's; without a profile, to what Hypothesis's options say.
+    Hypothesis's example database lies in the output folder; without a profile, where its settings
+    say. As Hypothesis users know it, `ci` has none: it finds what it finds without a memory.
     """
     name = bench.model.name
     spec = bench.prepared.spec
@@ -46,6 +50,7 @@ def explore(
             examples=examples,
             steps=steps,
             seed=context.seed if seed is None and profile is not None else seed,
+            database=_database(context, name) if profile in _REMEMBER else None,
             map_oracle=None if graph is None else GraphOracle(graph),
         )
         if result.divergence is not None:
@@ -54,6 +59,14 @@ def explore(
         outcome.summary = _summary(result)
         outcome.figures = _figures(name, result)
     return result
+
+
+_REMEMBER = (Profile.DEV, Profile.NIGHTLY)
+
+
+def _database(context: Context, model: str) -> Path:
+    """A folder per model, as Hypothesis cannot tell one machine that we build from another."""
+    return Path(context.settings.output) / "hypothesis" / model.replace("/", "-")
 
 
 def _verdict(result: ExploreResult, profile: Profile | None) -> Verdict:

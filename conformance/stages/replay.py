@@ -108,7 +108,14 @@ def tell(
     key = finding(oracle, divergence).key
     stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{key}").strip("-")
     path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
-    save(path, oracle, divergence, model=reference(bench.model), system=bench.factory)
+    save(
+        path,
+        oracle,
+        divergence,
+        model=reference(bench.model),
+        system=bench.factory,
+        constants=bench.model.constants,
+    )
     context.emit(
         finding(
             oracle,
