@@ -192,7 +192,8 @@ class SearchError(SpecError):
 
     def __init__(self, error: EvaluationError, problem: Problem, path: Counterexample) -> None:
         shown = format_state(problem.variables, path.states[-1])
-        super().__init__(f"{error} The state, {len(path)} deep, was:\n{shown}")
+        said = str(error).rstrip(".")
+        super().__init__(f"{said}. The state, {len(path)} deep, was:\n{shown}")
         self.reason = error
         self.counterexample = path
 
