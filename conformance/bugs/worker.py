@@ -17,10 +17,10 @@ from types import FrameType
 
 import msgspec
 
-from conformance.bugs.nearest import nearest_failure
 from conformance.events import Event, Finding, StageFinished
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.minimise import minimise
+from conformance.replay.nearest import nearest_failure
 from conformance.replay.oracle import GraphOracle, Oracle
 from conformance.replay.profile import Profile
 from conformance.replay.saved import save

@@ -17,6 +17,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from conformance.replay.engine import Divergence, Driver, Kind, close, run_path
 from conformance.replay.machine import DivergenceFound, Exploration, NeverEnds, build_machine
 from conformance.replay.minimise import minimise
+from conformance.replay.nearest import nearest_failure
 from conformance.replay.oracle import Oracle
 from conformance.replay.profile import EFFORTS, Effort, Profile
 from conformance.replay.reach import Reach, ways_to
@@ -24,6 +25,10 @@ from conformance.replay.shorten import shortest_failure
 from conformance.replay.weights import Frequencies
 from conformance.tla.values import Action, State
 from conformance.verdict import Verdict
+
+_DETOUR_STATES = 5_000
+_NEAREST_STEPS = 1_000
+"""How far to look for a shorter counterexample: the evaluator takes a millisecond per state."""
 
 GUIDED_SHARE = 10
 """For each action that the examples did not take, one example in so many is led to it."""
@@ -177,7 +182,15 @@ def _reduce(exploration: Exploration, found: DivergenceFound) -> Divergence:
     def again(initial: State, actions: Sequence[Action]) -> Divergence | None:
         return attempt(exploration, initial, actions)
 
-    return shortest_failure(exploration.oracle, minimise(first, again), again, limit=20_000)
+    oracle = exploration.oracle
+    short = shortest_failure(oracle, minimise(first, again), again, limit=_DETOUR_STATES)
+    if short.kind in (Kind.INVARIANT, Kind.ENDLESS):
+        return short
+    system = exploration.make_system()
+    try:
+        return nearest_failure(Driver(system, oracle), oracle, short, _NEAREST_STEPS).divergence
+    finally:
+        close(system)
 
 
 def attempt(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.bugs.nearest import Nearest, nearest_failure
 from conformance.replay.engine import Divergence, Driver, run_path
+from conformance.replay.nearest import Nearest, nearest_failure
 from conformance.replay.oracle import SpecOracle
 from conformance.tla.values import Action, State, Value
 
