@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.bugs.bench import Effort, by_oracles, run_fault
-from conformance.bugs.fault import Catalogue, Fault, Unseen, copied, load_catalogue
+from conformance.bugs.bench import Effort, by_oracles, environment, run_fault
+from conformance.bugs.fault import Catalogue, Fault, Unseen, copied, load_catalogue, relocated
 from conformance.bugs.worker import Job
 from conformance.resources import resource_root
 
@@ -93,3 +93,36 @@ def test_an_unknown_fault_is_the_users_mistake() -> None:
 
     assert run.returncode == 2
     assert "There is no fault A99" in run.stderr
+
+
+def test_beyond_the_model_a_fault_is_found_saved_and_replayed(
+    catalogue: Catalogue, tmp_path: Path
+) -> None:
+    """Three brokers and six epochs, which no state graph holds; the file knows them too."""
+    larger = ['Brokers={"b1", "b2", "b3"}', "Epochs=1..6", "Offsets=0..5", "AppendCounts=0..5"]
+    options = [part for one in larger for part in ("--constant", one)]
+
+    def kconform(*arguments: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "conformance.cli", *arguments]
+        run = subprocess.run(
+            command,
+            env=environment(folder),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return run.returncode, run.stdout + run.stderr
+
+    with relocated(the_fault(catalogue, "A41")) as folder:
+        code, told = kconform("explore", SMALL, *options, "--examples", "10")
+        (saved,) = tmp_path.glob("kconform-out/divergences/*.itf.json")
+        again, retold = kconform("replay", str(saved))
+        hidden = json.loads(saved.read_text())["#meta"]["kconform"]["constants"]
+
+    assert (code, again) == (1, 1)
+    assert "would take ShrinkIsr" in told
+    assert "FAILED as before" in retold
+    assert hidden["Epochs"] == "1..6"
+    assert any(tmp_path.glob("kconform-out/hypothesis/*/*/*"))
