@@ -1,5 +1,5 @@
 """python -m conformance.cli: the command line without an installed console script."""
 
-from conformance.cli.main import run
+from conformance.cli.entry import run
 
 run()

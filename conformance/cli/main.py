@@ -100,7 +100,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 
 
 def run() -> None:
-    """The console script: every way out has its documented exit code."""
+    """Run a command: every way out has its documented exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         app()  # ends in SystemExit: with 2 for a wrong option, with 130 for an interrupt

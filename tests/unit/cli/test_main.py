@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
+from conformance.cli import entry
 from conformance.cli.main import COMMANDS, load
 
 HEAVY = ("pyspark", "ortools", "hypothesis", "networkx", "rustworkx", "pyarrow", "numpy", "jinja2")
@@ -59,3 +61,21 @@ def test_wrong_usage_ends_with_2_and_says_so(arguments: list[str], told: str) ->
     assert run.returncode == 2
     assert told in run.stderr
     assert "Traceback" not in run.stderr
+
+
+class Interrupted(ModuleType):
+    """A module in whose import Ctrl-C arrives."""
+
+    @property
+    def run(self) -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_modules_are_imported_leaves_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "conformance.cli.main", Interrupted("main"))
+    with pytest.raises(SystemExit) as ended:
+        entry.run()
+    assert ended.value.code == 130
+    assert "interrupted" in capsys.readouterr().err

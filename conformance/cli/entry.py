@@ -1,0 +1,17 @@
+"""The console script: an interrupt ends it with exit code 130 from the first import on."""
+
+from __future__ import annotations
+
+import sys
+
+from conformance.errors import ExitCode
+
+
+def run() -> None:
+    """Import the command line, which takes a moment, and run it."""
+    try:
+        from conformance.cli.main import run as run_command
+    except KeyboardInterrupt:
+        print("\nkconform: interrupted. Nothing half-written was left.", file=sys.stderr)
+        raise SystemExit(ExitCode.INTERRUPTED) from None
+    run_command()
