@@ -180,6 +180,9 @@ def _start(
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit: the JVM is there already
     if not submitted:
         _export_java_home()
+        if (master or LOCAL).startswith("local"):
+            # Spark's default is PATH's python3, which need not be that of our environment.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         conf, builder = conf.setMaster(master or LOCAL), builder.master(master or LOCAL)
         wanted |= _own_jvm(master or LOCAL)
     for key, value in {**wanted, **settings}.items():
