@@ -146,7 +146,7 @@ def mutants(group: Group, work: Path) -> Iterator[Mutant]:
             for name, code in meta["exit_code_by_key"].items():
                 status = status_by_exit_code[code]
                 lines: list[str] = []
-                if status not in NOTICED:
+                if status not in (*NOTICED, "not checked"):
                     diff = get_diff_for_mutant(name, path=module).splitlines()[3:]
                     lines = [line for line in diff if line[:1] in "+-"]
                 yield Mutant(_function(name), status, "\n".join(lines), _only_text(lines))

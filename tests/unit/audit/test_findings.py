@@ -31,13 +31,16 @@ RULES = Rulebook(
 
 
 class Spec:
-    """Take leads to two states, Drop is enabled nowhere; explains by naming what it was asked."""
+    """Take leads from the start to two states, Drop is enabled nowhere.
+
+    Explains by naming what it was asked.
+    """
 
     def initial_states(self) -> Sequence[State]:
         return [("nobody", 0)]
 
     def successors(self, state: State, action: Action) -> Sequence[State]:
-        return [("a", 1), ("b", 1)] if action == TAKE else []
+        return [("a", 1), ("b", 1)] if (state, action) == (("nobody", 0), TAKE) else []
 
     def explain(self, formula: str, state: State, next_state: State) -> Sequence[str]:
         return [formula, str(state), str(next_state)]
@@ -139,6 +142,12 @@ def test_a_divergence_tells_what_the_recorder_saw(reporter: Reporter) -> None:
     )
     assert (found.formula, found.location, found.story) == (DIVERGED, "Lock:6:1", ())
     assert found.differences == (Difference("holder", '"a"', '"c"'),)
+
+
+def test_a_divergence_at_the_start_lies_where_the_spec_begins(reporter: Reporter) -> None:
+    found = one(reporter, Cause(1, 8, 0, (DIVERGED,), None, None, ("c", 0)))
+    assert (found.location, found.action) == ("Lock:2:1", "")
+    assert found.differences == (Difference("holder", '"nobody"', '"c"'),)
 
 
 def test_a_divergence_is_no_formula_to_explain(reporter: Reporter) -> None:

@@ -105,19 +105,22 @@ def test_a_small_store_is_taken_whole() -> None:
     assert _evenly(3, 3, random.Random(1)) == _evenly(3, 9, random.Random(1)) == [0, 1, 2]
 
 
-TAKE, DROP = Action("Take", ("a",)), Action("Drop")
+TAKE, DROP, AGAIN = Action("Take", ("a",)), Action("Drop"), Action("Take", ("b",))
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> TraceStore:
-    identity = Identity("Lock", "", "lock", {}, ["x"], [str(TAKE), str(DROP)], "toy", "1")
+    identity = Identity(
+        "Lock", "", "lock", {}, ["x"], [str(TAKE), str(DROP), str(AGAIN)], "toy", "1"
+    )
     trace = Trace(0, 0, (0,), (), End.LENGTH)
     write_store(tmp_path / "s", identity, infer_columns(("x",), [(0,)]), [trace])
     return TraceStore.open(tmp_path / "s")
 
 
-def case(trace_id: int, audit: Judgement) -> Case:
-    return Case(trace_id, Behaviour(((0,), (1,), (2,)), (1, 0)), audit)
+def case(trace_id: int, audit: Judgement, last: int = 0) -> Case:
+    """By Drop and another action, Take("a") if nothing else is said."""
+    return Case(trace_id, Behaviour(((0,), (1,), (2,)), (1, last)), audit)
 
 
 def test_only_disagreements_are_findings(store: TraceStore) -> None:
@@ -152,7 +155,7 @@ def test_a_disagreement_is_told_at_the_earlier_step(
 
 
 def test_disagreements_of_one_kind_have_one_key(store: TraceStore) -> None:
-    cases = [case(1, FINE), case(2, FINE), case(3, false(2, "Safe"))]
+    cases = [case(1, FINE), case(2, FINE, last=2), case(3, false(2, "Safe"))]
     judged = Judged((false(2), false(2), false(2)), 9, 0.0)
     result = compare(store, cases, judged)
     assert result.left_out == 0
