@@ -160,11 +160,12 @@ def _run(spark: SparkSession, writer: StoreWriter, plan: Plan, emit: Emit) -> np
     size = traces_per_file(plan.traces)
     numbers = list(range(-(-plan.traces // size)))
     per_round = max(-(-len(numbers) // _ROUNDS), spark.sparkContext.defaultParallelism)
+    folder = str(writer.folder.absolute())  # a cluster's workers have current folders of their own
     done = 0
     for first in range(0, len(numbers), per_round):
         part = numbers[first : first + per_round]
         tasks = spark.sparkContext.parallelize(part, len(part))
-        chunks = tasks.mapPartitions(partial(_record_files, str(writer.folder), size)).collect()
+        chunks = tasks.mapPartitions(partial(_record_files, folder, size)).collect()
         for chunk in chunks:
             writer.add_chunk(chunk)
             done += chunk.entry.rows
