@@ -232,12 +232,17 @@ def test_e16_giving_up_the_coordinator_fails_requests_in_a_later_poll() -> None:
     assert future.is_retriable
 
 
-def test_e22_a_lookup_without_brokers_is_not_remembered() -> None:
+def test_e22_the_heartbeat_thread_asks_a_broker_at_the_first_turn_that_there_is_one() -> None:
     world = World()
+    world.join()
+    world.member.mark_coordinator_unknown("test")
+    asked = len(world.requests(FindCoordinatorRequest))
     world.transport.no_brokers = True
-    assert not world.member.ensure_coordinator_ready(world.timer(300))
+    world.beat()
     world.transport.no_brokers = False
-    world.know_coordinator()
+    world.beat()
+    world.network.poll_no_wakeup()
+    assert len(world.requests(FindCoordinatorRequest)) == asked + 1
 
 
 def test_a_fatal_lookup_of_the_heartbeat_thread_is_raised_once() -> None:
