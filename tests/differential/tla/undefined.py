@@ -64,7 +64,7 @@ LAX = {
     "sets of different kinds": ('{x} = {"a"}', False),
     "a set of a string and an integer": ('{x, "a"} = {}', False),
     "the first of some strings is undefined": (
-        '\\E y \\in {"z", "a"} : IF y = "z" THEN f[7] = 1 ELSE x = 0',
+        '\\E y \\in {"z", "a"} : IF y = "a" THEN f[7] = 1 ELSE x = 0',
         True,
     ),
     "the first of a set of the state's is undefined": (
