@@ -34,11 +34,10 @@ def number(state: PartialState | None) -> int | None:
     return None if state is None else state_fingerprint(state, lock.VARIABLES, Fingerprinter())
 
 
-@pytest.fixture(scope="module")
-def worker(tmp_path_factory: pytest.TempPathFactory) -> _Worker:
-    path = tmp_path_factory.mktemp("audit") / "s"
+@pytest.fixture  # one for each test: mutation testing runs only tests that reach a function
+def worker(tmp_path: Path) -> _Worker:
     traces = [of_states(place, INITIAL, (0, state)) for place, state in enumerate(STATES)]
-    return _Worker(pickle.loads(lock.evaluator(save(path, traces)).payload))
+    return _Worker(pickle.loads(lock.evaluator(save(tmp_path / "s", traces)).payload))
 
 
 def test_states_are_judged_by_every_invariant(worker: _Worker) -> None:
@@ -55,6 +54,14 @@ def test_states_are_judged_by_every_invariant(worker: _Worker) -> None:
         number(WRONG): (["CountIsLength", "HolderIsLast"], []),
         number(UNDEFINED): ([], [doubt]),
     }
+
+
+def test_where_no_state_is_whole_the_columns_still_have_their_types(worker: _Worker) -> None:
+    batch = pa.record_batch([pa.array([number(HALF)], pa.int64())], names=[workers.FINGERPRINT])
+    judged = worker.judge_states(batch)
+    assert len(judged) == 0
+    assert judged.schema.names == [workers.FINGERPRINT, "violations", "doubts"]
+    assert judged.schema.types == [pa.int64(), pa.list_(pa.string()), pa.list_(pa.string())]
 
 
 def visit(
