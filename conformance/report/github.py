@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,7 +71,7 @@ def write_summary(report: Report, environ: Mapping[str, str] = os.environ) -> No
         *rows,
         "",
         *(
-            f"<details><summary>{f.title}</summary>\n\n```\n"
+            f"<details><summary>{html.escape(f.title)}</summary>\n\n```\n"
             + "\n".join(finding_lines(f))
             + "\n```\n</details>\n"
             for f in report.findings
