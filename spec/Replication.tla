@@ -193,9 +193,8 @@ StrongIsr ==
 \* A record once exposed below the high watermark of a leader is, at its offset, in
 \* the log of every later true leader. The guarantee ends with the record's deletion;
 \* with an unclean election (for what leaders of older epochs exposed, before or after
-\* it); and where the last ISR member that ran lost an unflushed tail (for what it lost,
-\* and what leaders of older epochs still expose). Presupposes one crash: two members that
-\* lose their tails one after the other lose what is owed.
+\* it); and where no ISR member runs any longer (for what one of them has lost of its
+\* unflushed tail, and what leaders of older epochs still expose).
 CommittedNeverLost ==
   \A l \in Brokers : TrueLeader(l) => \A record \in exposed : HasRecord(l, record)
 
@@ -282,14 +281,15 @@ NoExposedRecordTruncated ==
   [][\A b \in registration.isr : \A record \in exposed \intersect exposed' :
        HasRecord(b, record) => HasRecord(b, record)']_vars
 
-\* Whom the leader lets into the ISR runs, reaches the leader's high watermark, and is the
-\* process that the leader means.
+\* Whom the leader lets into the ISR runs, reaches the leader's high watermark and the offset
+\* at which the leader's epoch began (KAFKA-7128), and is the process that the leader means.
 IsrAdmission ==
   [][\A l \in Brokers : \A f \in Brokers :
        /\ TrueLeader(l) /\ registration'.leaderEpoch = registration.leaderEpoch
        /\ f \in registration'.isr \ registration.isr
        => /\ online[f]
           /\ LogEndOffset(f) >= highWatermark[l]
+          /\ LogEndOffset(f) >= EpochStart(l)
           /\ followerState[l][f].brokerEpoch = brokerEpoch[f]]_vars
 
 \* Every accepted change of the ISR is numbered (KIP-497).

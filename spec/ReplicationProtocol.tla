@@ -880,15 +880,20 @@ ListOffsetsRoundTrip(l, f) ==
 (* Crashes.                                                                *)
 (***************************************************************************)
 
+\* On disk, or deleted as the log start offset says.
+StillHas(r, record) == record.offset < r.logStart \/ record \in RecordsBelow(r, LogEnd(r))
+
 \* b stops; of its log what lies below o survives, and the checkpointed high
 \* watermark is h. A fetch request that is under way may still be handled.
-\* Where no ISR member runs any longer, nothing is owed but what b still has on disk: the
-\* loss of the last member's tail is real. Exact where one broker crashes at a time, as
-\* models have it: what an ISR member lost that crashed before b is still owed.
+\* Where no ISR member runs any longer, nothing is owed but what every member still has on
+\* disk: any of them may lead next, and the loss of the last member's tail is real, as is
+\* that of a member which crashed before it.
 Crash(b, o, h) ==
   LET r == Untracked(Recover(Replica(b), o, h))
       survivors == {m \in registration.isr \ {b} : online[m]}
       none == b \in registration.isr /\ survivors = {}
+      left == {record \in exposed : \A m \in registration.isr :
+                 StillHas(IF m = b THEN r ELSE Replica(m), record)}
       reg  == registration
   IN  /\ Crashes /\ online[b]
       /\ brokerEpoch[b] + 1 \in BrokerEpochs
@@ -907,9 +912,9 @@ Crash(b, o, h) ==
       /\ alterPartition' = [alterPartition EXCEPT ![b] = NoAlterPartition]
       /\ leaderAndIsr' = Announced(reg, [leaderEpoch EXCEPT ![b] = NoEpoch],
                                    [partitionEpoch EXCEPT ![b] = 0])
-      /\ exposed' = IF none THEN exposed \intersect RecordsBelow(r, LogEnd(r)) ELSE exposed
-      /\ guaranteedFrom' = IF none /\ o < LogEndOffset(b) THEN reg.leaderEpoch + 1
-                                                          ELSE guaranteedFrom
+      /\ exposed' = IF none THEN left ELSE exposed
+      /\ guaranteedFrom' = IF none /\ (o < LogEndOffset(b) \/ left # exposed)
+                             THEN reg.leaderEpoch + 1 ELSE guaranteedFrom
       /\ UNCHANGED <<registration, brokerEpoch, appends>>
 
 \* b registers anew: not before its former session has expired and the controller
