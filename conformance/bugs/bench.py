@@ -45,7 +45,9 @@ class BugResult:
 
     @property
     def verdict(self) -> Verdict:
-        """PASS if it was killed."""
+        """PASS if it was killed, INCONCLUSIVE if nothing could judge it."""
+        if not self.found.judged:
+            return Verdict.INCONCLUSIVE
         return Verdict.PASS if self.found.killed else Verdict.FAIL
 
     @property
@@ -141,7 +143,8 @@ def by_oracles(job: Job, folder: Path, timeout: float) -> Found:
         try:
             answer, said = process.communicate(msgspec.json.encode(job), timeout)
         except subprocess.TimeoutExpired:
-            return Found(killed=False, seconds=timeout, note=f"gave up after {timeout:.0f} s")
+            note = f"gave up after {timeout:.0f} s"
+            return Found(killed=False, judged=False, seconds=timeout, note=note)
     if process.returncode != 0:
         last = said.decode(errors="replace").strip()[-2000:]
         raise RuntimeError(f"the bench's worker ended with {process.returncode}:\n{last}")
@@ -159,12 +162,12 @@ def _by_tests(fault: Fault, unseen: Unseen, folder: Path, effort: Effort) -> Fou
     command = [sys.executable, "-m", "pytest", *options, *tests]
     if not all((root / test.partition("::")[0]).exists() for test in tests):
         note = "its tests do not stand here: they belong to a checkout"
-        return Found(killed=False, note=note)
+        return Found(killed=False, judged=False, note=note)
     with _process(command, folder, cwd=root) as process:
         try:
             out, _ = process.communicate(timeout=effort.timeout)
         except subprocess.TimeoutExpired:
-            return Found(killed=False, note="the tests did not end")
+            return Found(killed=False, judged=False, note="the tests did not end")
     killed = process.returncode == 1
     note = "" if killed else out.decode(errors="replace").strip()[-500:]
     seconds = round(time.monotonic() - started, 3)
@@ -221,11 +224,19 @@ def environment(folder: Path) -> Mapping[str, str]:
 
 def survivor(fault: Fault, found: Found) -> Finding:
     """A fault that nothing found: the spec is too abstract or the suite too weak."""
+    fate, message = (
+        "survived",
+        (
+            f"No oracle found this fault in {found.traces:,} traces and {found.steps:,} steps."
+            + (f" {found.note}" if found.note else "")
+        ),
+    )
+    if not found.judged:
+        fate, message = "was not judged", f"Whether it is found is open: {found.note}."
     return Finding(
         key=f"{STAGE}:{fault.id}",
-        title=f"{fault.id} ({fault.jira}) survived: {fault.title}",
+        title=f"{fault.id} ({fault.jira}) {fate}: {fault.title}",
         stage=STAGE,
-        message=f"No oracle found this fault in {found.traces:,} traces and {found.steps:,} steps."
-        + (f" {found.note}" if found.note else ""),
+        message=message,
         reproduce=f"kconform bugs {fault.id}",
     )

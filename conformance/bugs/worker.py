@@ -58,6 +58,8 @@ class Found(msgspec.Struct, frozen=True):
     """Whether and how the fault was found. `steps` and `traces`: those driven until then."""
 
     killed: bool
+    judged: bool = True
+    """Whether the oracles came to their end, or to a kill; else `note` says why not."""
     oracle: str = ""
     model: str = ""
     traces: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -56,9 +56,8 @@ def bugs(
         chosen_seed = work.settings.seed if seed is None else seed
         effort = Effort(chosen_seed, 0 if short else traces, examples)
         if list_faults:
-            for one in select(found, ids or [], short=short):
-                _list(work, one)
-            raise typer.Exit
+            listed = select(found, ids or [], short=short)
+            work.listing("bugs", [row for one in listed for row in _rows(one)])
         if patch is not None:
             with patched_by_file(patch) as folder:
                 _judge(work, found, patch.name, folder, effort)
@@ -81,18 +80,36 @@ def _catalogues(path: Path | None, system: str) -> list[Catalogue]:
     return fitting
 
 
-def _list(work: Session, catalogue: Catalogue) -> None:
+def _rows(catalogue: Catalogue) -> Iterator[tuple[str, JsonValue]]:
     for fault in catalogue.faults:
         seen = "" if fault.unseen is None else "  (by tests of impl)"
-        work.say(f"{fault.id:<4} {fault.jira:<12} {','.join(fault.tags):<6} {fault.title}{seen}")
+        yield (
+            f"{fault.id:<4} {fault.jira:<12} {','.join(fault.tags):<6} {fault.title}{seen}",
+            {
+                "bug": fault.id,
+                "jira": fault.jira,
+                "title": fault.title,
+                "tags": list(fault.tags),
+                "reason": "" if fault.unseen is None else fault.unseen.reason,
+            },
+        )
     for bug in catalogue.not_applicable:
-        work.say(f"{bug.id:<4} {bug.jira:<12} {'':<6} {bug.title}  (not applicable)")
+        yield (
+            f"{bug.id:<4} {bug.jira:<12} {'':<6} {bug.title}  (not applicable)",
+            {"bug": bug.id, "jira": bug.jira, "title": bug.title, "reason": bug.reason},
+        )
 
 
 def _not_applicable(work: Session, catalogues: Sequence[Catalogue]) -> None:
     for bug in (bug for one in catalogues for bug in one.not_applicable):
         work.say(f"{bug.id:<4} {bug.jira:<12} not applicable")
         work.say(f"{'':>4} {bug.reason}")
+
+
+def _fate(found: Found) -> str:
+    if not found.judged:
+        return "open"
+    return "killed" if found.killed else "SURVIVED"
 
 
 def _table(work: Session, results: Sequence[BugResult], *, explain: bool) -> None:
@@ -102,7 +119,7 @@ def _table(work: Session, results: Sequence[BugResult], *, explain: bool) -> Non
         fault, found = result.fault, result.found
         length = "" if found.counterexample_length is None else str(found.counterexample_length)
         work.say(
-            f"{fault.id:<4} {fault.jira:<12} {'killed' if found.killed else 'SURVIVED':<8} "
+            f"{fault.id:<4} {fault.jira:<12} {_fate(found):<8} "
             f"{found.oracle:<22} {found.traces:>7,} {found.steps:>8,} {found.seconds:>7.1f} "
             f"{length:>6}"
         )

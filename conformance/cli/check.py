@@ -13,6 +13,7 @@ from conformance.cli.options import ColdOption, ConfigOption, JsonOption
 from conformance.cli.session import Session, session
 from conformance.config import settled_tier
 from conformance.errors import UserError
+from conformance.events import JsonValue
 from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.manifest import Model, Tier, find_models, model_from_config
 from conformance.modelcheck.tlc import TlcOptions
@@ -47,7 +48,7 @@ def check(
     with session("check", as_json=as_json) as work:
         chosen = _choose(work, models or [], config, tier)
         if list_models:
-            _list(work, chosen)
+            work.listing("models", list(map(_row, chosen)))
         if engine not in ("tlc", "python"):
             raise UserError(f"There is no engine {engine!r}; the engines are tlc and python.")
         options = CheckOptions(
@@ -87,9 +88,17 @@ def _choose(
     return find_models((), known)
 
 
-def _list(work: Session, models: Sequence[Model]) -> None:
-    for model in models:
-        expect = model.expect
-        result = "" if expect is None else expect.result
-        work.say(f"{model.name:<52} {model.tier:<8} {result:<9} {model.description}")
-    raise typer.Exit
+def _row(model: Model) -> tuple[str, JsonValue]:
+    """A model in a listing, as a line and as an object."""
+    expected = None if model.expect is None else model.expect.result
+    return (
+        f"{model.name:<52} {model.tier:<8} {expected or '':<9} {model.description}",
+        {
+            "model": model.name,
+            "spec": model.spec,
+            "variant": model.variant,
+            "tier": model.tier,
+            "expected": expected,
+            "description": model.description,
+        },
+    )

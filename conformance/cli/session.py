@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from rich.console import Console
 
@@ -26,6 +27,7 @@ from conformance.verdict import Verdict
 class Session:
     """What a command works with. `extra` verdicts count beside those of the stages."""
 
+    command: str
     settings: Settings
     emit: Emit
     say: Callable[[str], None]
@@ -34,6 +36,31 @@ class Session:
     closing: str = ""
     report: Report | None = None
     finish: Callable[[], Report] | None = None
+    as_json: bool = False
+
+    def listing(self, key: str, rows: Sequence[tuple[str, JsonValue]]) -> NoReturn:
+        """Print the rows, each a line and an object, and end the command: nothing is run."""
+        if self.as_json:
+            listed: list[JsonValue] = [row for _, row in rows]
+            sys.stdout.write(
+                json.dumps(
+                    {
+                        "schema_version": SCHEMA_VERSION,
+                        "command": self.command,
+                        "verdict": str(Verdict.PASS),
+                        "seconds": 0.0,
+                        "findings": [],
+                        key: listed,
+                    },
+                    indent=2,
+                    ensure_ascii=False,
+                )
+                + "\n"
+            )
+        else:
+            for line, _ in rows:
+                self.say(line)
+        raise SystemExit(ExitCode.PASS)
 
 
 @contextmanager
@@ -47,7 +74,8 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
     try:
         with Terminal(console) as terminal:
             collector = Collector(terminal)
-            work = Session(load_settings(Path.cwd()), collector, terminal.line)
+            settings = load_settings(Path.cwd())
+            work = Session(command, settings, collector, terminal.line, as_json=as_json)
 
             def finish() -> Report:
                 seconds = time.monotonic() - started

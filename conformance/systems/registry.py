@@ -39,7 +39,7 @@ def factory_path(name: str, configured: Mapping[str, str] = BUILT_IN) -> str:
 def load_factory(path: str) -> SystemFactory:
     """Import the factory at `module:function`; the current folder counts as importable.
 
-    Raises UserError when the module or the function does not exist.
+    Raises UserError when the module or the function does not exist, or the import fails.
     """
     module_name, _, function = path.partition(":")
     if not module_name or not function:
@@ -49,16 +49,27 @@ def load_factory(path: str) -> SystemFactory:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+    except (ImportError, SyntaxError) as error:
+        if path in BUILT_IN.values():
             raise
-        raise UserError(
-            f"The system {path!r} cannot be loaded: there is no module {module_name!r}. Start "
-            "kconform in the folder that holds it, or install it into this environment."
-        ) from error
+        raise UserError(_cannot_import(path, module_name, error)) from error
     factory = getattr(module, function, None)
     if not callable(factory):
         raise UserError(
             f"The module {module_name!r} has no function {function!r} to make a system."
         )
     return cast("SystemFactory", factory)
+
+
+def _cannot_import(path: str, module_name: str, error: ImportError | SyntaxError) -> str:
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing is not None and (module_name + ".").startswith(missing + "."):
+        return (
+            f"The system {path!r} cannot be loaded: there is no module {module_name!r}. Start "
+            "kconform in the folder that holds it, or install it into this environment."
+        )
+    return (
+        f"The system {path!r} cannot be loaded: the import of {module_name!r} fails with "
+        f"{type(error).__name__}: {error}. Mend that, or install what is missing into this "
+        "environment."
+    )

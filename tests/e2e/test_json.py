@@ -115,6 +115,15 @@ def test_a_saved_divergence_and_a_mistake_have_what_is_said_of_them(here: Path) 
     assert set(mistake) - ALWAYS == {"error"}
 
 
+def test_a_listing_is_an_object_too(here: Path) -> None:
+    models = run(here, f"check {MODEL} --list")["models"]
+    assert isinstance(models, list)
+    assert [(model["model"], model["expected"]) for model in models] == [("store", "holds")]
+    bugs = run(here, "bugs A8 --list")["bugs"]
+    assert isinstance(bugs, list)
+    assert [(bug["bug"], bug["jira"]) for bug in bugs] == [("A8", "KAFKA-7128")]
+
+
 def test_the_seconds_are_those_of_the_whole_command(here: Path) -> None:
     body = run(here, f"replay {MODEL}")
     stages = body["stages"]
