@@ -155,6 +155,8 @@ def start(folder: Path, command: str) -> subprocess.Popen[str]:
             MARK: str(folder.parent),
         },
         start_new_session=True,
+        # Tests started in the background ignore interrupts, and would hand that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

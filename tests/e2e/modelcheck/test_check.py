@@ -312,6 +312,8 @@ def test_an_interrupt_ends_every_jvm_and_leaves_nothing(tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(Path.cwd())},
         stdout=subprocess.PIPE,
         text=True,
+        # Tests started in the background ignore interrupts, and would hand that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     # A progress event: a JVM is at work.
