@@ -16,6 +16,10 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+INTERRUPTED = "\nkconform: interrupted. Nothing half-written was left."
+"""What an interrupted command says, below the progress that stood there."""
+
+
 class UserError(Exception):
     """A mistake in the user's input or environment.
 

@@ -224,14 +224,11 @@ def environment(folder: Path) -> Mapping[str, str]:
 
 def survivor(fault: Fault, found: Found) -> Finding:
     """A fault that nothing found: the spec is too abstract or the suite too weak."""
-    fate, message = (
-        "survived",
-        (
-            f"No oracle found this fault in {found.traces:,} traces and {found.steps:,} steps."
-            + (f" {found.note}" if found.note else "")
-        ),
-    )
-    if not found.judged:
+    if found.judged:
+        fate = "survived"
+        driven = f"{found.traces:,} traces and {found.steps:,} steps"
+        message = f"No oracle found this fault in {driven}. {found.note}".rstrip()
+    else:
         fate, message = "was not judged", f"Whether it is found is open: {found.note}."
     return Finding(
         key=f"{STAGE}:{fault.id}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from conformance.errors import ExitCode
+from conformance.errors import INTERRUPTED, ExitCode
 
 
 def run() -> None:
@@ -12,6 +12,6 @@ def run() -> None:
     try:
         from conformance.cli.main import run as run_command
     except KeyboardInterrupt:
-        print("\nkconform: interrupted. Nothing half-written was left.", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         raise SystemExit(ExitCode.INTERRUPTED) from None
     run_command()

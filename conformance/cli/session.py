@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import NoReturn
 from rich.console import Console
 
 from conformance.config import Settings, load_settings
-from conformance.errors import ExitCode, UserError
+from conformance.errors import INTERRUPTED, ExitCode, UserError
 from conformance.events import Emit, JsonValue
 from conformance.files import no_space, tells_of_no_space
 from conformance.report import github, json_report
@@ -41,22 +41,7 @@ class Session:
     def listing(self, key: str, rows: Sequence[tuple[str, JsonValue]]) -> NoReturn:
         """Print the rows, each a line and an object, and end the command: nothing is run."""
         if self.as_json:
-            listed: list[JsonValue] = [row for _, row in rows]
-            sys.stdout.write(
-                json.dumps(
-                    {
-                        "schema_version": SCHEMA_VERSION,
-                        "command": self.command,
-                        "verdict": str(Verdict.PASS),
-                        "seconds": 0.0,
-                        "findings": [],
-                        key: listed,
-                    },
-                    indent=2,
-                    ensure_ascii=False,
-                )
-                + "\n"
-            )
+            _print_object(self.command, Verdict.PASS, 0.0, {key: [row for _, row in rows]})
         else:
             for line, _ in rows:
                 self.say(line)
@@ -89,7 +74,7 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
         _mistake(command, error, as_json=as_json, started=started)
     except KeyboardInterrupt:
         _problem(command, "interrupted", as_json=as_json, started=started)
-        print("\nkconform: interrupted. Nothing half-written was left.", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except OSError as error:
         if tells_of_no_space(str(error)):
@@ -128,12 +113,19 @@ def _mistake(command: str, error: UserError, *, as_json: bool, started: float) -
 
 def _problem(command: str, message: str, *, as_json: bool, started: float) -> None:
     if as_json:
-        body: dict[str, JsonValue] = {
-            "schema_version": SCHEMA_VERSION,
-            "command": command,
-            "verdict": str(Verdict.ERROR),
-            "seconds": round(time.monotonic() - started, 3),
-            "error": message,
-            "findings": [],
-        }
-        sys.stdout.write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")
+        _print_object(command, Verdict.ERROR, time.monotonic() - started, {"error": message})
+
+
+def _print_object(
+    command: str, verdict: Verdict, seconds: float, further: Mapping[str, JsonValue]
+) -> None:
+    """The object of a command that ran no stage."""
+    body: dict[str, JsonValue] = {
+        "schema_version": SCHEMA_VERSION,
+        "command": command,
+        "verdict": str(verdict),
+        "seconds": round(seconds, 3),
+        **further,
+        "findings": [],
+    }
+    sys.stdout.write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")

@@ -13,7 +13,8 @@ from conformance.modelcheck.generate import generate
 from conformance.modelcheck.manifest import Model, find_models, load_model
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import prepare
-from conformance.tla.tools import find_tools
+from conformance.tla.syntax import Module
+from conformance.tla.tools import Tools, find_tools
 
 pytestmark = pytest.mark.tlc
 
@@ -27,9 +28,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     original = parsing._load
 
-    def load(name: str, text: str, model: Model, tools: object) -> object:
+    def load(name: str, text: str, model: Model, tools: Tools) -> Module:
         names.append(name)
-        return original(name, text, model, tools)  # type: ignore[arg-type]  # passed on as it came
+        return original(name, text, model, tools)
 
     monkeypatch.setattr(parsing, "_load", load)
     return names

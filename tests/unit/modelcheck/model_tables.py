@@ -14,7 +14,6 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.resources import resource_root
 
 FAMILIES = ("replication", "group")
-TEMPORAL = ("EventuallyCaughtUp", "EventuallySettled")
 ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ((?:ci|nightly) \| .*) \|$", re.MULTILINE)
 
 
@@ -48,12 +47,11 @@ def _result(model: Model) -> str:
         return f"holds, {states:,} states" if states else "holds as expected; not run to the end"
     if (simulation := model.check.simulation) is not None:
         return f"not exhausted; {simulation.behaviours:,} random behaviours, no violation"
-    if expect.violated in TEMPORAL:
-        return f"`{expect.violated}`, a lasso"
-    length = expect.counterexample_length
-    if not length:
+    if length := expect.counterexample_length:
+        return f"`{expect.violated}`, {length} states"
+    if expect.reason.startswith("not run"):
         return f"`{expect.violated}` expected; not run at these bounds"
-    return f"`{expect.violated}`, {length} states"
+    return f"`{expect.violated}`, a lasso"
 
 
 def main() -> None:
