@@ -1,8 +1,8 @@
 --------------------------- MODULE GroupMembership ---------------------------
 (***************************************************************************)
 (* Kafka's classic consumer group protocol: what must hold, each with what *)
-(* it means to a user. State and actions: GroupProtocol.tla; the           *)
-(* coordinator's side: GroupCoordinator.tla.                               *)
+(* it means to a user. Below it: GroupProtocol (the coordinator's steps,   *)
+(* Spec), GroupMember, GroupState, GroupCoordinator.                       *)
 (*                                                                         *)
 (* Which formula a model checks stands in its manifest; what a formula     *)
 (* presupposes is said beside it.                                          *)

@@ -1,8 +1,9 @@
 ----------------------------- MODULE Replication -----------------------------
 (***************************************************************************)
 (* Kafka's replication of one partition: what must hold, each with what it *)
-(* means to a user. State and actions: ReplicationProtocol.tla; the log    *)
-(* and its epoch cache: ReplicationLog.tla.                                *)
+(* means to a user. Below it: ReplicationProtocol (crashes, Spec),         *)
+(* ReplicationPartition and ReplicationController, ReplicationRoundTrips   *)
+(* and ReplicationFetch, ReplicationState, ReplicationLog.                 *)
 (*                                                                         *)
 (* Which formula a model checks stands in its manifest. Not all hold of    *)
 (* all: the historical protocols are there to break them, and what a       *)

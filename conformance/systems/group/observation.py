@@ -1,4 +1,4 @@
-"""Makes the spec's values of views: the mapping of GroupProtocol.tla's table.
+"""Makes the spec's values of views: the mapping of GroupState.tla's table.
 
 A state of the spec is a few dozen small records that come again and again, so each value is
 made once per view and kept.
