@@ -15,6 +15,7 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Column
 
 from conformance.events import Event, Finding, StageFinished, StageStarted
 from conformance.events import Progress as ProgressEvent
@@ -38,12 +39,14 @@ class Terminal:
         self._tasks: dict[str, TaskID] = {}
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            # In a narrow window the text gives way, not the numbers.
+            TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True)),
+            BarColumn(bar_width=16),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             console=console,
             transient=True,
+            expand=True,
             disable=not self._live,
         )
 
