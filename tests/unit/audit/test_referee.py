@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from conformance.audit import referee as referee_module
 from conformance.audit.referee import (
     Agreement,
     Case,
@@ -16,11 +23,16 @@ from conformance.audit.referee import (
     _Listed,
     agreement,
     compare,
+    referee,
+    sample,
 )
 from conformance.modelcheck.behaviours import Behaviour, Judged, Judgement
+from conformance.modelcheck.prepare import PreparedModel
+from conformance.modelcheck.tlc import Processes, TlcOptions
+from conformance.tla.tools import Tools
 from conformance.tla.values import Action
 from conformance.traces.manifest import Identity
-from conformance.traces.model import End, Trace
+from conformance.traces.model import End, Trace, TraceStep
 from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import write_store
@@ -163,6 +175,105 @@ def test_disagreements_of_one_kind_have_one_key(store: TraceStore) -> None:
     assert first.key == second.key != other.key
     elsewhere = compare(store, [case(1, FINE)], Judged((false(1),), 3, 0.0)).disagreements[0]
     assert elsewhere.key != first.key
+
+
+@dataclass(slots=True)
+class Tlc:
+    """Stands where TLC is run: finds nothing false, and keeps what it was asked."""
+
+    asked: list[tuple[object, ...]]
+
+    def __call__(
+        self,
+        prepared: object,
+        actions: Sequence[Action],
+        behaviours: Sequence[Behaviour],
+        *means: object,
+    ) -> Judged:
+        self.asked.append((prepared, actions, behaviours, *means))
+        return Judged((FINE,) * len(behaviours), 40, 2.5)
+
+
+TOOLS, OPTIONS = cast("Tools", object()), TlcOptions(heap="1m", timeout=7)
+
+
+def model() -> PreparedModel:
+    check = SimpleNamespace(invariants=("Safe",))
+    return cast("PreparedModel", SimpleNamespace(model=SimpleNamespace(check=check)))
+
+
+def ten_traces(path: Path, *, whole: bool = True) -> TraceStore:
+    """Of one step each, from n to n + 1; where that leads is not known, if they are not whole."""
+    identity = Identity("Lock", "", "lock", {}, ["x"], [str(TAKE), str(DROP)], "toy", "1")
+    steps = [TraceStep(DROP, (number + 1 if whole else None,)) for number in range(10)]
+    traces = [Trace(n, 0, (n,), (step,), End.LENGTH) for n, step in enumerate(steps)]
+    write_store(path, identity, infer_columns(("x",), [(0,)]), traces)
+    return TraceStore.open(path)
+
+
+def test_tlc_is_given_the_sample_and_what_it_says_is_held_against_the_audit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tlc, prepared = Tlc([]), model()
+    monkeypatch.setattr(referee_module, "judge_behaviours", tlc)
+    store = ten_traces(tmp_path / "s")
+    said = pa.table(
+        {
+            "trace_id": pa.array([4], pa.int64()),
+            "failed": [True],
+            "step": pa.array([1], pa.int32()),
+            "suspect": pa.array([1], pa.int64()),
+            "violations": pa.array([["Safe"]], pa.list_(pa.string())),
+            "doubts": pa.array([[]], pa.list_(pa.string())),
+        }
+    )
+    (tmp_path / "listing").mkdir()
+    pq.write_table(said, tmp_path / "listing" / "part-0.parquet")
+
+    judged = referee(
+        store,
+        prepared,
+        tmp_path / "listing",
+        count=10,
+        seed=3,
+        tools=TOOLS,
+        options=OPTIONS,
+    )
+
+    ((asked, actions, behaviours, tools, options, processes),) = tlc.asked
+    assert (asked, tools, options) == (prepared, TOOLS, OPTIONS)
+    assert actions == (TAKE, DROP)
+    assert behaviours == [Behaviour(((n,), (n + 1,)), (1,)) for n in range(10)]
+    assert isinstance(processes, Processes)
+    assert (judged.agreed, judged.left_out) == (9, 0)
+    assert (judged.steps, judged.tlc_seconds) == (40, 2.5)
+    assert [(one.trace, one.step) for one in judged.disagreements] == [("4", 1)]
+
+
+def test_the_seed_chooses_what_tlc_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tlc = Tlc([])
+    monkeypatch.setattr(referee_module, "judge_behaviours", tlc)
+    store, listing = ten_traces(tmp_path / "s"), tmp_path / "none"
+    for seed in range(5):
+        judged = referee(store, model(), listing, count=6, seed=seed, tools=TOOLS, options=OPTIONS)
+        assert (judged.traces, judged.verdict) == (6, Verdict.PASS)
+        cases, _ = sample(store, model(), listing, 6, seed)
+        assert tlc.asked[-1][2] == [case.behaviour for case in cases]
+    assert len({str(asked[2]) for asked in tlc.asked}) > 1
+
+
+def test_for_partial_traces_alone_tlc_is_not_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tlc = Tlc([])
+    monkeypatch.setattr(referee_module, "judge_behaviours", tlc)
+    store = ten_traces(tmp_path / "s", whole=False)
+    listing = tmp_path / "none"
+    judged = referee(store, model(), listing, count=10, seed=1, tools=TOOLS, options=OPTIONS)
+    assert judged == RefereeResult(0, 0, (), 10, 0, 0.0)
+    assert tlc.asked == []
 
 
 def result(agreed: int, undecided: int, left_out: int = 0) -> RefereeResult:

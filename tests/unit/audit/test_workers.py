@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
 
 from conformance.audit import workers
 from conformance.audit.workers import UNKNOWN_ACTION, UNKNOWN_STATE, UNOBSERVED, Evaluator, _Worker
 from conformance.tla.values import Fingerprinter, State
 from conformance.traces.model import PartialState, state_fingerprint
+from conformance.traces.store import TraceStore
 from tests.spark.audit import lock
 from tests.spark.audit.lock import INITIAL, of_states, save
 
@@ -152,6 +157,93 @@ def test_a_store_of_many_states_is_read_anew_when_memory_is_full(
         assert print_ is not None
         assert worker._states([print_])[print_] == state
         assert len(worker._known) <= max(2, len(STATES))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A DataFrame, as far as the evaluator asks it: two batches, and only what is selected."""
+
+    batches: list[pa.RecordBatch]
+
+    def select(self, *names: str) -> Rows:
+        return Rows([batch.select(list(names)) for batch in self.batches])
+
+    def mapInArrow(  # noqa: N802  Spark's name
+        self, judge: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
+    ) -> pa.Table:
+        """Spark takes the columns that were promised, by name, and their types."""
+        spark = {"long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_()}
+        fields = [part.rsplit(" ", 1) for part in schema.split(", ")]
+        types = [(name, spark.get(type_, pa.list_(pa.string()))) for name, type_ in fields]
+        batches = list(judge(iter(self.batches)))
+        assert len(batches) == len(self.batches)
+        return pa.Table.from_batches(batches).select([n for n, _ in types]).cast(pa.schema(types))
+
+
+def frame(*batches: pa.RecordBatch) -> DataFrame:
+    return cast("DataFrame", Rows(list(batches)))
+
+
+def test_spark_s_rows_of_states_are_judged_batch_by_batch(tmp_path: Path) -> None:
+    store = save(tmp_path / "s", [of_states(0, INITIAL, (0, TAKEN), (0, WRONG), (0, HALF))])
+    batches = [
+        pa.record_batch({workers.FINGERPRINT: [number(s) for s in part], "more": [0] * len(part)})
+        for part in [(INITIAL, HALF), (WRONG,)]
+    ]
+    judged = cast("pa.Table", lock.evaluator(store).judged_states(frame(*batches)))
+    assert judged.to_pylist() == [
+        {workers.FINGERPRINT: number(INITIAL), "violations": [], "doubts": []},
+        {
+            workers.FINGERPRINT: number(WRONG),
+            "violations": ["CountIsLength", "HolderIsLast"],
+            "doubts": [],
+        },
+    ]
+
+
+def test_spark_s_rows_of_visits_keep_what_the_audit_joins_them_by(tmp_path: Path) -> None:
+    store = save(tmp_path / "s", [of_states(0, INITIAL, (0, TAKEN), (0, FREED))])
+    steps = [(INITIAL, TAKE_A, TAKEN), (TAKEN, DROP, INITIAL)]
+    batches = [
+        pa.record_batch(
+            {
+                "more": pa.array([0]),
+                "asked": pa.array([True]),
+                "listed": pa.array([place == 1]),
+                "visits": pa.array([7 + place], pa.int64()),
+                "source": pa.array([number(before)], pa.int64()),
+                "action": pa.array([code], pa.int32()),
+                "target": pa.array([number(after)], pa.int64()),
+            }
+        )
+        for place, (before, code, after) in enumerate(steps)
+    ]
+    judged = cast("pa.Table", lock.evaluator(store).judged_visits(frame(*batches)))
+    rows = judged.to_pylist()
+    assert [(row["visits"], row["listed"], row["asked"]) for row in rows] == [
+        (7, False, True),
+        (8, True, True),
+    ]
+    assert [(row["ready"], row["illegal"], row["violations"], row["doubts"]) for row in rows] == [
+        FINE,
+        (True, True, ["CountNeverFalls"], []),
+    ]
+    assert [(row["source"], row["action"], row["target"]) for row in rows] == [
+        (number(before), code, number(after)) for before, code, after in steps
+    ]
+
+
+def test_workers_elsewhere_find_the_states_of_a_store_that_was_named_relatively(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path / "s", [of_states(0, INITIAL, (0, TAKEN))])
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    payload = lock.evaluator(TraceStore.open(Path("s"))).payload
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    print_ = number(TAKEN)
+    assert print_ is not None
+    assert _Worker(pickle.loads(payload))._states([print_]) == {print_: TAKEN}
 
 
 def test_each_payload_is_bound_once(tmp_path: Path) -> None:
