@@ -169,10 +169,9 @@ def _shortened(bench: Workbench, oracle: Oracle, found: Divergence) -> Divergenc
     short = minimise(shortest_failure(oracle, found, again), again)
     system = bench.make_system()
     try:
-        nearest = nearest_failure(Driver(system, oracle), oracle, short, _NEAREST_STEPS)
+        return nearest_failure(Driver(system, oracle), oracle, short, _NEAREST_STEPS)
     finally:
         close(system)
-    return nearest.divergence
 
 
 def _actions(bench: Workbench, test: Test) -> Iterator[Action]:

@@ -188,7 +188,7 @@ def _reduce(exploration: Exploration, found: DivergenceFound) -> Divergence:
         return short
     system = exploration.make_system()
     try:
-        return nearest_failure(Driver(system, oracle), oracle, short, _NEAREST_STEPS).divergence
+        return nearest_failure(Driver(system, oracle), oracle, short, _NEAREST_STEPS)
     finally:
         close(system)
 

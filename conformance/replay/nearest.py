@@ -11,15 +11,6 @@ from conformance.tla.values import Action, State
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
-    """The shortest divergence found, and whether everything shorter was looked at."""
-
-    divergence: Divergence
-    complete: bool
-    steps: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Way:
     """How a state was first reached."""
 
@@ -28,7 +19,7 @@ class _Way:
     actions: tuple[Action, ...]
 
 
-def nearest_failure(driver: Driver, oracle: Oracle, found: Divergence, budget: int) -> Nearest:
+def nearest_failure(driver: Driver, oracle: Oracle, found: Divergence, budget: int) -> Divergence:
     """The first divergence, breadth first, on the shortest way to each state and one step on.
 
     First only steps by the action that showed the fault are tried, as it will show there again,
@@ -36,41 +27,41 @@ def nearest_failure(driver: Driver, oracle: Oracle, found: Divergence, budget: i
     state may need a detour through states that were seen before; only ways without one are tried,
     which is why the given divergence stands where nothing shorter turns up.
     """
-    name = found.action.name if found.action else ""
-    alike = _search(driver, oracle, found, budget, name)
-    every = _search(driver, oracle, alike.divergence, budget)
-    return Nearest(every.divergence, every.complete, alike.steps + every.steps)
+    if found.action is None:
+        return found
+    alike = _search(driver, oracle, found, budget, found.action.name)
+    return _search(driver, oracle, alike, budget)
 
 
 def _search(
-    driver: Driver, oracle: Oracle, found: Divergence, budget: int, name: str = ""
-) -> Nearest:
+    driver: Driver, oracle: Oracle, found: Divergence, budget: int, name: str | None = None
+) -> Divergence:
     """Only along paths that end with an action of this name, if one is given."""
     steps = 0
     for initial, actions in _paths(oracle, found.step - 1):
-        if name and actions[-1].name != name:
+        if name is not None and actions[-1].name != name:
             continue
         if steps >= budget:
-            return Nearest(found, complete=False, steps=steps)
+            return found
         result = run_path(driver, initial, actions)
         steps += result.steps
         if result.divergence is not None:
-            return Nearest(result.divergence, complete=True, steps=steps)
-    return Nearest(found, complete=True, steps=steps)
+            return result.divergence
+    return found
 
 
 def _paths(oracle: Oracle, longest: int) -> Iterator[tuple[State, tuple[Action, ...]]]:
     """Every step out of every state within `longest` steps, on a shortest way, shortest first."""
     level = [_Way(state, state, ()) for state in oracle.initial_states()]
     seen = {way.state for way in level}
-    for length in range(1, longest + 1):
+    for _ in range(longest):
         following: list[_Way] = []
         for way in level:
             for action in oracle.enabled(way.state):
                 actions = (*way.actions, action)
                 yield way.initial, actions
                 for state in oracle.successors(way.state, action):
-                    if length < longest and state not in seen:
+                    if state not in seen:
                         seen.add(state)
                         following.append(_Way(state, way.initial, actions))
         level = following

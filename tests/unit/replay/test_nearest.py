@@ -1,28 +1,34 @@
-"""The search for a shorter counterexample, on a walk over a grid."""
+"""The search for a shorter counterexample, on walks over a grid from (0, 0)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.replay.engine import Divergence, Driver, run_path
-from conformance.replay.nearest import Nearest, nearest_failure
+import pytest
+
+from conformance.replay.engine import Divergence, Driver, Kind, run_path
+from conformance.replay.nearest import nearest_failure
 from conformance.replay.oracle import SpecOracle
 from conformance.tla.values import Action, State, Value
 
-RIGHT, UP = Action("Right", ()), Action("Up", ())
+ACTIONS = {"R": Action("Right", ()), "U": Action("Up", ())}
+LETTERS = {action: letter for letter, action in ACTIONS.items()}
 SIZE = 5
+
+Fault = tuple[int, int, str]
+"""Where, and by which step, the walker goes two fields at once."""
 
 
 def allowed(state: State) -> list[tuple[Action, State]]:
-    """From (0, 0), to the right and up within the grid."""
+    """To the right and up within the grid."""
     x, y = state
     assert isinstance(x, int)
     assert isinstance(y, int)
     steps: list[tuple[Action, State]] = []
     if x < SIZE:
-        steps.append((RIGHT, (x + 1, y)))
+        steps.append((ACTIONS["R"], (x + 1, y)))
     if y < SIZE:
-        steps.append((UP, (x, y + 1)))
+        steps.append((ACTIONS["U"], (x, y + 1)))
     return steps
 
 
@@ -30,53 +36,94 @@ ORACLE = SpecOracle(("x", "y"), [(0, 0)], allowed)
 
 
 class Walker:
-    """Goes astray on a step up from the given column on."""
+    """Remembers the paths that it was driven along."""
 
     variables = ("x", "y")
 
-    def __init__(self, astray_from: int) -> None:
-        self.astray_from = astray_from
+    def __init__(self, *faults: Fault) -> None:
+        self.faults = faults
+        self.paths: list[str] = []
         self.place = (0, 0)
 
-    def reset(self, _initial: Mapping[str, Value]) -> None:
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        self.paths.append("")
         self.place = (0, 0)
 
     def apply(self, action: Action) -> None:
         x, y = self.place
-        if action == RIGHT:
-            self.place = (x + 1, y)
-        else:
-            self.place = (x, y + (2 if x >= self.astray_from else 1))
+        letter = LETTERS[action]
+        self.paths[-1] += letter
+        size = 2 if (x, y, letter) in self.faults else 1
+        self.place = (x + size, y) if letter == "R" else (x, y + size)
 
     def observe(self) -> Mapping[str, Value]:
         return dict(zip(self.variables, self.place, strict=True))
 
 
-def search(astray_from: int, *path: Action, budget: int = 1_000) -> tuple[Divergence, Nearest]:
-    driver = Driver(Walker(astray_from), ORACLE)
-    found = run_path(driver, (0, 0), path).divergence
+def search(path: str, *faults: Fault, budget: int = 1_000) -> tuple[str, list[str]]:
+    """The path of the nearest failure, and all that were tried to find it."""
+    walker = Walker(*faults)
+    driver = Driver(walker, ORACLE)
+    found = run_path(driver, (0, 0), [ACTIONS[letter] for letter in path]).divergence
     assert found is not None
     assert found.step == len(path)
-    return found, nearest_failure(driver, ORACLE, found, budget)
+    walker.paths.clear()
+    nearest = nearest_failure(driver, ORACLE, found, budget)
+    assert nearest is found or len(nearest.actions) < len(found.actions)
+    return "".join(LETTERS[action] for action in nearest.actions), walker.paths
 
 
-def test_finds_the_fault_where_it_is_nearest() -> None:
-    _, nearest = search(2, UP, UP, RIGHT, UP, RIGHT, UP)
+@pytest.mark.parametrize(
+    ("path", "faults", "nearest"),
+    [
+        ("UURURU", [(2, 3, "U"), (2, 0, "U")], "RRU"),
+        ("RRU", [(2, 0, "U")], "RRU"),
+        ("UUUU", [(0, 3, "U")], "UUUU"),
+        # By another step than by the one that showed it first.
+        ("RRRU", [(3, 0, "U"), (0, 1, "R")], "UR"),
+        ("RRRRU", [(4, 0, "U"), (1, 1, "U"), (0, 1, "R")], "UR"),
+        ("RRRRU", [(4, 0, "U"), (0, 0, "U")], "U"),
+    ],
+)
+def test_a_fault_is_shown_where_it_is_nearest(path: str, faults: list[Fault], nearest: str) -> None:
+    assert search(path, *faults)[0] == nearest
 
-    assert nearest.complete
-    assert nearest.divergence.actions == (RIGHT, RIGHT, UP)
+
+def test_every_step_out_of_every_state_is_tried_first_by_the_action_that_failed() -> None:
+    found, tried = search("RRU", (2, 0, "U"))
+    assert found == "RRU"
+    by_the_action, by_all = ["U", "RU", "UU"], ["R", "U", "RR", "RU", "UR", "UU"]
+    assert tried == [*by_the_action, *by_all]
 
 
-def test_keeps_the_shortest() -> None:
-    found, nearest = search(2, RIGHT, RIGHT, UP)
+def test_a_state_is_left_only_on_the_first_way_that_reached_it() -> None:
+    _, tried = search("RRRU", (3, 0, "U"))
+    by_the_action = ["RRU", "RUU", "UUU"]
+    by_all = ["RRR", "RRU", "RUR", "RUU", "UUR", "UUU"]
+    assert [path for path in tried if len(path) == 3] == [*by_the_action, *by_all]
 
-    assert nearest.divergence is found
-    assert nearest.complete
+
+@pytest.mark.parametrize(
+    ("budget", "tried"),
+    [
+        (0, []),
+        (1, ["U", "R"]),
+        (2, ["U", "RU", "R", "U"]),
+        (3, ["U", "RU", "R", "U", "RR"]),
+        (4, ["U", "RU", "UU", "R", "U", "RR"]),
+    ],
+)
+def test_each_search_ends_when_its_steps_are_spent(budget: int, tried: list[str]) -> None:
+    assert search("RRRRU", (4, 0, "U"), budget=budget) == ("RRRRU", tried)
 
 
-def test_says_when_it_has_not_looked_at_everything_shorter() -> None:
-    found, nearest = search(4, UP, UP, UP, RIGHT, RIGHT, RIGHT, RIGHT, UP, budget=10)
+def test_the_failing_action_is_found_with_steps_that_would_not_do_for_all() -> None:
+    faults = [(4, 0, "U"), (2, 0, "U")]
+    assert search("RRRRU", *faults, budget=6)[0] == "RRU"
 
-    assert nearest.divergence is found
-    assert not nearest.complete
-    assert nearest.steps < 30
+
+def test_nothing_is_nearer_than_a_wrong_start() -> None:
+    walker = Walker((0, 0, "R"))
+    wrong = Divergence(Kind.WRONG_INITIAL, (0, 0), (), (), ((0, 0),), {"x": 1, "y": 0})
+    assert nearest_failure(Driver(walker, ORACLE), ORACLE, wrong, 1_000) is wrong
+    assert walker.paths == []
