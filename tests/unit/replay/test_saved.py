@@ -38,6 +38,15 @@ def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("constants", [None, {}, {"Brokers": '{"b1", "b2"}', "MaxEpoch": "3"}])
+def test_the_constants_of_the_run_are_kept(
+    tmp_path: Path, constants: dict[str, str] | None
+) -> None:
+    path, divergence = tmp_path / "found.itf.json", found(WRONG, "A A B")
+    save(path, ORACLE, divergence, model="toy", system="m:f", constants=constants)
+    assert load(path).constants == (constants or {})
+
+
 def test_the_file_shows_the_states_of_the_spec(tmp_path: Path) -> None:
     path = tmp_path / "found.itf.json"
     save(path, ORACLE, found(WRONG, "A A B"), model="toy", system="m:f")
@@ -104,8 +113,9 @@ def itf(*states: tuple[State, str], **meta: object) -> str:
 
 def test_any_itf_trace_that_names_its_actions_can_be_replayed(tmp_path: Path) -> None:
     path = tmp_path / "foreign.itf.json"
-    path.write_text(itf(((0,), ""), ((1,), "A"), kconform="not ours"))
-    assert load(path) == SavedDivergence("", "", "", ("x",), (0,), actions("A"))
+    for about in ("not ours", {"constants": "not ours"}):
+        path.write_text(itf(((0,), ""), ((1,), "A"), kconform=about))
+        assert load(path) == SavedDivergence("", "", "", ("x",), (0,), actions("A"))
 
 
 @pytest.mark.parametrize(
