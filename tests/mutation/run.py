@@ -182,6 +182,16 @@ def explained(found: Sequence[Mutant], reasons: Sequence[Accepted]) -> list[Muta
     ]
 
 
+def changed(results: Mapping[str, tuple[Group, list[Mutant]]], work: Path) -> list[str]:
+    """The modules whose text is another by now than the one that was measured."""
+    return [
+        module
+        for name, (group, _) in results.items()
+        for module in group.modules
+        if (work / name / module).read_bytes() != (ROOT / module).read_bytes()
+    ]
+
+
 def report(results: Mapping[str, tuple[Group, list[Mutant]]]) -> dict[str, object]:
     """The score as JSON: by group, and all that was not noticed."""
     reasons = accepted()
@@ -224,6 +234,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         forget_survivors(group, work)
         run(work, chosen.only)
         results[group.name] = (group, list(mutants(group, work)))
+    if moved := changed(results, chosen.work):
+        print(
+            f"\nNo score: {', '.join(moved)} changed meanwhile. Run again; it asks only for that."
+        )
+        return 1
     body = report(results)
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     chosen.output.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
