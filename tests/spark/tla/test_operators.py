@@ -145,6 +145,12 @@ s \o "x" = "ax"
 \A X \in T : X # {} /\ \E x \in X : x > 0
 Cardinality(T) = 1
 (1 :> i @@ 2 :> j) = q
+\E n \in N : IF n = "a" THEN Head(q) = 1 ELSE n = "c"
+\A n \in N : IF n = "c" THEN m[i] = "a" ELSE n = "b"
+\E k \in {1, 2, 3} : IF k = 2 THEN Head(q) = 1 ELSE k = j
+\A k \in i..j : IF k = 1 THEN Head(q) > 0 ELSE k < 2
+\A n \in N, k \in Z : IF k = 1 THEN m[i] = n ELSE k > 0
+\A k \in Z, l \in {Head(q)} : k > l
 """.strip().splitlines()
 
 
