@@ -203,8 +203,7 @@ class Driver:
             divergence = self._ask_offers(self._offers, before)
             if divergence is not None:
                 return divergence
-        if len(self.candidates) == 1:
-            self._agreements.keep(self.candidates[0], observed)
+        self._agreements.keep(self.candidates[0], observed)
         return None
 
     def _ask_offers(self, system: Offers, before: Sequence[State]) -> Divergence | None:

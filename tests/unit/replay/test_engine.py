@@ -49,6 +49,8 @@ class Counter:
             raise ActionRefused("no more")
         if self.fault == "raises" and self.count == 1:
             raise ZeroDivisionError("boom")
+        if self.fault == "never ends" and self.count == 1:
+            raise StepNeverEnds("2 s")
         if action == FLIP:
             self.count = self.flips_to
         else:
@@ -72,6 +74,7 @@ def test_a_system_that_follows_the_spec_passes_and_the_ghost_is_completed() -> N
         ("skips", Kind.NOT_ALLOWED, 2),
         ("refuses", Kind.REFUSED, 2),
         ("raises", Kind.RAISED, 2),
+        ("never ends", Kind.ENDLESS, 2),
     ],
 )
 def test_each_fault_is_found_at_its_first_step(fault: str, kind: Kind, step: int) -> None:
@@ -286,3 +289,27 @@ def test_an_observation_that_agreed_with_one_state_does_not_agree_with_another()
     assert (divergence.step, divergence.observed["count"]) == (2, 3)
     system.fault = "wrong start"
     assert driver.reset((0, 0)) is not None
+
+
+def test_an_observation_that_agreed_before_leaves_open_only_what_it_shows() -> None:
+    driver = Driver(Kept(), ORACLE)
+    for _ in range(3):
+        assert run_path(driver, (0, 0), [FLIP]).divergence is None
+        assert driver.candidates == ((0, 0),)
+
+
+def test_what_agreed_once_is_not_compared_again() -> None:
+    """Comparing costs more than many a step of an implementation: a replay lives by this."""
+    compared: list[int] = []
+
+    class Watched(int):
+        def __ne__(self, other: object) -> bool:
+            compared.append(int(self))
+            return int(self) != other
+
+    system, start = Kept(), (0, 0)
+    system.known = {count: Observation({"count": Watched(count)}) for count in range(9)}
+    driver = Driver(system, ORACLE)
+    for _ in range(3):
+        assert run_path(driver, start, [INC, INC, INC]).divergence is None
+        assert compared == [0, 1, 2, 3]

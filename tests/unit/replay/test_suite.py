@@ -116,10 +116,13 @@ def test_the_instances_of_an_action_are_counted_together() -> None:
     assert (result.verdict, result.actions) == (Verdict.PASS, {"A": 4, "B": 1})
 
 
-def test_every_test_that_could_not_be_judged_is_counted_and_the_first_are_told() -> None:
-    result = replayed(Made(Fork=2), *[FORKED] * 25)
-    assert (result.inconclusive, len(result.notes)) == (25, 20)
-    assert result.notes[-1].startswith("test 19:")
+@pytest.mark.parametrize(("tests", "told"), [(2, 2), (25, 20)])
+def test_every_test_that_could_not_be_judged_is_counted_and_the_first_are_told(
+    tests: int, told: int
+) -> None:
+    result = replayed(Made(Fork=2), *[FORKED] * tests)
+    assert (result.inconclusive, len(result.notes)) == (tests, told)
+    assert result.notes[-1].startswith(f"test {told - 1}:")
 
 
 def test_progress_is_told_a_few_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

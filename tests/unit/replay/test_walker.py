@@ -134,6 +134,13 @@ def test_a_witness_is_one_behaviour_that_shows_all_that_was_seen(
     assert walk.states[2][1] == walk.states[1][1]
 
 
+def test_where_branches_join_again_either_is_a_witness() -> None:
+    joined = {**FORK, (1, "l"): [(Action("C"), (2, ""))], (1, 5): [(Action("C"), (2, ""))]}
+    walk = Walker(Shown({(0, "A"): 1, (1, "C"): 2}), ghostly(joined)).walk(1, 2)
+    assert walk.states[1] in {(1, "l"), (1, 5)}
+    assert (walk.states[0], walk.states[2]) == ((0, ""), (2, ""))
+
+
 def test_only_what_every_candidate_enables_is_taken() -> None:
     recorded = walks(Walker(Shown({(0, "A"): 1, (1, "C"): 2}), ghostly(FORK)), length=2)
     assert {walk.actions for walk in recorded} == {actions("A C")}
