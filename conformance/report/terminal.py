@@ -47,6 +47,8 @@ class Terminal:
             console=console,
             transient=True,
             expand=True,
+            # With --json the console is standard error; the object must not end up there.
+            redirect_stdout=False,
             disable=not self._live,
         )
 
