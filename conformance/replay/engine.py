@@ -114,7 +114,6 @@ class Driver:
         "_system",
         "_watch",
         "candidates",
-        "full",
     )
 
     def __init__(
@@ -134,7 +133,6 @@ class Driver:
                 f"variables are {', '.join(positions)}. Correct `variables` of the adapter."
             )
         self._indexes = tuple((name, positions[name]) for name in system.variables)
-        self.full = len(self._indexes) == len(positions)
         self.candidates: tuple[State, ...] = ()
         self._initial: State = ()
         self._actions: list[Action] = []

@@ -230,7 +230,6 @@ def test_candidates_are_followed_until_what_is_seen_tells_them_apart() -> None:
 
     oracle = SpecOracle(("seen", "side"), [("heads", "heads")], steps)
     driver = Driver(Coin("tails"), oracle)
-    assert not driver.full
     assert run_path(driver, ("heads", "heads"), [toss, spin]).divergence is None
     assert driver.candidates == (("hidden", "heads"), ("hidden", "tails"))
     assert driver.step(show) is None
