@@ -3,7 +3,8 @@
     python tests/mutation/run.py [GROUP ...] [--only PATTERN] [--output FILE]
 
 A copy of the sources is mutated, never the checkout. The score goes to kconform-out, where the
-nightly gate finds it. Exit code 1 if a mutant survived for which `accepted.toml` gives no reason,
+nightly gate finds it; it has the chosen groups, and of the others what is known of their present
+text. Exit code 1 if a mutant survived for which `accepted.toml` gives no reason,
 or if a reason there is of no mutant any more. docs/mutation.md says more.
 """
 
@@ -182,14 +183,19 @@ def explained(found: Sequence[Mutant], reasons: Sequence[Accepted]) -> list[Muta
     ]
 
 
-def changed(results: Mapping[str, tuple[Group, list[Mutant]]], work: Path) -> list[str]:
-    """The modules whose text is another by now than the one that was measured."""
-    return [
-        module
-        for name, (group, _) in results.items()
-        for module in group.modules
-        if (work / name / module).read_bytes() != (ROOT / module).read_bytes()
-    ]
+def changed(group: Group, work: Path) -> list[str]:
+    """The modules that were not measured there, or whose text is another by now."""
+    return [module for module in group.modules if not _measured(module, work)]
+
+
+def _measured(module: str, work: Path) -> bool:
+    copy, mutated = work / module, work / "mutants" / module
+    return (
+        copy.exists()
+        and mutated.with_name(f"{mutated.name}.meta").exists()
+        and mutated.stat().st_mtime > copy.stat().st_mtime
+        and copy.read_bytes() == (ROOT / module).read_bytes()
+    )
 
 
 def report(results: Mapping[str, tuple[Group, list[Mutant]]]) -> dict[str, object]:
@@ -227,22 +233,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     results: dict[str, tuple[Group, list[Mutant]]] = {}
     for group in groups():
-        if chosen.group and group.name not in chosen.group:
-            continue
         work = chosen.work / group.name
-        prepare(group, work)
-        forget_survivors(group, work)
-        run(work, chosen.only)
-        results[group.name] = (group, list(mutants(group, work)))
-    if moved := changed(results, chosen.work):
-        print(
-            f"\nNo score: {', '.join(moved)} changed meanwhile. Run again; it asks only for that."
-        )
-        return 1
+        asked = not chosen.group or group.name in chosen.group
+        if asked:
+            prepare(group, work)
+            if not chosen.only:
+                forget_survivors(group, work)
+            run(work, chosen.only)
+        moved = changed(group, work)
+        if not moved:
+            results[group.name] = (group, list(mutants(group, work)))
+        elif asked:
+            print(f"\nNo score: {', '.join(moved)} changed meanwhile. Run it again.")
+            return 1
     body = report(results)
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     chosen.output.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
-    unused = [] if chosen.group or chosen.only else _unused(results)
+    unused = _unused(results) if len(results) == len(groups()) and not chosen.only else []
     for one in unused:
         print(f"\naccepted.toml explains no survivor with: {one.where} {one.change}")
     return tell(body) or bool(unused)
