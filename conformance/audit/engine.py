@@ -87,7 +87,7 @@ def audit(
     `model` is the fast path and the cross-check, `spec` explains findings. Raises DataError
     that names the file if Spark cannot read one after all.
     """
-    emit(StageStarted(STAGE, str(store.path), store.manifest.counts.traces))
+    emit(StageStarted(STAGE, str(store.path)))
     with _readable(store):
         store.check_fingerprints()
         result = _Audit(
@@ -95,7 +95,7 @@ def audit(
         ).run()
     for finding in result.findings:
         emit(finding)
-    summary = f"{result.accounting.traces} traces, {result.steps} steps"
+    summary = f"{result.accounting.traces:,} traces, {result.steps:,} steps"
     emit(
         StageFinished(
             STAGE,

@@ -114,7 +114,8 @@ class Terminal:
         self._console.print(
             f"[{style}]{event.verdict:<12}[/{style}] {escape(label):<34} "
             f"{event.seconds:6.1f} s  {escape(event.summary)}",
-            soft_wrap=True,
+            # Broken between words for a person, a line of its own in a log.
+            soft_wrap=not self._live,
             highlight=False,
         )
 
