@@ -1,7 +1,7 @@
 """Drives the Python implementation and prints how fast: replay in memory and on files, recording.
 
 One process replays the minimal transition suite with step equality; two Spark workers record
-random walks. Each figure stands beside its goal as a ratio. Run:
+random walks. Each figure stands beside its goal as a ratio. Only replication has a disk. Run:
 python benchmarks/replay.py [--model NAME] [--traces N] [--file-traces N] [--file-tests N]
 """
 
@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from pyspark.sql import SparkSession
+
 from conformance.audit.session import spark_session
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.manifest import find_models
@@ -22,9 +24,8 @@ from conformance.stages.context import Context, Workbench
 from conformance.stages.record import record
 from conformance.suites import Suite, transition_cover
 from conformance.systems.protocol import SystemUnderTest
-from conformance.systems.registry import load_factory
+from conformance.systems.registry import factory_path, load_factory
 
-IN_MEMORY = "conformance.systems.replication:create"
 ON_FILES = "conformance.systems.replication:create_on_files"
 MILLION_IN_SECONDS = 20 * 60
 
@@ -38,26 +39,29 @@ def main() -> None:
     options = parser.parse_args()
     model = find_models([options.model])[0]
     graph, prepared = graph_and_spec(model)
-    bench = Workbench(model, prepared, IN_MEMORY, graph)
+    bench = Workbench(model, prepared, factory_path(model.system), graph)
+    on_files = replace(bench, factory=ON_FILES) if model.system == "replication" else None
     suite = transition_cover(graph)
-    some = Random(1).sample(suite.tests, min(options.file_tests, len(suite)))
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores, model {options.model}")
     told("replay in memory", drive(bench, suite), 10_000)
-    on_files = replace(bench, factory=ON_FILES)
-    told("replay on files", drive(on_files, replace(suite, tests=tuple(some))), 1500)
+    if on_files is not None:
+        some = Random(1).sample(suite.tests, min(options.file_tests, len(suite)))
+        told("replay on files", drive(on_files, replace(suite, tests=tuple(some))), 1500)
     with tempfile.TemporaryDirectory() as folder, spark_session() as spark:
-        for one, traces in ((bench, options.traces), (on_files, options.file_traces)):
-            path = Path(folder) / str(traces) / "store"
-            path.parent.mkdir()
-            result = record(Context(), one, spark, path, traces=traces, length=20, replace=False)
-            rate = traces / result.seconds
-            where = "in memory" if one is bench else "on files"
-            print(
-                f"record {where:10} {traces:9,} traces  {result.seconds:7.1f} s  "
-                f"{result.manifest.counts.steps / result.seconds:9,.0f} steps/s  "
-                f"a million in {1e6 / rate / 60:6.1f} min, "
-                f"ratio to 20 min {MILLION_IN_SECONDS * rate / 1e6:5.2f}"
-            )
+        recorded("record in memory", spark, bench, Path(folder) / "memory", options.traces)
+        if on_files is not None:
+            recorded("record on files", spark, on_files, Path(folder) / "disk", options.file_traces)
+
+
+def recorded(what: str, spark: SparkSession, bench: Workbench, path: Path, traces: int) -> None:
+    result = record(Context(), bench, spark, path, traces=traces, length=20, replace=False)
+    rate = traces / result.seconds
+    print(
+        f"{what:17} {traces:9,} traces  {result.seconds:7.1f} s  "
+        f"{result.manifest.counts.steps / result.seconds:9,.0f} steps/s  "
+        f"a million in {1e6 / rate / 60:6.1f} min, "
+        f"ratio to 20 min {MILLION_IN_SECONDS * rate / 1e6:5.2f}"
+    )
 
 
 def drive(bench: Workbench, suite: Suite) -> ReplayResult:
