@@ -195,7 +195,7 @@ def test_the_report_s_figures_are_those_of_the_audit() -> None:
         vacuous=("the action B never fired",),
         collision_probability=1e-9,
         seconds=3.14159,
-        scan_seconds=1.00049,
+        scan_seconds=1.00149,
         formula_seconds=2.0006,
     )
     assert result.figures() == {
@@ -216,7 +216,7 @@ def test_the_report_s_figures_are_those_of_the_audit() -> None:
         "vacuous": ["the action B never fired"],
         "unjudged": [{"reason": "not observed", "traces": 3, "trace": "12", "step": 4}],
         "seconds": 3.142,
-        "scan_seconds": 1.0,
+        "scan_seconds": 1.001,
         "formula_seconds": 2.001,
         "findings": 0,
     }
