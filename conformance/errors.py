@@ -14,6 +14,7 @@ class ExitCode(IntEnum):
     INCONCLUSIVE = 3
     INTERNAL = 4
     INTERRUPTED = 130
+    READER_GONE = 141
 
 
 INTERRUPTED = "\nkconform: interrupted. Nothing half-written was left."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import signal
 import sys
 import traceback
@@ -102,6 +103,10 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 def run() -> None:
     """Run a command: every way out has its documented exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Not every terminal's encoding has a story's signs; a verdict must not depend on it.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()  # ends in SystemExit: with 2 for a wrong option, with 130 for an interrupt
     except Exception:  # noqa: BLE001  the last resort: a fault of our own, shown in full

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,6 +49,13 @@ class Session:
         raise SystemExit(ExitCode.PASS)
 
 
+class _Console(Console):
+    """Where rich would end with exit code 1, a violation's, it leaves that to the session."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 @contextmanager
 def session(command: str, *, as_json: bool) -> Iterator[Session]:
     """Run a command's body; afterwards print its verdict and leave with its exit code.
@@ -55,7 +63,7 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
     With `as_json` standard output carries one JSON object and nothing else, whatever happens.
     """
     started = time.monotonic()
-    console = Console(stderr=as_json, highlight=False)
+    console = _Console(stderr=as_json, highlight=False)
     try:
         with Terminal(console) as terminal:
             collector = Collector(terminal)
@@ -76,6 +84,10 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
         _problem(command, "interrupted", as_json=as_json, started=started)
         print(INTERRUPTED, file=sys.stderr)
         raise SystemExit(ExitCode.INTERRUPTED) from None
+    except BrokenPipeError:
+        # What is still buffered goes nowhere, or Python's exit would complain about it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(ExitCode.READER_GONE) from None
     except OSError as error:
         if tells_of_no_space(str(error)):
             full = no_space(Path(error.filename or Path.cwd()))
@@ -91,6 +103,7 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
 def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json_report.dumps(report))
+        sys.stdout.flush()
     if github.inside_actions():
         github.annotate(report, sys.stderr if as_json else sys.stdout)
         github.write_summary(report)
@@ -128,4 +141,4 @@ def _print_object(
         **further,
         "findings": [],
     }
-    sys.stdout.write(json.dumps(body, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(body, indent=2) + "\n")

@@ -73,7 +73,7 @@ def _stage_json(name: str, entries: list[StageFinished]) -> JsonValue:
 
 def dumps(report: Report) -> str:
     """The JSON text, indented, with a final newline."""
-    return json.dumps(to_json(report), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(to_json(report), indent=2) + "\n"
 
 
 def write_aside(path: Path, text: str) -> None:

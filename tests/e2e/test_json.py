@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -152,42 +148,3 @@ def test_record_and_audit_print_what_is_documented(here: Path) -> None:
     traces = audited["traces"]
     assert isinstance(traces, dict)
     assert traces["in"] == traces["pass"] + traces["fail"] + traces["inconclusive"] == 50
-
-
-@contextmanager
-def terminal() -> Iterator[int]:
-    """A terminal that somebody reads, so that writing to it never waits."""
-    reader, writer = pty.openpty()
-    reading = threading.Thread(target=_drain, args=(reader,))
-    reading.start()
-    try:
-        yield writer
-    finally:
-        os.close(writer)
-        reading.join()
-        os.close(reader)
-
-
-def _drain(reader: int) -> None:
-    # Linux answers EIO, others nothing, when nobody holds the other side any more.
-    with suppress(OSError):
-        while os.read(reader, 65536):
-            pass
-
-
-@pytest.mark.parametrize("command", [f"check {MODEL}", "bugs --list"])
-def test_at_a_terminal_the_object_still_goes_to_standard_output(here: Path, command: str) -> None:
-    """Progress is shown on the terminal, where standard error is; the object has its file."""
-    with terminal() as screen:
-        ended = subprocess.run(
-            [sys.executable, "-m", "conformance.cli", *command.split(), "--json"],
-            stdout=subprocess.PIPE,
-            stderr=screen,
-            text=True,
-            check=False,
-            cwd=here,
-            env=os.environ | {"TERM": "xterm", "COLUMNS": "40"},
-        )
-    assert ended.returncode == 0
-    body = json.loads(ended.stdout)
-    assert (body["command"], body["verdict"]) == (command.split()[0], "pass")

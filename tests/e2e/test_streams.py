@@ -1,0 +1,105 @@
+"""Where output goes: a terminal, a reader that is gone, an encoding without a story's signs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.tlc
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "tutorial"
+MODEL = "models/store.toml"
+KCONFORM = (sys.executable, "-m", "conformance.cli")
+
+
+@contextmanager
+def terminal() -> Iterator[int]:
+    """A terminal that somebody reads, so that writing to it never waits."""
+    reader, writer = pty.openpty()
+    reading = threading.Thread(target=_drain, args=(reader,))
+    reading.start()
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+        reading.join()
+        os.close(reader)
+
+
+def _drain(reader: int) -> None:
+    # Linux answers EIO, others nothing, when nobody holds the other side any more.
+    with suppress(OSError):
+        while os.read(reader, 65536):
+            pass
+
+
+@pytest.mark.parametrize("command", [f"check {MODEL}", "bugs --list"])
+def test_at_a_terminal_the_object_still_goes_to_standard_output(command: str) -> None:
+    """Progress is shown on the terminal, where standard error is; the object has its file."""
+    with terminal() as screen:
+        ended = subprocess.run(
+            [*KCONFORM, *command.split(), "--json"],
+            stdout=subprocess.PIPE,
+            stderr=screen,
+            text=True,
+            check=False,
+            cwd=FOLDER,
+            env=os.environ | {"TERM": "xterm", "COLUMNS": "40"},
+        )
+    assert ended.returncode == 0
+    body = json.loads(ended.stdout)
+    assert (body["command"], body["verdict"]) == (command.split()[0], "pass")
+
+
+@pytest.mark.parametrize("command", ["bugs --list", f"check {MODEL}", f"check {MODEL} --json"])
+def test_a_reader_that_is_gone_gets_no_verdict(command: str) -> None:
+    """As any program of a pipeline that is killed by SIGPIPE: not 1, which is a violation's."""
+    with subprocess.Popen(
+        [*KCONFORM, *command.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=FOLDER,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert "Traceback" not in process.stderr.read()
+    assert process.returncode == 141
+
+
+NEVER = """---- MODULE Never ----
+VARIABLE x
+Init == x = "grün"
+Next == UNCHANGED x
+NeverGreen == x # "grün"
+====
+"""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_a_finding_is_told_in_any_encoding(tmp_path: Path, encoding: str, option: str) -> None:
+    (tmp_path / "Never.tla").write_text(NEVER, encoding="utf-8")
+    (tmp_path / "Never.cfg").write_text("INIT Init\nNEXT Next\nINVARIANT NeverGreen\n")
+    ended = subprocess.run(
+        [*KCONFORM, "check", "Never.tla", "--config", "Never.cfg", *option.split()],
+        capture_output=True,
+        encoding=encoding,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert "NeverGreen is violated" in ended.stdout
+    if option:
+        assert json.loads(ended.stdout)["findings"][0]["story"]
