@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from conformance.audit import judge, scan
+from conformance.audit import judge, paths, scan
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
 from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup
 from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
@@ -283,7 +283,7 @@ class _Audit:
             rows = self._outcome.groupBy("failed").count().collect()
             if self._options.listing is not None:
                 self._outcome.join(suspects.drop("failed"), "suspect", "left").write.parquet(
-                    self._options.listing.resolve().as_uri(), mode="errorifexists"
+                    paths.named(self._options.listing), mode="errorifexists"
                 )
         return {row["failed"]: row["count"] for row in rows}
 

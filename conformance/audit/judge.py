@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from conformance.audit import paths
 from conformance.audit.rules import (
     INIT,
     NEXT,
@@ -31,7 +32,7 @@ def read_states(spark: SparkSession, files: Iterable[Path], columns: StateColumn
     """The states of a store with `whole`: whether all variables were observed."""
     # Given the schema, Spark starts no job to find it.
     reader = spark.read.schema(from_arrow_schema(columns.arrow))
-    states = reader.parquet(*(path.resolve().as_uri() for path in files))
+    states = paths.parquet(reader, files)
     variables = columns.schema.names()
     whole = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in variables) or "true"
     return states.withColumn("whole", F.expr(whole))

@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from conformance.audit import paths
 from conformance.traces.model import End
 
 INITIAL = -1
@@ -27,7 +28,7 @@ KEY = ("source", "action", "target")
 
 def read_traces(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
     """The traces of a store, one row each."""
-    return spark.read.schema(_TRACES).parquet(*(path.resolve().as_uri() for path in files))
+    return paths.parquet(spark.read.schema(_TRACES), files)
 
 
 def visits(traces: DataFrame) -> DataFrame:

@@ -202,6 +202,18 @@ def test_a_trace_that_cannot_be_judged_is_counted_and_listed(
     assert [row["trace_id"] for row in listed] == [100]
 
 
+@pytest.mark.parametrize("name", ["a b ü", "50%20 #1", "x[1]{2,3}", "a*b?c^d\\e,f:g"])
+def test_a_store_may_lie_in_a_folder_of_any_name(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    options = Options(listing=folder / "listing")
+    result = judge(spark, save(folder / "s", [*good(), WRONG_LOG]), options=options)
+    assert counts(result) == (41, 40, 1, 0)
+    assert list((folder / "listing").glob("*.parquet"))
+
+
 @pytest.mark.parametrize(
     ("states", "actions", "reason"),
     [
