@@ -187,9 +187,7 @@ class _Worker:
         named = [s for s, start in zip(sources, starts, strict=True) if not start]
         states = self._states(p for p in (*named, *targets) if p is not None)
         found = [
-            self._judge_visit(
-                None if start else states.get(source), states.get(target), code, ask, start
-            )
+            self._judge_visit(states.get(source), states.get(target), code, ask, start)
             for source, code, target, ask, start in zip(
                 sources, codes, targets, asked, starts, strict=True
             )

@@ -69,6 +69,15 @@ def test_where_no_state_is_whole_the_columns_still_have_their_types(worker: _Wor
     assert judged.schema.types == [pa.int64(), pa.list_(pa.string()), pa.list_(pa.string())]
 
 
+def test_where_there_is_no_visit_the_columns_still_have_their_types(worker: _Worker) -> None:
+    flag, texts = pa.bool_(), pa.list_(pa.string())
+    keys = [("source", pa.int64()), ("action", pa.int32()), ("target", pa.int64())]
+    asked = pa.schema([*keys, ("visits", pa.int64()), ("listed", flag), ("asked", flag)])
+    judged = worker.judge_visits(pa.RecordBatch.from_pylist([], asked))
+    added = [("ready", flag), ("illegal", flag), ("violations", texts), ("doubts", texts)]
+    assert judged.schema == pa.schema([*asked, *added])
+
+
 def visit(
     worker: _Worker,
     before: PartialState | None,
