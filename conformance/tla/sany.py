@@ -25,8 +25,18 @@ _CULPRIT = re.compile(r"Could not parse module (\w+) from file|, col \d+ of modu
 
 
 def library_option(module: Path, search: Iterable[Path]) -> str:
-    """The JVM option that puts the module's own folder, `search` and ours on the search path."""
-    return f"-DTLA-Library={os.pathsep.join(map(str, _folders(module, search)))}"
+    """The JVM option that puts the module's own folder, `search` and ours on the search path.
+
+    SpecError for a folder whose name has the sign that stands between two folders of a path.
+    """
+    folders = [str(folder) for folder in _folders(module, search)]
+    for folder in folders:
+        if os.pathsep in folder:
+            raise SpecError(
+                f"The TLA+ tools cannot read modules in {folder}: they take {os.pathsep!r} for the "
+                "end of a folder's name. Rename the folder, or copy the modules elsewhere."
+            )
+    return f"-DTLA-Library={os.pathsep.join(folders)}"
 
 
 def _folders(module: Path, search: Iterable[Path]) -> list[Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from conformance.errors import SpecError, UnsupportedError
 from conformance.tla import ModelConfig, bind, load_module, parse_config
 from conformance.tla import syntax as s
+from conformance.tla.sany import library_option
 from tests.unit.tla.small import module, spec
 
 pytestmark = pytest.mark.tlc
@@ -36,6 +39,13 @@ S == INSTANCE Inner WITH v <- Sum, Step <- 1
 SumPositive == S!Positive
 SumEnabled == S!Next
 """
+
+
+
+def test_a_folder_that_the_tools_cannot_read_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / f"a{os.pathsep}b"
+    with pytest.raises(SpecError, match=re.escape(str(folder))):
+        library_option(folder / "M.tla", ())
 
 
 def test_nodes_know_their_place(tmp_path: Path) -> None:
