@@ -41,7 +41,6 @@ SumEnabled == S!Next
 """
 
 
-
 def test_a_folder_that_the_tools_cannot_read_is_named(tmp_path: Path) -> None:
     folder = tmp_path / f"a{os.pathsep}b"
     with pytest.raises(SpecError, match=re.escape(str(folder))):
