@@ -120,7 +120,9 @@ class Reporter:
             parts.append("The spec does not enable the action in the state before.")
         elif allowed and variables:
             parts.append(
-                f"None of the {allowed} states that the spec allows has these {variables}."
+                f"The state that the spec allows differs in {variables}."
+                if allowed == 1
+                else f"The spec allows {allowed} states; the nearest differs in {variables}."
             )
         where = f"step {cause.step}" if cause.step else "the initial state"
         parts.append(f"Trace {cause.trace_id} shows it first, at {where}.")

@@ -156,9 +156,11 @@ def finding(
     *,
     stage: str = "replay",
     locate: Locate = lambda _: "",
-    reproduce: str = "",
 ) -> Finding:
-    """The divergence as a finding: one key per action and set of differing variables."""
+    """The divergence as a finding: one key per action and set of differing variables.
+
+    How to see it again says who knows where it is kept.
+    """
     parts = differences(oracle.variables, divergence)
     action = divergence.action
     name = action.name if action else "Init"
@@ -176,7 +178,6 @@ def finding(
         location=locate(action) if action else "",
         differences=parts,
         story=divergence_story(oracle, divergence),
-        reproduce=reproduce,
     )
 
 

@@ -41,7 +41,7 @@ def coverage(
                 f"{part:,} of {whole:,} {what}" for what, (part, whole) in shares.items()
             ) + (f"; below the threshold: {', '.join(short)}" if short else "")
             if never:
-                outcome.summary += f"; never taken: {', '.join(never)}"
+                outcome.summary += f"; never taken in a replay: {', '.join(never)}"
             outcome.figures = {
                 "actions": dict(steps),
                 "never_taken": list(never),

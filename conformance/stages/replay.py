@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from conformance.events import Progress, StageStarted
@@ -105,8 +106,8 @@ def tell(
     context: Context, bench: Workbench, oracle: Oracle, divergence: Divergence, name: str
 ) -> None:
     """Keep the divergence as an ITF file and report it with the command that replays that."""
-    key = finding(oracle, divergence).key
-    stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{key}").strip("-")
+    found = finding(oracle, divergence, stage=name, locate=locator(bench))
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{found.key}").strip("-")
     path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
     save(
         path,
@@ -116,15 +117,7 @@ def tell(
         system=bench.factory,
         constants=bench.model.constants,
     )
-    context.emit(
-        finding(
-            oracle,
-            divergence,
-            stage=name,
-            locate=locator(bench),
-            reproduce=f"kconform replay {path}",
-        )
-    )
+    context.emit(replace(found, reproduce=f"kconform replay {path}"))
 
 
 def replay_saved(

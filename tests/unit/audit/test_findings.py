@@ -72,7 +72,7 @@ def test_a_step_that_the_spec_does_not_allow(reporter: Reporter) -> None:
     found = one(reporter, ILLEGAL)
     assert found.title == "Take led to a state that the spec does not allow"
     assert found.message == (
-        "None of the 2 states that the spec allows has these holder. "
+        "The spec allows 2 states; the nearest differs in holder. "
         "Trace 17 shows it first, at step 3."
     )
     assert (found.stage, found.trace, found.step, found.count) == ("audit", "17", 3, 4)
@@ -118,7 +118,7 @@ def test_a_wrong_start(reporter: Reporter) -> None:
     found = one(reporter, Cause(1, 5, 0, (INIT,), None, None, ("a", 7)))
     assert found.title == "Init led to a state that the spec does not allow"
     assert found.message == (
-        "None of the 1 states that the spec allows has these holder, count. "
+        "The state that the spec allows differs in holder, count. "
         "Trace 5 shows it first, at the initial state."
     )
     assert (found.action, found.formula, found.location) == ("", "Init", "Lock:2:1")
@@ -137,7 +137,7 @@ def test_a_divergence_tells_what_the_recorder_saw(reporter: Reporter) -> None:
     assert found.title == "Take led to a state that the spec does not allow"
     assert found.message == (
         "state not allowed: holder "
-        "None of the 2 states that the spec allows has these holder. "
+        "The spec allows 2 states; the nearest differs in holder. "
         "Trace 8 shows it first, at step 1."
     )
     assert (found.formula, found.location, found.story) == (DIVERGED, "Lock:6:1", ())

@@ -84,7 +84,8 @@ def test_less_than_was_promised_is_no_pass(
 def test_the_summary_and_the_figures_have_every_share() -> None:
     told = held([bench("m:f", TAKE_A, DROP)], [{"Take": 3}], {"states": (1500, 3000)}, Thresholds())
     assert told["m:f"].summary == (
-        "1 of 2 actions, 1,500 of 3,000 states; below the threshold: actions; never taken: Drop"
+        "1 of 2 actions, 1,500 of 3,000 states; below the threshold: actions; "
+        "never taken in a replay: Drop"
     )
     assert told["m:f"].figures == {
         "actions": {"Take": 3},
