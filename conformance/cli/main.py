@@ -35,6 +35,7 @@ COMMANDS = {
     ),
     "record": ("record:record", "Run the implementation along random walks and store what it did."),
     "import": ("imports:import_command", "Bring traces of a foreign implementation into a store."),
+    "export": ("exports:export_command", "Write traces of a store as NDJSON or ITF."),
     "audit": (
         "audit:audit",
         "Refinement, invariants and action properties of every recorded trace, on Spark.",

@@ -107,7 +107,7 @@ def test_what_is_printed_is_what_is_documented(here: Path, command: str) -> None
 
 def test_a_saved_divergence_and_a_mistake_have_what_is_said_of_them(here: Path) -> None:
     run(here, f"replay {MODEL}")
-    (saved,) = (here / "kconform-out" / "divergences").iterdir()
+    (saved,) = (here / "kconform-out" / "divergences").glob("store-replay-*")
     again = run(here, f"replay {saved.relative_to(here)}")
     assert set(again) - ALWAYS == {"model", "again"}
     assert again["again"] == "FAILED as before"
@@ -136,6 +136,7 @@ def test_the_seconds_are_those_of_the_whole_command(here: Path) -> None:
 @pytest.mark.spark
 def test_record_and_audit_print_what_is_documented(here: Path) -> None:
     hold(run(here, f"record {MODEL} -o store --traces 50"))
+    hold(run(here, "export store -o some.ndjson --trace 3 --trace 5"))
     audited = run(here, "audit store --referee 8")
     hold(audited)
     stages = audited["stages"]

@@ -32,6 +32,7 @@ def test_the_command_line_loads_nothing_heavy() -> None:
         ("suite", {"numpy", "ortools", "rustworkx"}),
         ("replay", {"numpy", "ortools", "rustworkx"}),
         ("import", {"numpy", "pyarrow"}),
+        ("export", {"numpy", "pyarrow"}),
     ],
 )
 def test_a_command_loads_what_it_needs(command: str, needed: set[str]) -> None:
