@@ -212,7 +212,7 @@ def _recorded(
     columns = ["trace_id", "states", "actions", "end", "problem"]
     for path in store.files("traces"):
         rows = pq.read_table(path, columns=columns, page_checksum_verification=True)
-        named = pc.is_in(rows.column("trace_id"), value_set=pa.array(sorted(numbers), pa.int64()))
+        named = pc.is_in(rows.column("trace_id"), value_set=pa.array(sorted(numbers)))
         inside = {place - first for place in wanted if first <= place < first + len(rows)}
         inside |= set(pc.indices_nonzero(named).to_pylist())
         for row in rows.take(pa.array(sorted(inside), pa.int64())).to_pylist():

@@ -168,7 +168,7 @@ class _Worker:
         return self._known
 
     def _read(self, prints: set[int]) -> None:
-        values = pa.array(sorted(prints), pa.int64())
+        values = pa.array(sorted(prints))
         for path in self._parts.files:
             keys = pq.read_table(path, columns=[FINGERPRINT]).column(FINGERPRINT)
             mask = pc.is_in(keys, value_set=values)

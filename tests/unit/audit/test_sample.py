@@ -153,6 +153,17 @@ def test_the_reason_of_a_doubt_is_told(tmp_path: Path) -> None:
     assert (states, audit) == ([0, 1, 0], Judgement(1, (), "Small: no value; Next: none"))
 
 
+def test_damage_is_noticed_before_a_trace_is_judged(tmp_path: Path) -> None:
+    """By the page's checksum: without it these bytes would be read as another trace."""
+    store = saved(tmp_path / "s", [length(0, 1, 2), length(0)])
+    (path,) = store.files("traces")
+    data = bytearray(path.read_bytes())
+    data[40] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(OSError, match="page integrity"):
+        sample(store, PREPARED, tmp_path / "none", 2, seed=1)
+
+
 @pytest.mark.parametrize(("count", "more"), [(3, 0), (4, 1), (8, 2)])
 def test_up_to_a_quarter_more_are_traces_that_do_not_pass(
     tmp_path: Path, count: int, more: int

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame
 
@@ -133,7 +134,8 @@ FINE = (True, False, [], [])
         (TAKEN, 3, INITIAL, (True, False, ["CountNeverFalls"], [UNKNOWN_ACTION])),
         (TAKEN, 99, FREED, (True, False, [], [UNKNOWN_ACTION])),
         (TAKEN, -2, FREED, (True, False, [], [UNKNOWN_ACTION])),
-        (TAKEN, None, FREED, (True, False, [], [UNKNOWN_ACTION])),
+        # Where the row names no action there is no step of which a property could speak.
+        (TAKEN, None, INITIAL, (True, False, [], [UNKNOWN_ACTION])),
         ((), 99, FREED, (False, False, [], [UNKNOWN_STATE, UNKNOWN_ACTION])),
         (HALF, 99, FREED, (False, False, [], [UNOBSERVED, UNKNOWN_ACTION])),
     ],
@@ -146,6 +148,16 @@ def test_visits_are_judged_by_their_action_and_every_property(
     verdict: tuple[bool, bool, list[str], list[str]],
 ) -> None:
     assert visit(worker, before, code, after) == verdict
+
+
+def test_a_step_of_which_a_formula_says_nothing_is_in_doubt(tmp_path: Path) -> None:
+    store = save(tmp_path / "s", [of_states(0, UNDEFINED, (DROP, INITIAL), (0, FREED))])
+    evaluator = Evaluator.of(lock.spec(), store, (), ("HolderIsLast", "CountNeverFalls"))
+    worker = _Worker(pickle.loads(evaluator.payload))
+    ready, illegal, violations, doubts = visit(worker, UNDEFINED, DROP, INITIAL)
+    assert (ready, illegal, violations) == (True, False, [])
+    (doubt,) = doubts
+    assert doubt.startswith("HolderIsLast: Lock:")
 
 
 def test_what_is_not_asked_is_judged_by_the_properties_only(worker: _Worker) -> None:
@@ -161,11 +173,26 @@ def test_a_store_of_many_states_is_read_anew_when_memory_is_full(
     worker: _Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "_REMEMBERED", 2)
+    kept: list[int] = []
     for state in (*STATES, *STATES):
         print_ = number(state)
         assert print_ is not None
         assert worker._states([print_])[print_] == state
-        assert len(worker._known) <= max(2, len(STATES))
+        kept.append(len(worker._known))
+    assert max(kept) == 2
+
+
+def test_damage_is_noticed_before_a_state_is_judged(tmp_path: Path) -> None:
+    store = save(tmp_path / "s", [of_states(0, INITIAL, (0, TAKEN))])
+    (path,) = store.files("states")
+    last = pq.ParquetFile(path).metadata.row_group(0).column(len(lock.VARIABLES))
+    data = bytearray(path.read_bytes())
+    data[last.data_page_offset + last.total_compressed_size // 2] ^= 0xFF
+    path.write_bytes(data)
+    print_ = number(TAKEN)
+    assert print_ is not None
+    with pytest.raises(OSError, match="page integrity"):
+        _Worker(pickle.loads(lock.evaluator(store).payload))._states([print_])
 
 
 @dataclass(frozen=True, slots=True)
