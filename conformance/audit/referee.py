@@ -239,9 +239,10 @@ def _case(
         return None
     length, audit = _audits_word(listed, judged, len(trace.states))
     path = [states.get(value, (None,)) for value in trace.states[:length]]
-    codes = trace.actions[: max(length - 1, 0)]
-    coded = all(0 <= code < len(store.actions) for code in codes)
-    if not path or not coded or not all(map(is_complete, path)):
+    if not path or not all(map(is_complete, path)):
+        return None
+    codes = trace.actions[: len(path) - 1]
+    if not all(0 <= code < len(store.actions) for code in codes):
         return None
     return Case(trace.trace_id, Behaviour(tuple(map(complete, path)), codes), audit)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from conformance.audit.referee import Case, sample
+from conformance.audit.referee import Case, _evenly, sample
 from conformance.modelcheck.behaviours import Judgement
 from conformance.modelcheck.prepare import PreparedModel
 from conformance.tla.values import Fingerprinter, State
@@ -96,6 +97,7 @@ def test_a_sample_takes_its_traces_from_every_file(tmp_path: Path) -> None:
     for seed in range(10):
         cases, _ = sample(store, PREPARED, tmp_path / "none", 4, seed)
         assert [case.trace_id // 5 for case in cases] == [0, 1, 2, 3]
+        assert [case.trace_id for case in cases] == _evenly(20, 4, random.Random(seed))
     again = [case.trace_id for case in sample(store, PREPARED, tmp_path / "none", 4, 3)[0]]
     assert again == [case.trace_id for case in sample(store, PREPARED, tmp_path / "none", 4, 3)[0]]
 
@@ -112,7 +114,7 @@ def test_each_trace_is_judged_as_far_as_tlc_can_judge_it(tmp_path: Path) -> None
         [
             length(0, 1, problem="not JSON"),
             length(0, ABSENT),
-            ([0, 1], [7], "length", None),
+            ([0, 1], [len(ACTIONS)], "length", None),
             length(PARTIAL, end="diverged", problem="wrong initial state"),
             ([0, 1], [-1], "length", None),
         ],
@@ -162,6 +164,14 @@ def test_damage_is_noticed_before_a_trace_is_judged(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(OSError, match="page integrity"):
         sample(store, PREPARED, tmp_path / "none", 2, seed=1)
+
+
+def test_a_file_of_which_nothing_is_chosen_is_passed_over(tmp_path: Path) -> None:
+    store = saved(tmp_path / "s", *([length(0, 1)] for _ in range(4)))
+    samples = [sample(store, PREPARED, tmp_path / "none", 1, seed)[0] for seed in range(9)]
+    chosen = {case.trace_id for (case,) in samples}
+    assert len(chosen) > 1
+    assert chosen <= {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize(("count", "more"), [(3, 0), (4, 1), (8, 2)])

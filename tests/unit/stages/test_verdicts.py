@@ -97,6 +97,23 @@ def test_the_summary_and_the_figures_have_every_share() -> None:
     }
 
 
+def test_where_nothing_is_short_the_summary_has_the_shares_alone() -> None:
+    told = held([bench("m:f", TAKE_A, DROP)], [{"Take": 3, "Drop": 1}], FULL, Thresholds())["m:f"]
+    assert told.verdict is Verdict.PASS
+    assert told.summary == "2 of 2 actions, 10 of 10 states, 20 of 20 transitions"
+
+
+def test_a_system_without_traces_is_held_by_its_replays() -> None:
+    events: list[Event] = []
+    benches = [bench("m:f", TAKE_A, DROP)]
+    coverage(Context(emit=events.append), benches, [{}], {})
+    told = events[-1]
+    assert isinstance(told, StageFinished)
+    assert told.summary == (
+        "0 of 2 actions; below the threshold: actions; never taken in a replay: Take, Drop"
+    )
+
+
 def test_the_models_of_one_system_cover_together() -> None:
     benches = [bench("m:f", TAKE_A), bench("m:g", TAKE_A, DROP), bench("m:f", TAKE_A, DROP)]
     told = held(benches, [{"Take": 1}, {"Take": 1}, {"Take": 1, "Drop": 1}], FULL, Thresholds())
