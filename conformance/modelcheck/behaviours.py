@@ -270,8 +270,7 @@ def _run(
 ) -> TlcResult:
     states = sum(len(part.states) for part in parts)
     with written(generated) as (module, config):
-        search = (prepared.model.spec_path.parent,)
-        job = TlcJob(module, config, search, expected_states=states)
+        job = TlcJob(module, config, prepared.model.search, expected_states=states)
         run = run_tlc(job, tools, options, processes, lambda _generated, _distinct: None)
     transcript = run.transcript
     if run.timed_out:

@@ -187,7 +187,7 @@ class _Engine:
             job = TlcJob(
                 module,
                 config,
-                (model.spec_path.parent,),
+                model.search,
                 model.check.deadlock,
                 dump=dot,
                 expected_states=_expected_size(model),

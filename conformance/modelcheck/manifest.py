@@ -119,6 +119,11 @@ class Model:
         """The name of the spec's root module."""
         return self.spec_path.stem
 
+    @property
+    def search(self) -> tuple[Path, ...]:
+        """Where its modules are: beside the root, then kconform's own, which any may extend."""
+        return tuple(dict.fromkeys((self.spec_path.parent, resources.spec_dir().resolve())))
+
 
 def load_model(path: Path) -> Model:
     """The model in a manifest file; UserError that names file and key if it is not one."""
@@ -308,12 +313,18 @@ def _module_model(name: str) -> Model:
     return model_from_config(spec, Path(config) if config else spec.with_suffix(".cfg"))
 
 
+_SETTINGS = ("kconform.toml", "pyproject.toml")
+"""What a folder of models may hold that is none."""
+
+
 def _paths_of(name: str) -> list[Path]:
     file = Path(name)
     if file.suffix == ".toml" and file.is_file():
         return [file]
-    if file.is_dir() and (found := sorted(file.rglob("*.toml"))):
-        return found
+    if file.is_dir():
+        found = sorted(path for path in file.rglob("*.toml") if path.name not in _SETTINGS)
+        if found:
+            return found
     known = {model_name(path): path for path in sorted(resources.models_dir().rglob("*.toml"))}
     if name in known:
         return [known[name]]

@@ -138,7 +138,7 @@ def _load(name: str, text: str, model: Model, tools: Tools) -> Module:
         path = Path(folder) / f"{name}.tla"
         path.write_text(text, encoding="utf-8")
         try:
-            return load_module(path, tools=tools, search=[model.spec_path.parent])
+            return load_module(path, tools=tools, search=model.search)
         except SpecError as error:
             if not str(error).startswith(str(path)):
                 raise  # the spec's own text is at fault, not what the model adds to it

@@ -12,7 +12,7 @@ def place(model: Model, location: str) -> str:
     Unchanged where no such file is: the module was generated, or belongs to the TLA+ tools.
     """
     module, separator, rest = location.partition(":")
-    for folder in (model.spec_path.parent, COMMUNITY_MODULES):
+    for folder in (*model.search, COMMUNITY_MODULES):
         file = folder / f"{module}.tla"
         if module and file.is_file():
             return f"{near(file)}{separator}{rest}"

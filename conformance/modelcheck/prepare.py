@@ -59,7 +59,7 @@ def written(generated: Generated) -> Iterator[tuple[Path, Path]]:
 def model_key(model: Model, tools: Tools) -> str:
     """Hash of everything that TLC's answer depends on: modules, model, jar. Starts no JVM."""
     plain = generate(model)
-    files = module_files(model.spec_path, [COMMUNITY_MODULES])
+    files = module_files(model.spec_path, [*model.search, COMMUNITY_MODULES])
     deadlock = "deadlock" if model.check.deadlock else ""
     simulation = repr(model.check.simulation) if model.check.simulation else ""
     return cache_key([plain.module, plain.config, deadlock + simulation, tools.jar_sha256], files)

@@ -17,7 +17,7 @@ from conformance.traces.manifest import Identity
 def spec_hash(model: Model) -> str:
     """Hash of the text of every module of the spec, and of what the model replaces in it."""
     replaced = [f"{name}={text}" for name, text in {**model.definitions, **model.overrides}.items()]
-    return cache_key(replaced, module_files(model.spec_path, [COMMUNITY_MODULES]))
+    return cache_key(replaced, module_files(model.spec_path, [*model.search, COMMUNITY_MODULES]))
 
 
 def identity(prepared: PreparedModel, system: str, parameters: Mapping[str, str]) -> Identity:

@@ -330,3 +330,14 @@ def test_an_interrupt_ends_every_jvm_and_leaves_nothing(tmp_path: Path) -> None:
 def _commands_with(text: str) -> list[str]:
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     return [line for line in listed.stdout.splitlines() if text in line]
+
+
+def test_a_module_of_ones_own_extends_the_specification_of_kafka(options: CheckOptions) -> None:
+    """The page on features shows this model; what it says came out has to come out."""
+    feature = Path(__file__).resolve().parents[3] / "docs" / "feature" / "kip101.toml"
+    result = check(load_model(feature), options)
+    assert (result.verdict, result.outcome.violated) == (
+        Verdict.PASS,
+        "FollowersServeExposedRecordsOnly",
+    )
+    assert result.outcome.steps[-1].name == "ProcessFetchResponse"

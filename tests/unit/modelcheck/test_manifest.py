@@ -116,6 +116,7 @@ def test_a_simulated_model_neither_holds_nor_feeds_a_suite(tmp_path: Path) -> No
 def test_models_are_found_by_path_and_folder(tmp_path: Path) -> None:
     path = write(tmp_path)
     assert [model.name for model in find_models([str(path)])] == ["toy"]
+    (tmp_path / "kconform.toml").write_text("[tiers.ci]\n")
     assert [model.name for model in find_models([str(tmp_path), str(path)])] == ["toy"]
 
 
