@@ -77,9 +77,7 @@ def test_a_score_that_is_not_to_be_relied_on_does_not_pass(
 ) -> None:
     finished = told(tmp_path, json.dumps(score(**changed)))
     assert finished.verdict is Verdict.INCONCLUSIVE
-    counts = (
-        f"1,200 mutants of {modules} modules: 1,150 noticed by tests, 50 equivalent or harmless"
-    )
+    counts = "1,150 noticed by tests, 50 equivalent or harmless"
     assert finished.summary == f"1,200 mutants of {modules} modules: {counts}{rest}"
 
 
