@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from random import Random
 
@@ -29,7 +29,7 @@ from tests.spark.tla.corrupt import Corrupter
 
 Step = tuple[State, State]
 Transition = tuple[State, Action, State]
-Questions = Sequence[tuple[Callable[..., bool], tuple[State, ...]]]
+Questions = Iterable[tuple[Callable[..., bool], tuple[State, ...]]]
 """For each row a formula of Python's, and the states that it is asked about."""
 
 
@@ -45,10 +45,13 @@ class Count:
 
 
 def reachable(spec: Spec) -> Iterator[State]:
-    """The states, breadth first."""
+    """The states within the constraints, breadth first."""
+    constraints = [spec.state_formula(name) for name in spec.config.constraints]
     seen = dict.fromkeys(spec.initial_states())
     queue = list(seen)
     for state in queue:
+        if not all(constraint(state) for constraint in constraints):
+            continue
         yield state
         for _, following in spec.successors(state):
             if following not in seen:
@@ -95,6 +98,11 @@ class Comparison:
         known = self._random.sample(every, min(500, len(every)))
         self._damage = Corrupter(self._schema, known, seed)
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """The numbers of states and steps that rows are made of."""
+        return len(self._states), len(self._steps)
+
     def _sample(self, states: list[State], count: int | None) -> list[State]:
         if count is None or count >= len(states):
             return states
@@ -110,7 +118,7 @@ class Comparison:
             ]
         formulas = compile_state_formulas(self._spec.program, names, self._schema)
         of = [self._spec.state_formula(name) for name in names]
-        asked = [[(formula, (state,)) for state in states] for formula in of]
+        asked = [zip(repeat(formula), zip(states)) for formula in of]
         return self._counts(formulas, write_states(self._schema, states), asked)
 
     def properties(self, names: Sequence[str], rows: int | None) -> list[Count]:
@@ -120,31 +128,39 @@ class Comparison:
             steps = [self._step(*self._random.choice(steps)) for _ in range(rows)]
         formulas = compile_action_formulas(self._spec.program, names, self._schema)
         of = [self._spec.action_formula(name) for name in names]
-        asked = [[(formula, step) for step in steps] for formula in of]
+        asked = [zip(repeat(formula), steps) for formula in of]
         return self._counts(formulas, self._table(steps), asked)
 
-    def actions(self, rows: int | None, *, names: Sequence[str] = ()) -> Iterator[Count]:
+    def actions(self, rows: int, *, names: Sequence[str] = ()) -> Iterator[Count]:
         """Each action (or those named), its arguments in columns: on its own steps and others."""
+        by_name = self._instances()
+        for name in names or by_name:
+            own = [step for step in self._steps if step[1].name == name]
+            instances = by_name[name]
+            asked, steps = self._some(name, own, instances, max(1, rows // len(names or by_name)))
+            table, formula = self._asked(self._table(steps), name, instances, asked)
+            yield self._counts([formula], table, [self._on(asked, steps)])[0]
+
+    def actions_on_every_step(self) -> list[Count]:
+        """Every action asked of every step, all in one scan: the arguments are the step's own
+        where it is a step of this action, else those of some instance."""
+        steps = [(before, after) for before, _, after in self._steps]
+        table, formulas, questions = self._table(steps), [], []
+        for name, instances in self._instances().items():
+            asked = [
+                action if action.name == name else self._random.choice(instances)
+                for _, action, _ in self._steps
+            ]
+            table, formula = self._asked(table, name, instances, asked)
+            formulas.append(formula)
+            questions.append(self._on(asked, steps))
+        return self._counts(formulas, table, questions)
+
+    def _instances(self) -> dict[str, list[Action]]:
         by_name: dict[str, list[Action]] = {}
         for action in self._spec.actions:
-            if not names or action.name in names:
-                by_name.setdefault(action.name, []).append(action)
-        for name, instances in by_name.items():
-            own = [step for step in self._steps if step[1].name == name]
-            if rows is None:
-                asked, steps = self._every(own, instances)
-            else:
-                asked, steps = self._some(name, own, instances, max(1, rows // len(by_name)))
-            yield self._action(name, instances, asked, steps)
-
-    def _every(
-        self, own: list[Transition], instances: Sequence[Action]
-    ) -> tuple[list[Action], list[Step]]:
-        """All steps of an action, and as many others of which it is asked."""
-        others = self._random.choices(self._steps, k=max(len(own), 100))
-        asked = [action for _, action, _ in own]
-        asked += self._random.choices(instances, k=len(others))
-        return asked, [(before, after) for before, _, after in (*own, *others)]
+            by_name.setdefault(action.name, []).append(action)
+        return by_name
 
     def _some(
         self, name: str, own: list[Transition], instances: Sequence[Action], rows: int
@@ -161,22 +177,22 @@ class Comparison:
         ]
         return asked, [self._step(before, after) for before, _, after in picked]
 
-    def _action(
-        self, name: str, instances: Sequence[Action], asked: Sequence[Action], steps: Sequence[Step]
-    ) -> Count:
-        table = self._table(steps)
+    def _asked(
+        self, table: pa.Table, name: str, instances: Sequence[Action], asked: Sequence[Action]
+    ) -> tuple[pa.Table, SparkFormula]:
+        """The table with columns for the arguments, and the action's formula over them."""
         arguments = []
         for index, values in enumerate(zip(*(action.args for action in asked), strict=True)):
             kind = infer([action.args[index] for action in instances], f"argument {index}")
             assert kind is not None
-            table = table.append_column(f"arg_{index}", write_values(kind, list(values)))
-            arguments.append((kind, quoted(f"arg_{index}")))
-        formula = compile_action(self._spec.program, name, self._schema, arguments)
-        rows_of = [
-            (self._spec.action_formula(action), step)
-            for action, step in zip(asked, steps, strict=True)
-        ]
-        return self._counts([formula], table, [rows_of])[0]
+            column = f"{name}_{index}"
+            table = table.append_column(column, write_values(kind, list(values)))
+            arguments.append((kind, quoted(column)))
+        return table, compile_action(self._spec.program, name, self._schema, arguments)
+
+    def _on(self, asked: Sequence[Action], steps: Sequence[Step]) -> Questions:
+        formulas = {action: self._spec.action_formula(action) for action in set(asked)}
+        return ((formulas[action], step) for action, step in zip(asked, steps, strict=True))
 
     def _step(self, before: State, after: State) -> Step:
         """The step as it is, one of its states damaged, or another state after it."""
