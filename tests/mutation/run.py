@@ -1,6 +1,6 @@
 """Mutates the code that decides, with mutmut, and says which mutants no test noticed.
 
-    python tests/mutation/run.py [GROUP ...] [--only PATTERN] [--output FILE]
+    python tests/mutation/run.py [GROUP ...] [--only PATTERN] [--jobs N] [--output FILE]
 
 A copy of the sources is mutated, never the checkout. The score goes to kconform-out, where the
 nightly gate finds it; it has the chosen groups, and of the others what is known of their present
@@ -132,9 +132,9 @@ def forget_survivors(group: Group, work: Path) -> None:
             path.write_text(json.dumps(meta, indent=4), encoding="utf-8")
 
 
-def run(work: Path, only: Sequence[str]) -> None:
+def run(work: Path, only: Sequence[str], jobs: int) -> None:
     """Run mutmut there. CalledProcessError if the tests fail without any mutation."""
-    command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", *only]
+    command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(jobs), *only]
     surroundings = {**os.environ, "PYTHONHASHSEED": "0"}
     subprocess.run(command, cwd=work, env=surroundings, check=True)
 
@@ -228,6 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run the groups of groups.toml.")
     parser.add_argument("group", nargs="*", help="the groups to run; all of groups.toml if none")
     parser.add_argument("--only", action="append", default=[], help="mutants of these names only")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants judged side by side")
     parser.add_argument("--work", type=Path, default=ROOT / ".tox" / "mutants")
     parser.add_argument("--output", type=Path, default=ROOT / "kconform-out" / FILE)
     chosen = parser.parse_args(arguments)
@@ -239,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             prepare(group, work)
             if not chosen.only:
                 forget_survivors(group, work)
-            run(work, chosen.only)
+            run(work, chosen.only, chosen.jobs)
         moved = changed(group, work)
         if not moved:
             results[group.name] = (group, list(mutants(group, work)))
