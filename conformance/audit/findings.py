@@ -115,7 +115,7 @@ class Reporter:
         return tuple(self.spec.explain(told, before, target))
 
     def _message(self, cause: Cause, allowed: int | None, variables: str) -> str:
-        parts = [cause.detail] if cause.detail else []
+        parts = [f"{cause.detail}."] if cause.detail else []
         if allowed == 0:
             parts.append("The spec does not enable the action in the state before.")
         elif allowed and variables:

@@ -136,7 +136,7 @@ def test_a_divergence_tells_what_the_recorder_saw(reporter: Reporter) -> None:
     found = one(reporter, seen)
     assert found.title == "Take led to a state that the spec does not allow"
     assert found.message == (
-        "state not allowed: holder "
+        "state not allowed: holder. "
         "The spec allows 2 states; the nearest differs in holder. "
         "Trace 8 shows it first, at step 1."
     )
