@@ -13,8 +13,9 @@ from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
 from conformance.replay.saved import SavedDivergence, load
 from conformance.stages.context import Context, Workbench, one_model, with_constants, workbench
+from conformance.stages.identity import FOREIGN
 from conformance.stages.replay import replay as replay_stage
-from conformance.stages.replay import replay_saved
+from conformance.stages.replay import replay_recorded, replay_saved
 from conformance.stages.suite import cover, make_suite, measured
 from conformance.suites.suite import load_suite
 from conformance.traces.model import complete
@@ -50,7 +51,15 @@ def replay(
             CheckOptions(cold=cold),
             work.settings.seed if seed is None else seed,
         )
-        saved = _saved(what, store, trace)
+        saved: SavedDivergence | None = None
+        if store is not None and trace is not None:
+            if system is None and _replay_foreign(context, store, trace, model):
+                return
+            saved = _recorded(store, trace)
+        elif store is not None or trace is not None:
+            raise UserError("--store and --trace go together: which trace of which store.")
+        elif what is not None and what.endswith(".json"):
+            saved = load(Path(what))
         if saved is not None:
             name = model or saved.model
             if not name:
@@ -66,14 +75,17 @@ def replay(
         _replay_suite(work, context, bench, kind, (walks, length), stop_after)
 
 
-def _saved(what: str | None, store: Path | None, trace: int | None) -> SavedDivergence | None:
-    if store is not None or trace is not None:
-        if store is None or trace is None:
-            raise UserError("--store and --trace go together: which trace of which store.")
-        return _recorded(store, trace)
-    if what is not None and what.endswith(".json"):
-        return load(Path(what))
-    return None
+def _replay_foreign(context: Context, path: Path, number: int, model: str | None) -> bool:
+    """Whether the store was imported; then the trace is judged as it was seen."""
+    from conformance.stages.record import open_subject  # Spark: few replays need it
+    from conformance.traces.store import TraceStore
+
+    if TraceStore.open(path).manifest.identity.system != FOREIGN:
+        return False
+    subject = open_subject(context, path, model)
+    bench = Workbench(subject.prepared.model, subject.prepared, "", None)
+    replay_recorded(context, bench, subject.store.trace(number))
+    return True
 
 
 def _recorded(path: Path, number: int) -> SavedDivergence:

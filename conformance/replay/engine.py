@@ -31,6 +31,8 @@ class Kind(StrEnum):
     ENDLESS = "no end"
     INVARIANT = "invariant violated"
     OFFERS = "other steps on offer"
+    NOT_ENABLED = "action not enabled"
+    """Of recorded traces only: nobody asks an implementation for such an action."""
 
 
 @dataclass(frozen=True, slots=True)

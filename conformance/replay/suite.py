@@ -190,6 +190,7 @@ _MESSAGES = {
     Kind.RAISED: "The implementation raised an exception.",
     Kind.ENDLESS: "The implementation did not come to an end of this action, and was interrupted.",
     Kind.OFFERS: "The implementation would go on with other steps than the spec enables here.",
+    Kind.NOT_ENABLED: "The trace has an action that the spec does not enable here.",
     Kind.INVARIANT: "The state that spec and implementation agree on breaks an invariant.",
 }
 

@@ -13,6 +13,9 @@ from conformance.tla.sany import COMMUNITY_MODULES
 from conformance.tla.values import format_value
 from conformance.traces.manifest import Identity
 
+FOREIGN = "foreign"
+"""The system of a store whose traces were imported."""
+
 
 def spec_hash(model: Model) -> str:
     """Hash of the text of every module of the spec, and of what the model replaces in it."""

@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from conformance.errors import UserError
 from conformance.events import Progress, StageStarted
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.places import place
 from conformance.replay.engine import Divergence
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.parallel import ReplayJob, replay_side_by_side
+from conformance.replay.recorded import judge
 from conformance.replay.saved import Again, SavedDivergence, replay_again, save
 from conformance.replay.suite import Locate, ReplayResult, finding, replay_suite
 from conformance.stages.context import Context, Outcome, Workbench, emit_finished, stage
 from conformance.suites.suite import Suite
 from conformance.tla.values import Action, State
+from conformance.traces.model import End, Trace
 from conformance.verdict import Verdict
 
 
@@ -133,6 +136,26 @@ def replay_saved(
         outcome.summary = f"{again} ({len(saved.actions)} steps)"
         outcome.figures = {"model": bench.model.name, "again": str(again)}
     return again, divergence
+
+
+def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> None:
+    """Step along what was seen of an implementation that is not here, to where it leaves the spec.
+
+    UserError for a trace that could not be read whole when it was imported.
+    """
+    if trace.problem is not None and trace.end is not End.DIVERGED:
+        raise UserError(f"Trace {trace.trace_id} cannot be judged: {trace.problem}.")
+    with stage(context, "replay", bench.model.name) as outcome:
+        oracle = spec_oracle(bench)
+        divergence = judge(oracle, trace)
+        outcome.summary = f"trace {trace.trace_id}, {len(trace.steps)} steps: the spec allows them"
+        outcome.verdict = Verdict.PASS
+        if divergence is not None:
+            found = finding(oracle, divergence, locate=locator(bench))
+            context.emit(replace(found, trace=str(trace.trace_id)))
+            outcome.summary = f"trace {trace.trace_id} leaves the spec at step {divergence.step}"
+            outcome.verdict = Verdict.FAIL
+        outcome.figures = {"model": bench.model.name, "trace": trace.trace_id}
 
 
 def spec_oracle(bench: Workbench) -> Oracle:

@@ -111,6 +111,10 @@ def test_a_saved_divergence_and_a_mistake_have_what_is_said_of_them(here: Path) 
     again = run(here, f"replay {saved.relative_to(here)}")
     assert set(again) - ALWAYS == {"model", "again"}
     assert again["again"] == "FAILED as before"
+    run(here, f"import run.ndjson -o foreign --model {MODEL}")
+    judged = run(here, "replay --store foreign --trace 0")
+    assert set(judged) - ALWAYS == {"model", "trace"}
+    assert (judged["verdict"], judged["trace"]) == ("pass", 0)
     mistake = run(here, "replay nothing")
     assert set(mistake) - ALWAYS == {"error"}
 
