@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 import msgspec
+import patch_ng
 
 from conformance.errors import UserError
 
@@ -175,24 +174,13 @@ def patched_by_file(patch: Path, package: str = "impl") -> Iterator[Path]:
     """As `relocated`, for a user's own unified diff; UserError if it does not apply."""
     if not patch.is_file():
         raise UserError(f"There is no patch {patch}. Give a unified diff of {package}/.")
-    if shutil.which("git") is None:
-        raise UserError("`git` is not on the PATH, and applies the patch. Install git.")
+    diff = patch_ng.fromstring(patch.read_bytes())
     with copied(package) as folder:
         before = _texts(folder)
-        run = subprocess.run(
-            ["git", "apply", "-p1", str(patch.resolve())],
-            cwd=folder,
-            # Outside of any repository: git would apply the diff to that one, or to nothing.
-            env={**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if run.returncode != 0:
-            said = run.stderr.strip() or run.stdout.strip()
+        if not diff or not diff.items or not diff.apply(root=folder):
             raise UserError(
-                f"{patch} does not apply to {package}/: {said}. Make it with `git diff` in a "
-                "checkout of this version."
+                f"{patch} does not apply to {package}/: it is no unified diff, or one of another "
+                "version. Make it with `git diff` in a checkout of this version."
             )
         if _texts(folder) == before:
             raise UserError(f"{patch} changes nothing in {package}/.")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -328,8 +329,13 @@ def test_an_interrupt_ends_every_jvm_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def _commands_with(text: str) -> list[str]:
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    return [line for line in listed.stdout.splitlines() if text in line]
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        # A process may end while it is looked at.
+        with suppress(OSError):
+            command = line.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            found += [command] if text in command else []
+    return found
 
 
 def test_a_module_of_ones_own_extends_the_specification_of_kafka(options: CheckOptions) -> None:

@@ -202,6 +202,13 @@ def clock_diff(before: str = "") -> str:
     return diff_of("impl/clock.py", before + clock, "# faulty\n" + clock)
 
 
+NEW_PAGE = """--- /dev/null
++++ b/docs/new.md
+@@ -0,0 +1 @@
++a
+"""
+
+
 def test_a_users_diff_is_applied_to_the_copy(tmp_path: Path) -> None:
     diff = tmp_path / "my.diff"
     diff.write_text(clock_diff())
@@ -216,7 +223,8 @@ def test_a_users_diff_is_applied_to_the_copy(tmp_path: Path) -> None:
         pytest.param(None, "There is no patch", id="no such file"),
         pytest.param("nonsense\n", "does not apply", id="no diff"),
         pytest.param(clock_diff("# elsewhere\n"), "does not apply", id="another version"),
-        pytest.param(diff_of("docs/new.md", "", "a\n"), "changes nothing", id="not of impl"),
+        pytest.param(diff_of("docs/no.md", "b\n", "a\n"), "does not apply", id="not of impl"),
+        pytest.param(NEW_PAGE, "changes nothing", id="a new file elsewhere"),
     ],
 )
 def test_a_diff_that_does_not_fit_is_refused(
