@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import JsonOption
+from conformance.cli.options import ForceOption, JsonOption
 from conformance.cli.session import session
 from conformance.stages.context import Context
 from conformance.stages.exports import export_traces
@@ -21,7 +21,7 @@ def export_command(
     trace: Annotated[
         list[int] | None, typer.Option(help="A trace's number (several times); default: all.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write traces of a store as NDJSON or ITF."""

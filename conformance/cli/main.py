@@ -55,7 +55,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Holds an implementation of Kafka's protocols against their TLA+ specification.",
     epilog="Exit codes: 0 pass, 1 divergence or violation, 2 usage, spec or environment, "
-    "3 inconclusive or nothing to check, 4 fault of kconform, 130 interrupted.",
+    "3 inconclusive or nothing to check, 4 fault of kconform, 130 interrupted, "
+    "141 nobody reads the output.",
 )
 
 

@@ -29,4 +29,4 @@ MasterOption = Annotated[
     str | None, typer.Option("--master", help="Spark master.", show_default="local[*]")
 ]
 StoreOption = Annotated[Path, typer.Option("-o", "--output", help="The store to write.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace a store that is there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from conformance.stages.replay import replay_recorded, replay_saved
 from conformance.stages.suite import cover, make_suite, measured
 from conformance.suites.suite import load_suite
 from conformance.traces.model import complete
+
+if TYPE_CHECKING:
+    from conformance.traces.store import TraceStore
 
 
 def replay(
@@ -53,9 +56,11 @@ def replay(
         )
         saved: SavedDivergence | None = None
         if store is not None and trace is not None:
-            if system is None and _replay_foreign(context, store, trace, model):
+            opened = _open(store)
+            if system is None and opened.manifest.identity.system == FOREIGN:
+                _replay_foreign(context, store, trace, model)
                 return
-            saved = _recorded(store, trace)
+            saved = _recorded(opened, trace)
         elif store is not None or trace is not None:
             raise UserError("--store and --trace go together: which trace of which store.")
         elif what is not None and what.endswith(".json"):
@@ -75,24 +80,23 @@ def replay(
         _replay_suite(work, context, bench, kind, (walks, length), stop_after)
 
 
-def _replay_foreign(context: Context, path: Path, number: int, model: str | None) -> bool:
-    """Whether the store was imported; then the trace is judged as it was seen."""
-    from conformance.stages.record import open_subject  # Spark: few replays need it
-    from conformance.traces.store import TraceStore
+def _open(path: Path) -> TraceStore:
+    from conformance.traces.store import TraceStore  # pyarrow: few replays need it
 
-    if TraceStore.open(path).manifest.identity.system != FOREIGN:
-        return False
+    return TraceStore.open(path)
+
+
+def _replay_foreign(context: Context, path: Path, number: int, model: str | None) -> None:
+    """Nothing is here to drive: the trace is judged as it was seen."""
+    from conformance.stages.record import open_subject  # Spark: few replays need it
+
     subject = open_subject(context, path, model)
     bench = Workbench(subject.prepared.model, subject.prepared, "", None)
     replay_recorded(context, bench, subject.store.trace(number))
-    return True
 
 
-def _recorded(path: Path, number: int) -> SavedDivergence:
+def _recorded(store: TraceStore, number: int) -> SavedDivergence:
     """A trace of a store as a path to replay; how it failed is known only from the audit."""
-    from conformance.traces.store import TraceStore  # pyarrow: few replays need it
-
-    store = TraceStore.open(path)
     trace = store.trace(number)
     identity = store.manifest.identity
     return SavedDivergence(

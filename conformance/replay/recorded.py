@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from conformance.replay.engine import Divergence, Driver, Kind, run_path
+from conformance.replay.engine import Divergence, Driver, Kind, PathResult, run_path
 from conformance.replay.oracle import Oracle
 from conformance.tla.values import Action, State, Value
 from conformance.traces.model import PartialState, Trace
@@ -44,14 +43,6 @@ class RecordedSystem:
         return self._shown[self._at]
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """How far the trace follows the spec from one initial state."""
-
-    steps: int
-    divergence: Divergence | None
-
-
 def judge(oracle: Oracle, trace: Trace) -> Divergence | None:
     """The first step at which the trace leaves the spec; None if the spec allows all of it.
 
@@ -62,13 +53,14 @@ def judge(oracle: Oracle, trace: Trace) -> Divergence | None:
     return best.divergence
 
 
-def _follow(oracle: Oracle, trace: Trace, initial: State) -> _Way:
+def _follow(oracle: Oracle, trace: Trace, initial: State) -> PathResult:
+    """From one initial state on; an action that is not enabled is a divergence here."""
     driver = Driver(RecordedSystem(oracle.variables, trace.states), oracle)
     actions = tuple(step.action for step in trace.steps)
     result = run_path(driver, initial, actions)
     if not result.disabled:
-        return _Way(result.steps, result.divergence)
+        return result
     taken = actions[: result.steps + 1]
-    return _Way(
+    return PathResult(
         result.steps, Divergence(Kind.NOT_ENABLED, initial, taken, driver.candidates, (), {})
     )

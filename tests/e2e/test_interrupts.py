@@ -15,15 +15,13 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [
-    pytest.mark.tlc,
-    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into Linux's /proc"),
-]
+from tests.e2e.processes import MARK, needs_proc, processes
+
+pytestmark = [pytest.mark.tlc, needs_proc]
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial"
 MODEL = "models/store.toml"
-MARK = "KCONFORM_TEST_MARK"
 PATIENCE = 180.0
 """Seconds until a phase must have begun, on a busy machine."""
 
@@ -57,19 +55,6 @@ Init == x = 0 /\\ y = 0
 Next == (x' = x + 1 /\\ y' = y) \\/ (x' = x /\\ y' = y + 1)
 ====
 """
-
-
-def processes(mark: str) -> list[tuple[int, str]]:
-    """The processes that inherited our mark, with their command lines."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{MARK}={mark}\0".encode() in (folder / "environ").read_bytes():
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                found.append((int(folder.name), command))
-        except OSError:
-            continue  # it ended meanwhile, or is not ours to look at
-    return [one for one in found if one[1]]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

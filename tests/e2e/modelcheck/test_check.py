@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +36,7 @@ from conformance.modelcheck.tlc import TlcOptions
 from conformance.suites import coverage, situations, transition_cover
 from conformance.tla.values import Action, State
 from conformance.verdict import Verdict
+from tests.e2e.processes import MARK, needs_proc, processes
 
 pytestmark = pytest.mark.tlc
 
@@ -305,12 +305,18 @@ except KeyboardInterrupt:
 """
 
 
+@needs_proc
 def test_an_interrupt_ends_every_jvm_and_leaves_nothing(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, str(MODULES / "lock.toml"), str(tmp_path / "cache")],
-        env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(Path.cwd())},
+        env={
+            **os.environ,
+            MARK: str(scratch),
+            "TMPDIR": str(scratch),
+            "PYTHONPATH": str(Path.cwd()),
+        },
         stdout=subprocess.PIPE,
         text=True,
         # Tests started in the background ignore interrupts, and would hand that on.
@@ -319,23 +325,14 @@ def test_an_interrupt_ends_every_jvm_and_leaves_nothing(tmp_path: Path) -> None:
     assert process.stdout is not None
     # A progress event: a JVM is at work.
     assert any(line.startswith("Progress") for line in iter(process.stdout.readline, ""))
+    assert any("tlc2.TLC" in command for _, command in processes(str(scratch)))
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130
     assert list(scratch.iterdir()) == []
     deadline = time.monotonic() + 10
-    while (running := _commands_with(str(scratch))) and time.monotonic() < deadline:
+    while (running := processes(str(scratch))) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert running == []
-
-
-def _commands_with(text: str) -> list[str]:
-    found = []
-    for line in Path("/proc").glob("[0-9]*/cmdline"):
-        # A process may end while it is looked at.
-        with suppress(OSError):
-            command = line.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            found += [command] if text in command else []
-    return found
 
 
 def test_a_module_of_ones_own_extends_the_specification_of_kafka(options: CheckOptions) -> None:

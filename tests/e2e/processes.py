@@ -1,0 +1,25 @@
+"""Which processes a test has started, found by a variable that they inherit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+MARK = "KCONFORM_TEST_MARK"
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="looks into Linux's /proc"
+)
+
+
+def processes(mark: str) -> list[tuple[int, str]]:
+    """The processes that inherited our mark, with their command lines."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}\0".encode() in (folder / "environ").read_bytes():
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found.append((int(folder.name), command))
+        except OSError:
+            continue  # it ended meanwhile, or is not ours to look at
+    return [one for one in found if one[1]]
