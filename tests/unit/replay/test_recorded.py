@@ -66,7 +66,7 @@ def first(oddity: Trace) -> Divergence:
         (trace("", (1, 1)), Kind.WRONG_INITIAL, 0),
         (trace("+", (0, 1), (2, 0)), Kind.NOT_ALLOWED, 1),
         (trace("++", *seen(0, 1, 3)), Kind.NOT_ALLOWED, 2),
-        (trace("-", *seen(0, 0)), Kind.NOT_ENABLED, 1),
+        (trace("-+-", *seen(0, 0, 1, 0)), Kind.NOT_ENABLED, 1),
         # Twice with left = 2, and there is no third time.
         (trace("+++", *seen(0, 1, 2, 3)), Kind.NOT_ENABLED, 3),
     ],
@@ -80,8 +80,13 @@ def test_the_first_step_that_the_spec_does_not_allow_is_told(
     assert found.actions == tuple(one.action for one in oddity.steps[:step])
 
 
-def test_the_states_before_are_those_that_were_still_possible() -> None:
-    assert first(trace("+++", *seen(0, 1, 2, 3))).before == ((2, 0),)
+def test_a_step_that_is_not_enabled_has_the_states_before_it_and_none_after() -> None:
+    found = first(trace("+++", *seen(0, 1, 2, 3)))
+    assert found == Divergence(Kind.NOT_ENABLED, (0, 2), (UP, UP, UP), ((2, 0),), (), {})
+
+
+def test_what_was_seen_first_is_shown_first() -> None:
+    assert RecordedSystem(("x", "left"), seen(2, 1)).observe() == {"x": 2}
 
 
 def test_a_variable_counts_if_it_was_seen_all_along() -> None:
