@@ -173,7 +173,7 @@ class Spec:
         meaning = self.program.meaning(step)
         if isinstance(meaning, s.Definition) and not meaning.params:
             return meaning
-        return s.Definition(step.location, 0, "Next", (), step)
+        return s.Definition(step.location, 0, _UNNAMED, (), step)
 
     def _joined(self, parts: list[s.Expr]) -> s.Expr:
         return parts[0] if len(parts) == 1 else s.Builtin(parts[0].location, r"\land", tuple(parts))
@@ -409,6 +409,8 @@ class Spec:
 
 
 _TEMPORAL = frozenset(["[]", "<>", "~>", "-+->", "WF", "SF"])
+_UNNAMED = "UnnamedAction"
+"""TLC's label of a step that is not within an operator."""
 
 
 def _common_kind(values: Sequence[Value]) -> Kind:
