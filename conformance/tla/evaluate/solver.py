@@ -68,6 +68,8 @@ class Solver:
                 self._exists(node, binders, context, then)
             case s.Binding(kind=r"\A") if self._assigns(node, context):
                 self._forall(node, context, then)
+            case s.Binding(kind=r"\A", body=body) if self._chooses(body, frozenset()):
+                self._ways_of_all(node, context, then)
             case s.If(condition=condition, then=first, otherwise=second):
                 self._branch(condition, [(first, context)], [(second, context)], context, then)
             case s.Case():
@@ -310,6 +312,20 @@ class Solver:
             first = Known(Code(f"{elements.text}[0]", atom=True))
             self.solve(node.body, context.bind({name.uid: first}), rest)
 
+    def _ways_of_all(self, node: s.Binding, context: Context, then: Then) -> None:
+        """As often as the instances hold together: the product of their ways."""
+        emitter = self.writer.emitter
+        ways, count = emitter.fresh("w"), emitter.fresh("c")
+        emitter.line(f"{ways} = 1")
+        with logic.all_loops(self.writer, node.binders, context, ordered=True) as inner:
+            emitter.line(f"if not {ways}: break")
+            emitter.line(f"{count} = 0")
+            with emitter.block(f"for {emitter.fresh('i')} in (0,):", loop=True):
+                self.solve(node.body, inner, lambda _: emitter.line(f"{count} += 1"))
+            emitter.line(f"{ways} *= {count}")
+        with emitter.block(f"for {emitter.fresh('i')} in range({ways}):", loop=True):
+            then(context)
+
     def _assigns(self, node: s.Expr, context: Context) -> bool:
         """Whether a formula mentions variables that are yet to be assigned."""
         facts = self.writer.services.analysis.of(node)
@@ -321,12 +337,39 @@ class Solver:
     def _call(self, node: s.Expr, context: Context, then: Then) -> None:
         facts = self.writer.services.analysis.of(node)
         callee = None
-        if facts.primes or self.initial or self.writer.volatile(node, context):
+        if (
+            facts.primes
+            or self.initial
+            or self.writer.volatile(node, context)
+            or self._chooses(node, frozenset())
+        ):
             callee = self.writer.callee(node, context)
         if callee is None:
             self._condition(node, context, then)
             return
         self.solve(callee[0], callee[1], lambda c: then(_in(c, context)))
+
+    def _chooses(self, node: s.Argument, within: frozenset[int]) -> bool:
+        """Whether a guard may hold in several ways, each of which TLC counts as a step."""
+        match node:
+            case s.Builtin(operator=r"\lor") | s.Binding(kind=r"\E"):
+                return True
+            case s.Builtin(operator=r"\land" | "=>", args=parts):
+                return any(self._chooses(part, within) for part in parts)
+            case s.Binding(kind=r"\A", body=body) | s.Let(body=body):
+                return self._chooses(body, within)
+            case s.If(then=first, otherwise=second):
+                return self._chooses(first, within) or self._chooses(second, within)
+            case s.Case(arms=arms, other=other):
+                values = [value for _, value in arms]
+                return any(self._chooses(v, within) for v in (*values, *([other] if other else [])))
+            case s.Call() | s.Constant():
+                meaning = self.writer.services.program.meaning(node)
+                if not isinstance(meaning, s.Definition) or meaning.uid in within:
+                    return False
+                return self._chooses(meaning.body, within | {meaning.uid})
+            case _:
+                return False
 
 
 def _in(current: Context, scope: Context) -> Context:
