@@ -26,6 +26,7 @@ from conformance.bugs.fault import (
     relocated,
     select,
 )
+from conformance.bugs.worker import INTERRUPTED
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.oracle import GraphOracle
 from conformance.stages.context import Context, one_model, workbench
@@ -61,6 +62,8 @@ def row(catalogue: Catalogue, fault: Fault, limit: int) -> str:
     reported = found.counterexample_length
     if reported is None:
         return f"{fault.id:<5} survived"
+    if found.oracle == INTERRUPTED:
+        return f"{fault.id:<5} {reported:>8}  an interrupted step: its states were tried in order"
     with relocated(fault) as folder:
         command = [sys.executable, __file__, "--limit", str(limit)]
         inside = ["--inside", found.model, catalogue.system, str(reported)]

@@ -21,6 +21,7 @@ class TierSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     traces: PositiveInt | None = None
     trace_length: PositiveInt | None = None
     examples: PositiveInt | None = None
+    interruptions: PositiveInt | None = None
     models: tuple[str, ...] | None = None
 
 
@@ -53,13 +54,17 @@ class Tier:
     traces: int
     trace_length: int
     examples: int
+    interruptions: int
+    """States in which each pair of actions is interleaved."""
     models: tuple[str, ...] = field(default=())
     """Names of the models to run; empty means all models of the tier."""
 
 
 DEFAULT_TIERS = {
-    "ci": Tier("ci", traces=20_000, trace_length=20, examples=100),
-    "nightly": Tier("nightly", traces=1_000_000, trace_length=20, examples=10_000),
+    "ci": Tier("ci", traces=20_000, trace_length=20, examples=100, interruptions=5),
+    "nightly": Tier(
+        "nightly", traces=1_000_000, trace_length=20, examples=10_000, interruptions=100
+    ),
 }
 
 
@@ -74,6 +79,7 @@ def settled_tier(settings: Settings, name: str) -> Tier:
         traces=own.traces or base.traces,
         trace_length=own.trace_length or base.trace_length,
         examples=own.examples or base.examples,
+        interruptions=own.interruptions or base.interruptions,
         models=own.models or base.models,
     )
 

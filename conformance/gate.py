@@ -1,4 +1,4 @@
-"""The gate: model check, suites, replay, exploration, recording, audit and a canary, in turn."""
+"""The gate: model check, suites, replay, interleaving, exploration, record, audit, a canary."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from conformance.replay.profile import Profile
 from conformance.stages.check import check
 from conformance.stages.context import Context, Workbench, stage, workbench
 from conformance.stages.coverage import coverage
+from conformance.stages.drive import drive_all
 from conformance.stages.explore import explore
 from conformance.stages.mutation import mutation
 from conformance.stages.record import Subject, audit, record, referee
-from conformance.stages.replay import replay_all
 from conformance.stages.suite import cover
 from conformance.systems.registry import BUILT_IN
 from conformance.traces.store import TraceStore
@@ -76,7 +76,8 @@ def run(context: Context, gate: GatePlan) -> None:
             outcome.summary = "no model of this tier feeds a suite: no implementation was tested"
         return
     suites = [cover(context, bench.model.name, bench.graph) for bench in benches]
-    replayed = [result.actions for result in replay_all(context, benches, suites)]
+    driven = drive_all(context, benches, suites, samples=gate.tier.interruptions)
+    replayed = [result.actions for result in driven]
     for bench in _largest_of_each_variant(benches):
         profile = Profile.NIGHTLY if gate.tier.name == "nightly" else Profile.CI
         explore(context, bench, profile=profile, examples=gate.tier.examples)

@@ -131,7 +131,13 @@ def job_of(catalogue: Catalogue, effort: Effort, fault: Fault | None = None) -> 
     models = catalogue.models if fault is None else fault.models or catalogue.models
     package = "impl" if fault is None else fault.package
     return Job(
-        models, catalogue.system, effort.seed, effort.traces, effort.examples, package=package
+        models,
+        catalogue.system,
+        effort.seed,
+        effort.traces,
+        effort.examples,
+        package=package,
+        interleave_first=fault is not None and "conc" in fault.tags,
     )
 
 

@@ -19,6 +19,7 @@ import msgspec
 
 from conformance.events import Event, Finding, StageFinished
 from conformance.replay.engine import Divergence, Driver, close, run_path
+from conformance.replay.interruptions import interrupt_steps
 from conformance.replay.minimise import minimise
 from conformance.replay.nearest import nearest_failure
 from conformance.replay.oracle import GraphOracle, Oracle
@@ -28,6 +29,7 @@ from conformance.replay.shorten import shortest_failure
 from conformance.replay.suite import finding
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.stages.explore import explore
+from conformance.stages.interleave import interruptible
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Test
 from conformance.tla.values import Action, State
@@ -36,6 +38,11 @@ from conformance.verdict import Verdict
 
 _NEAREST_STEPS = 20_000
 """How far to look for a shorter counterexample than the one found."""
+
+
+INTERRUPTED = "interrupted steps"
+_MEETINGS = 20
+"""States in which each pair of actions is interleaved."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -50,6 +57,8 @@ class Job(msgspec.Struct, frozen=True):
     package: str = "impl"
     folder: str = ""
     """The package must be imported from this folder, or the faulty copy is not what is run."""
+    interleave_first: bool = False
+    """For a fault of which it is known that threads have to meet."""
     save_to: str = ""
     """Where to keep the divergence as an ITF file, if anywhere."""
 
@@ -111,16 +120,14 @@ def run(job: Job) -> Found:
     context = Context(seed=job.seed)
     effort = _Effort()
     benches: list[Workbench] = []
-    for name in job.models:  # made ready one by one: most faults fall in the first
-        bench = workbench(context, one_model(name), job.system)
-        benches.append(bench)
-        oracle = GraphOracle(bench.graph)
-        divergence = _replay(bench, oracle, effort)
-        if divergence is not None:
-            if job.save_to:
-                path = Path(job.save_to)
-                save(path, oracle, divergence, model=bench.model.name, system=bench.factory)
-            return effort.found("transition suite", bench, divergence, oracle)
+    drives = [("transition suite", _replay), (INTERRUPTED, _interleave)]
+    if job.interleave_first:
+        drives.reverse()
+    for number, (name, drive) in enumerate(drives):
+        for bench in _benches(context, job, benches, made=number > 0):
+            divergence = drive(bench, job, effort)
+            if divergence is not None:
+                return _kill(name, bench, divergence, job, effort)
     for bench in benches:
         killed = _explore(context, bench, job, effort)
         if killed is not None:
@@ -135,6 +142,27 @@ def run(job: Job) -> Found:
     )
 
 
+def _benches(
+    context: Context, job: Job, benches: list[Workbench], *, made: bool
+) -> Iterator[Workbench]:
+    """The job's models, made ready one by one the first time: most faults fall in the first."""
+    if made:
+        yield from benches
+        return
+    for name in job.models:
+        benches.append(workbench(context, one_model(name), job.system))
+        yield benches[-1]
+
+
+def _kill(name: str, bench: Workbench, divergence: Divergence, job: Job, effort: _Effort) -> Found:
+    """A kill whose path was driven; kept where the job says."""
+    oracle = GraphOracle(bench.graph)
+    if job.save_to:
+        path = Path(job.save_to)
+        save(path, oracle, divergence, model=bench.model.name, system=bench.factory)
+    return effort.found(name, bench, divergence, oracle)
+
+
 def _ensure_copy(job: Job) -> None:
     """Guards the bench itself: with the clean package every fault would survive."""
     found = importlib.util.find_spec(job.package)
@@ -143,8 +171,9 @@ def _ensure_copy(job: Job) -> None:
         raise RuntimeError(f"{job.package} comes from {origin}, not from {job.folder}")
 
 
-def _replay(bench: Workbench, oracle: Oracle, effort: _Effort) -> Divergence | None:
+def _replay(bench: Workbench, _job: Job, effort: _Effort) -> Divergence | None:
     """The minimal transition suite, longest tests first: they find a deep fault 10 times sooner."""
+    oracle = GraphOracle(bench.graph)
     suite = transition_cover(bench.graph)
     system = bench.make_system()
     try:
@@ -158,6 +187,16 @@ def _replay(bench: Workbench, oracle: Oracle, effort: _Effort) -> Divergence | N
     finally:
         close(system)
     return None
+
+
+def _interleave(bench: Workbench, job: Job, effort: _Effort) -> Divergence | None:
+    """One thread's action stopped for another's; the state in which they meet is the nearest."""
+    if not interruptible(bench):
+        return None
+    result = interrupt_steps(bench.graph, bench.make_system, samples=_MEETINGS, seed=job.seed)
+    effort.traces += result.paths
+    effort.steps += result.steps
+    return min(result.divergences, key=lambda found: found.step, default=None)
 
 
 def _shortened(bench: Workbench, oracle: Oracle, found: Divergence) -> Divergence:

@@ -29,6 +29,10 @@ COMMANDS = {
         "replay:replay",
         "Drive an implementation along a suite, a saved divergence or a recorded trace.",
     ),
+    "interleave": (
+        "interleave:interleave",
+        "Stop actions between their sections under a lock for others, and look what comes out.",
+    ),
     "explore": (
         "explore:explore",
         "Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it.",

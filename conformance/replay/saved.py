@@ -10,6 +10,7 @@ from pathlib import Path
 from conformance.errors import DataError
 from conformance.files import written_aside
 from conformance.replay.engine import Divergence, Driver, close, run_path
+from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
 from conformance.replay.oracle import Oracle
 from conformance.replay.suite import MakeSystem, finding
 from conformance.tla.itf import ItfTrace, Json, dump_trace, load_trace
@@ -123,6 +124,9 @@ def replay_again(
             "version of the spec and says nothing about this one."
         )
     system = make_system()
+    if any(parts(action) for action in saved.actions):
+        system = InterruptedSystem(system)
+        oracle = SerialOrders(oracle, system)
     try:
         result = run_path(Driver(system, oracle), saved.initial, saved.actions)
     finally:

@@ -12,6 +12,7 @@ from conformance.events import Emit, Finding, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.story import changes
 from conformance.replay.engine import Divergence, Driver, Kind, close, run_path
+from conformance.replay.interleave import parts, told
 from conformance.replay.oracle import GraphOracle, Oracle
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.story import differences, observed_lines
@@ -161,24 +162,34 @@ def finding(
 
     How to see it again says who knows where it is kept.
     """
-    parts = differences(oracle.variables, divergence)
+    differing = differences(oracle.variables, divergence)
     action = divergence.action
+    shown = told(action) if action else "initial state"
     name = action.name if action else "Init"
-    variables = sorted({part.variable.partition("[")[0] for part in parts})
+    variables = sorted({part.variable.partition("[")[0] for part in differing})
     if divergence.kind is Kind.OFFERS:
         variables = sorted(set(re.findall(r"take (\w+)", divergence.detail)))
     return Finding(
         key=":".join([stage, name, divergence.kind.name.lower(), *variables]),
-        title=f"{action or 'initial state'}: {divergence.kind}",
+        title=f"{shown}: {divergence.kind}",
         stage=stage,
-        message=_MESSAGES[divergence.kind],
+        message=_message(divergence),
         step=divergence.step,
-        action=str(action) if action else "",
+        action=shown if action else "",
         formula=name,
         location=locate(action) if action else "",
-        differences=parts,
+        differences=differing,
         story=divergence_story(oracle, divergence),
     )
+
+
+def _message(divergence: Divergence) -> str:
+    if divergence.action and parts(divergence.action) and divergence.kind is Kind.NOT_ALLOWED:
+        return (
+            "One action interrupted by the other leads to a state that the spec allows after "
+            "neither order of the two."
+        )
+    return _MESSAGES[divergence.kind]
 
 
 _MESSAGES = {
@@ -200,7 +211,7 @@ def divergence_story(oracle: Oracle, divergence: Divergence) -> tuple[str, ...]:
     lines: list[str] = []
     possible: tuple[State, ...] = (divergence.initial,)
     for number, action in enumerate(divergence.actions, 1):
-        lines.append(f"{number:3}. {action}")
+        lines.append(f"{number:3}. {told(action)}")
         if number == len(divergence.actions):
             break
         following = tuple(dict.fromkeys(t for s in possible for t in oracle.successors(s, action)))

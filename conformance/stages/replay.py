@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from conformance.errors import UserError
-from conformance.events import Progress, StageStarted
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.places import place
 from conformance.replay.engine import Divergence
+from conformance.replay.interleave import parts
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
-from conformance.replay.parallel import ReplayJob, replay_side_by_side
 from conformance.replay.recorded import judge
 from conformance.replay.saved import Again, SavedDivergence, replay_again, save
 from conformance.replay.suite import Locate, ReplayResult, finding, replay_suite
-from conformance.stages.context import Context, Outcome, Workbench, emit_finished, stage
+from conformance.stages.context import Context, Outcome, Workbench, stage
 from conformance.suites.suite import Suite
 from conformance.tla.values import Action, State
 from conformance.traces.model import End, Trace
@@ -38,35 +36,14 @@ def replay(
             emit=context.emit,
             stop_after=stop_after,
         )
-        _report(context, bench, suite, result, outcome)
+        report_replay(context, bench, suite, result, outcome)
     return result
 
 
-def replay_all(
-    context: Context, benches: Sequence[Workbench], suites: Sequence[Suite]
-) -> list[ReplayResult]:
-    """As `replay` for each bench and its suite, as many at a time as there are jobs."""
-    jobs = [
-        ReplayJob(bench.graph, suite, bench.factory, bench.constants)
-        for bench, suite in zip(benches, suites, strict=True)
-    ]
-    results: dict[int, ReplayResult] = {}
-    total = sum(suite.steps for suite in suites)
-    context.emit(StageStarted("replay", f"{len(jobs)} suites", total))
-    for number, result in replay_side_by_side(jobs, context.check.jobs):
-        results[number] = result
-        bench, outcome = benches[number], Outcome()
-        _report(context, bench, suites[number], result, outcome)
-        emit_finished(context, "replay", bench.model.name, outcome, result.seconds)
-        if len(results) < len(jobs):
-            context.emit(StageStarted("replay", f"{len(jobs) - len(results)} suites", total))
-            context.emit(Progress("replay", sum(r.steps for r in results.values()), total))
-    return [results[number] for number in range(len(jobs))]
-
-
-def _report(
+def report_replay(
     context: Context, bench: Workbench, suite: Suite, result: ReplayResult, outcome: Outcome
 ) -> None:
+    """Report every divergence, and what was driven."""
     if result.divergences:
         oracle = GraphOracle(bench.graph)
         for divergence in result.divergences:
@@ -99,7 +76,8 @@ def locator(bench: Workbench) -> Locate:
     model, module = bench.model, bench.prepared.module
 
     def locate(action: Action) -> str:
-        definition = module.operator(action.name)
+        both = parts(action)
+        definition = module.operator(both[0].name if both else action.name)
         return "" if definition is None else place(model, str(definition.location))
 
     return locate

@@ -98,6 +98,40 @@ class Offers(Protocol):
 
 
 @runtime_checkable
+class Interruptible(Protocol):
+    """Optional: a system whose steps can be stopped where a real thread can be interrupted.
+
+    With this the harness lets one thread stand still in the middle of an action, between two
+    sections under a lock, while another takes an action of its own. Whatever comes out has to be
+    what the spec allows for the two in one order or the other.
+    """
+
+    def make_interruptible(self) -> bool:
+        """Called before the first reset, if at all; may make every step slower.
+
+        False if it cannot be done for this model's constants.
+        """
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """Whether two threads of one process take these."""
+
+    def in_parts(self, running: Action, between: Action) -> bool:
+        """Whether one is a single step of the spec that the other is known to see in parts.
+
+        Then every variable for itself has to be what one of the two orders gives.
+        """
+
+    def interrupt(self, running: Action, point: int, between: Action) -> bool:
+        """Stop `running` at its `point`-th interruption, from 1; `between` goes first from there.
+
+        Where `between` waits for a lock that `running` holds, `running` goes on to the next
+        interruption. Ends both. False if `running` ended before that point; then `between` comes
+        after it. That one of them is refused, because the other came first, is no error: what it
+        left undone is judged by the state. Any other exception is a divergence.
+        """
+
+
+@runtime_checkable
 class Closeable(Protocol):
     """Optional: a system that holds files, threads or sockets."""
 

@@ -10,7 +10,7 @@ from conformance.systems.protocol import ActionRefused
 from conformance.systems.replication.controller import AlterPartitionItem, Controller
 from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import MockClock
-from impl.concurrency import NoConcurrency
+from impl.concurrency import Concurrency
 from impl.disk import Disk, Surviving
 from impl.fetcher.followed_partitions import FetcherRuntime
 from impl.fetcher.replica_fetcher_manager import ReplicaFetcherManager
@@ -98,6 +98,7 @@ class Broker:
         controller: Controller,
         settings: BrokerSettings,
         connect: Callable[[int], BlockingSend],
+        concurrency: Concurrency,
     ) -> None:
         self.id = broker_id
         self.epoch = epoch
@@ -110,7 +111,6 @@ class Broker:
         self._controller = controller
         self._settings = settings
         self._connect = connect
-        concurrency = NoConcurrency()
         self._runtime = FetcherRuntime(self.clock, concurrency, MetricsRegistry(self.clock))
         self.replica_manager = ReplicaManager(
             ReplicaManagerConfig(broker_id, epoch, settings.protocol, _LAG_MS),

@@ -21,8 +21,10 @@ from conformance.systems.replication.broker import (
 from conformance.systems.replication.channel import Channel, Connection
 from conformance.systems.replication.controller import Controller, Registration
 from conformance.systems.replication.observation import VARIABLES, Observer
+from conformance.systems.replication.threads import InterruptibleThreads, concurrent, in_parts
 from conformance.systems.replication.view import BrokerView, running, stopped
 from conformance.tla.values import Action, Fn, Value
+from impl.concurrency import NoConcurrency
 from impl.disk import MemoryDisk, Surviving, bytes_of
 from impl.log import Log
 from impl.real_disk import ShadowedDisk
@@ -54,6 +56,12 @@ class ReplicationSystem:
         self._ids = {name: number for number, name in enumerate(self._names, 1)}
         self._all = tuple(self._ids.values())
         self._fine = constants["Fine"] is True
+        # A reset to the leader's log start waits for ListOffsets with a lock held, and ends in a
+        # later action: its thread cannot stand still anywhere else.
+        self._resets = True in (constants["LogStartMoves"], constants["UncleanElection"])
+        self._restarts = constants["Crashes"] is True
+        self._interruptible = False
+        self._concurrency: NoConcurrency | InterruptibleThreads = NoConcurrency()
         self._observer = Observer(self._names)
         self._make_disk = make_disk
         self._settings = BrokerSettings(
@@ -103,6 +111,8 @@ class ReplicationSystem:
 
         `Init` lies after the followers' first round, which truncates nothing.
         """
+        if self._interruptible:
+            self._concurrency = InterruptibleThreads()
         first = cast("Fn", initial["registration"])
         leader, epoch = self._ids[str(first["leader"])], cast("int", first["leaderEpoch"])
         self._controller = Controller(
@@ -214,7 +224,31 @@ class ReplicationSystem:
         return Channel(lambda: self._brokers[broker])
 
     def _start(self, broker: int, epoch: int, disk: CrashableDisk) -> Broker:
-        return Broker(broker, epoch, disk, self._controller, self._settings, Connection)
+        return Broker(
+            broker, epoch, disk, self._controller, self._settings, Connection, self._concurrency
+        )
+
+    # ---- Interruptible ---------------------------------------------------------------------
+
+    def make_interruptible(self) -> bool:
+        """From the next reset on brokers have locks at which their steps can be stopped."""
+        self._interruptible = not self._resets
+        return self._interruptible
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """Whether two threads of one broker take these."""
+        return concurrent(running, between, restarts=self._restarts)
+
+    def in_parts(self, running: Action, between: Action) -> bool:
+        """Whether one is a single step of the spec that the other may see in parts."""
+        return in_parts(running, between)
+
+    def interrupt(self, running: Action, point: int, between: Action) -> bool:
+        """Let one thread of a broker stand still while another takes its action."""
+        threads = self._concurrency
+        if not isinstance(threads, InterruptibleThreads):
+            raise ActionRefused("the steps of these brokers cannot be interrupted")
+        return threads.interrupt(lambda: self.apply(running), point, lambda: self.apply(between))
 
     # ---- controller ------------------------------------------------------------------------
 

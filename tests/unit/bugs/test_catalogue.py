@@ -249,7 +249,9 @@ def test_a_built_in_fault_fits_todays_implementation(fault: Fault) -> None:
 @pytest.mark.parametrize("fault", built_in(), ids=lambda fault: fault.id)
 def test_what_a_built_in_fault_names_exists(fault: Fault) -> None:
     for model in fault.models:
-        assert [found.feeds_suite for found in find_models([model])] == [True]
+        (found,) = find_models([model])
+        assert found.expect is not None
+        assert (found.expect.result, found.check.symmetry) == ("holds", "")
     for test in fault.unseen.tests if fault.unseen else ():
         file, *_, function = test.split("::")
         assert f"def {function}(" in (resource_root() / file).read_text()

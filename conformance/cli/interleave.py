@@ -1,0 +1,37 @@
+"""kconform interleave: one thread's action stopped in its middle by another's."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from conformance.cli.options import ColdOption, JsonOption, SeedOption, SystemOption
+from conformance.cli.session import session
+from conformance.modelcheck.check import CheckOptions
+from conformance.stages.context import Context, one_model, workbench
+from conformance.stages.interleave import interleave as interleave_stage
+
+
+def interleave(
+    model: Annotated[str, typer.Argument(help="The model whose states and actions are taken.")],
+    samples: Annotated[
+        int, typer.Option(min=1, help="States in which each pair of actions is tried.")
+    ] = 20,
+    seed: SeedOption = None,
+    system: SystemOption = None,
+    cold: ColdOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop actions between their sections under a lock for others, and look what comes out.
+
+    Whatever two threads make of two actions, the spec must allow it for the two in turn.
+    """
+    with session("interleave", as_json=as_json) as work:
+        context = Context(
+            work.settings,
+            work.emit,
+            CheckOptions(cold=cold),
+            work.settings.seed if seed is None else seed,
+        )
+        interleave_stage(context, workbench(context, one_model(model), system), samples=samples)

@@ -1,0 +1,143 @@
+"""Interrupted steps: an action stopped in its middle by another has to come out as the two in turn.
+
+An interrupted step is an action of its own, `A_interrupted_by_B(args, point, args)`, that a wrapped
+system takes and a wrapped oracle knows: the spec allows what the two actions lead to in one order
+or the other, and where the first disables the second, what it leads to alone. So a path that ends
+with one is driven, told, saved and replayed like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import cast
+
+from conformance.errors import UserError
+from conformance.replay.engine import close
+from conformance.replay.oracle import Oracle, Successors
+from conformance.systems.protocol import Interruptible, Offers, SystemUnderTest
+from conformance.tla.values import Action, State, Value
+
+_BETWEEN = "_interrupted_by_"
+"""What joins the names: a name again, so that the step can be written down and read."""
+
+
+def together(running: str, between: str) -> str:
+    """The name of a step in which the one action interrupts the other."""
+    return f"{running}{_BETWEEN}{between}"
+
+
+def interrupted(running: Action, point: int, between: Action) -> Action:
+    """The step in which `between` interrupts `running` at its `point`-th interruption."""
+    name = together(running.name, between.name)
+    return Action(name, (running.args, point, between.args))
+
+
+def parts(action: Action) -> tuple[Action, int, Action] | None:
+    """What `interrupted` was given; None for an action of the spec."""
+    running, separator, between = action.name.partition(_BETWEEN)
+    if not separator:
+        return None
+    args, point, others = action.args
+    assert isinstance(point, int)
+    return (
+        Action(running, cast("tuple[Value, ...]", args)),
+        point,
+        Action(between, cast("tuple[Value, ...]", others)),
+    )
+
+
+def told(action: Action) -> str:
+    """An action as a reader of a story wants it."""
+    both = parts(action)
+    if both is None:
+        return str(action)
+    running, point, between = both
+    return f"{running}, stopped at its interruption {point} for {between}"
+
+
+class SerialOrders:
+    """An oracle that also knows interrupted steps: they lead where the two in turn would."""
+
+    def __init__(self, oracle: Oracle, system: InterruptedSystem) -> None:
+        self._oracle = oracle
+        self._system = system
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self._oracle.variables
+
+    def initial_states(self) -> Sequence[State]:
+        return self._oracle.initial_states()
+
+    def enabled(self, state: State) -> Sequence[Action]:
+        """The spec's own: who wants interrupted steps makes them."""
+        return self._oracle.enabled(state)
+
+    def successors(self, state: State, action: Action) -> Successors:
+        both = parts(action)
+        if both is None:
+            return self._oracle.successors(state, action)
+        running, _, between = both
+        if not all(self._oracle.successors(state, one) for one in (running, between)):
+            return ()
+        orders = (*self._in_turn(state, running, between), *self._in_turn(state, between, running))
+        if self._system.in_parts(running, between):
+            orders = tuple(product(*map(dict.fromkeys, zip(*orders, strict=True))))
+        return tuple(dict.fromkeys(orders))
+
+    def _in_turn(self, state: State, first: Action, second: Action) -> Iterator[State]:
+        """The first alone, where the second is disabled by it or need not be taken."""
+        for after in self._oracle.successors(state, first):
+            following = self._oracle.successors(after, second)
+            yield from following
+            if not following or second.name in self._system.voluntary:
+                yield after
+
+
+class InterruptedSystem:
+    """A system that also takes interrupted steps. `reached`: whether the last one had its point.
+
+    What the system would do next is left out: that is asked where its steps are not interrupted.
+    """
+
+    def __init__(self, system: SystemUnderTest) -> None:
+        if not isinstance(system, Interruptible):
+            raise UserError(
+                "The steps of this system cannot be interrupted: its adapter lacks what "
+                "conformance.systems.protocol.Interruptible asks for. Add it, or leave this out."
+            )
+        self._system = system
+        self._interruptible: Interruptible = system
+        self.possible = system.make_interruptible()
+        self.voluntary = system.offerable if isinstance(system, Offers) else frozenset()
+        """Steps that a thread takes if it finds a reason to: it may find none in the middle."""
+        self.reached = False
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self._system.variables
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        self._system.reset(initial)
+
+    def apply(self, action: Action) -> None:
+        both = parts(action)
+        if both is None:
+            self._system.apply(action)
+        else:
+            self.reached = self._interruptible.interrupt(*both)
+
+    def observe(self) -> Mapping[str, Value]:
+        return self._system.observe()
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """As the system says."""
+        return self._interruptible.concurrent(running, between)
+
+    def in_parts(self, running: Action, between: Action) -> bool:
+        """As the system says."""
+        return self._interruptible.in_parts(running, between)
+
+    def close(self) -> None:
+        close(self._system)

@@ -1,0 +1,215 @@
+"""Searches a model's states for interrupted steps that do not come out as the two in turn."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count, islice, permutations
+from typing import TypeAlias
+
+import numpy as np
+
+from conformance.events import Emit, Progress, ignore
+from conformance.modelcheck.graph import StateGraph
+from conformance.replay.engine import Divergence, Driver, PathResult, close, run_path
+from conformance.replay.interleave import InterruptedSystem, SerialOrders, interrupted, together
+from conformance.replay.oracle import GraphOracle
+from conformance.replay.suite import MakeSystem
+from conformance.suites.situations import shortest_paths
+from conformance.systems.protocol import Interruptible
+from conformance.tla.values import Action, State
+from conformance.verdict import Verdict
+
+_NEAREST = 2_000
+"""Pairs that are tried for a counterexample nearer to the beginning than the one found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two actions that threads of one process may take in a state, and which is interrupted."""
+
+    state: int
+    depth: int
+    """Steps of a shortest way to the state."""
+    running: Action
+    between: Action
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Of the interrupted action, and of the one that interrupts it."""
+        return self.running.name, self.between.name
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptionResult:
+    """What interrupting showed.
+
+    `interruptions`: driven, by `together`; 0 for a pair of which no sample could be
+    interrupted. `missed`: paths on which the implementation took another branch.
+    """
+
+    interruptions: Mapping[str, int]
+    paths: int
+    steps: int
+    missed: int
+    seconds: float
+    divergences: tuple[Divergence, ...]
+    """One of each pair of names at most."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAIL on a divergence; INCONCLUSIVE if nothing was interrupted or a path was missed."""
+        if self.divergences:
+            return Verdict.FAIL
+        if self.missed or not any(self.interruptions.values()):
+            return Verdict.INCONCLUSIVE
+        return Verdict.PASS
+
+
+def interrupt_steps(
+    graph: StateGraph,
+    make_system: MakeSystem,
+    *,
+    samples: int = 20,
+    seed: int = 1,
+    emit: Emit = ignore,
+) -> InterruptionResult:
+    """Interrupt each action by each that may come between, at every point, in `samples` states.
+
+    The states are drawn by the seed among those that enable both actions, evenly among what the
+    two would change there, and reached the shortest way; for a pair that fails, the nearest such
+    state is looked for. UserError if the system knows no interruption.
+    """
+    system = InterruptedSystem(make_system())
+    try:
+        pairs = _pairs(graph, system) if system.possible else {}
+        return _Search(graph, system, emit).run(pairs, samples, random.Random(seed))
+    finally:
+        system.close()
+
+
+def can_interrupt(graph: StateGraph, make_system: MakeSystem) -> bool:
+    """Whether any two actions of the model are those of two threads that can meet."""
+    system = make_system()
+    try:
+        if not isinstance(system, Interruptible) or not system.make_interruptible():
+            return False
+        return any(system.concurrent(a, b) for a, b in permutations(graph.actions, 2))
+    finally:
+        close(system)
+
+
+Kind: TypeAlias = tuple[str, str, int, int]
+"""Pairs of one kind: the names of both actions, and which variables each would change alone."""
+
+
+def _pairs(graph: StateGraph, system: InterruptedSystem) -> dict[Kind, list[Pair]]:
+    """All that can meet, by their kind; states in breadth-first order."""
+    found: dict[Kind, list[Pair]] = {}
+    offsets, codes, changed = graph.offsets.tolist(), graph.action.tolist(), _changed(graph)
+    meet = {
+        (a, b): system.concurrent(first, second)
+        for (a, first), (b, second) in permutations(enumerate(graph.actions), 2)
+    }
+    shortest = shortest_paths(graph)
+    depth = shortest.depth.tolist()
+    for state in shortest.order.tolist():
+        edges = range(offsets[state], offsets[state + 1])
+        first_edges = {codes[edge]: edge for edge in reversed(edges)}
+        for a, b in permutations(sorted(first_edges), 2):
+            if meet[a, b]:
+                pair = Pair(state, depth[state], graph.actions[a], graph.actions[b])
+                kind = (*pair.names, changed[first_edges[a]], changed[first_edges[b]])
+                found.setdefault(kind, []).append(pair)
+    return found
+
+
+def _changed(graph: StateGraph) -> list[int]:
+    """The variables that each edge changes, as a set of bits."""
+    columns = graph.states.columns
+    differs = columns[graph.source] != columns[graph.target]
+    bits = 1 << np.arange(differs.shape[1], dtype=np.int64)
+    masks: list[int] = (differs @ bits).tolist()
+    return masks
+
+
+def _drawn(kinds: Sequence[Sequence[Pair]], samples: int, rng: random.Random) -> list[Pair]:
+    """So many pairs, of all kinds alike; at least one of each. In breadth-first order."""
+    share = max(1, samples // len(kinds))
+    drawn = [rng.sample(kind, share) if len(kind) > share else kind for kind in kinds]
+    return list(chain.from_iterable(drawn))
+
+
+def _nearest_first(kinds: Sequence[Sequence[Pair]]) -> Iterator[Pair]:
+    """The pairs of all kinds in the order of their states, so many as are worth a try."""
+    merged = sorted(chain.from_iterable(kinds), key=lambda pair: pair.depth)
+    return islice(merged, _NEAREST)
+
+
+class _Search:
+    """One run's system, oracle and counters."""
+
+    def __init__(self, graph: StateGraph, system: InterruptedSystem, emit: Emit) -> None:
+        self._graph, self._system, self._emit = graph, system, emit
+        self._oracle = GraphOracle(graph)
+        self._driver = Driver(system, SerialOrders(self._oracle, system))
+        self._shortest = shortest_paths(graph)
+        self._interruptions: Counter[str] = Counter()
+        self._paths = self._steps = self._missed = 0
+
+    def run(
+        self, pairs: Mapping[Kind, Sequence[Pair]], samples: int, rng: random.Random
+    ) -> InterruptionResult:
+        """Samples of every pair of names, and of those that fail the nearest state."""
+        started = told = time.monotonic()
+        divergences: list[Divergence] = []
+        named: dict[tuple[str, str], list[Sequence[Pair]]] = {}
+        for kind, alike in sorted(pairs.items()):
+            named.setdefault(kind[:2], []).append(alike)
+        for number, (names, kinds) in enumerate(named.items()):
+            self._interruptions[together(*names)] += 0
+            found = self._first(_drawn(kinds, samples, rng))
+            if found is not None:
+                divergences.append(self._first(_nearest_first(kinds)) or found)
+            if time.monotonic() - told > 0.2:
+                told = time.monotonic()
+                self._emit(Progress("interleave", number + 1, len(named)))
+        return InterruptionResult(
+            dict(self._interruptions),
+            self._paths,
+            self._steps,
+            self._missed,
+            time.monotonic() - started,
+            tuple(divergences),
+        )
+
+    def _first(self, pairs: Iterator[Pair] | Sequence[Pair]) -> Divergence | None:
+        return next((found for pair in pairs for found in self._at_all_points(pair)), None)
+
+    def _at_all_points(self, pair: Pair) -> Iterator[Divergence]:
+        """The divergences of one pair, point by point, until `running` has no more."""
+        initial, way = self._way(pair.state)
+        for point in count(1):
+            self._system.reached = False
+            step = interrupted(pair.running, point, pair.between)
+            result = run_path(self._driver, initial, (*way, step))
+            self._count(result, step.name)
+            if result.divergence is not None:
+                yield result.divergence
+            if not self._system.reached:
+                return
+
+    def _count(self, result: PathResult, name: str) -> None:
+        self._paths += 1
+        self._steps += result.steps
+        self._missed += bool(result.disabled)
+        self._interruptions[name] += self._system.reached
+
+    def _way(self, state: int) -> tuple[State, tuple[Action, ...]]:
+        graph = self._graph
+        test = self._shortest.path(graph, state)
+        codes = graph.action[test.edges].tolist()
+        return self._oracle.state(test.initial), tuple(graph.actions[code] for code in codes)
