@@ -94,6 +94,7 @@ COMMANDS = (
     f"check {MODEL}",
     f"suite {MODEL}",
     f"replay {MODEL}",
+    "interleave replication/bench/truncate-on-fetch-fine-2b --samples 1",
     f"explore {MODEL} --seed 1",
     f"import run.ndjson -o imported --model {MODEL}",
     "bugs A8 --traces 0",
@@ -115,6 +116,8 @@ def test_a_saved_divergence_and_a_mistake_have_what_is_said_of_them(here: Path) 
     judged = run(here, "replay --store foreign --trace 0")
     assert set(judged) - ALWAYS == {"model", "trace"}
     assert (judged["verdict"], judged["trace"]) == ("pass", 0)
+    without = run(here, f"interleave {MODEL}")
+    assert "Interruptible" in str(without["error"])
     mistake = run(here, "replay nothing")
     assert set(mistake) - ALWAYS == {"error"}
 

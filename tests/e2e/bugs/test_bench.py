@@ -12,7 +12,7 @@ import pytest
 
 from conformance.bugs.bench import Effort, by_oracles, environment, run_fault
 from conformance.bugs.fault import Catalogue, Fault, Unseen, copied, load_catalogue, relocated
-from conformance.bugs.worker import Job
+from conformance.bugs.worker import INTERRUPTED, Job
 from conformance.resources import resource_root
 
 pytestmark = pytest.mark.tlc
@@ -54,6 +54,33 @@ def test_a_fault_that_never_ends_is_killed() -> None:
     assert found.counterexample_length == 11
     assert found.title == 'CompleteJoin("m1"): no end'
     assert "the step has not ended" in found.story[-1]
+
+
+def test_a_fault_that_shows_only_where_threads_meet_is_killed(
+    catalogue: Catalogue, tmp_path: Path
+) -> None:
+    fault, saved = the_fault(catalogue, "A11"), tmp_path / "a11.itf.json"
+    with relocated(fault) as folder:
+        job = Job(fault.models, "replication", 1, 0, 5, interleave_first=True, save_to=str(saved))
+        found = by_oracles(job, folder, QUICK.timeout)
+        again = kconform(f"replay {saved}", folder)
+
+    assert (found.killed, found.oracle, found.counterexample_length) == (True, INTERRUPTED, 8)
+    assert found.story[-3].endswith('stopped at its interruption 2 for BecomeLeader("b1", 3)')
+    assert "FAILED as before (8 steps)" in again
+    assert "FIXED (8 steps)" in kconform(f"replay {saved}")
+
+
+def kconform(command: str, folder: Path | None = None) -> str:
+    """What a command prints, run against the implementation in `folder`."""
+    return subprocess.run(
+        [sys.executable, "-m", "conformance.cli", *command.split()],
+        env=None if folder is None else environment(folder),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
 
 
 def test_a_worker_that_would_run_the_clean_package_is_refused(tmp_path: Path) -> None:
