@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import cast
 
 from conformance.errors import UserError
 from conformance.replay.engine import close
 from conformance.replay.oracle import Oracle, Successors
-from conformance.systems.protocol import Interruptible, Offers, SystemUnderTest
+from conformance.systems.protocol import Interruptible, SystemUnderTest
 from conformance.tla.values import Action, State, Value
 
 _BETWEEN = "_interrupted_by_"
@@ -40,11 +39,9 @@ def parts(action: Action) -> tuple[Action, int, Action] | None:
         return None
     args, point, others = action.args
     assert isinstance(point, int)
-    return (
-        Action(running, cast("tuple[Value, ...]", args)),
-        point,
-        Action(between, cast("tuple[Value, ...]", others)),
-    )
+    assert isinstance(args, tuple)
+    assert isinstance(others, tuple)
+    return Action(running, args), point, Action(between, others)
 
 
 def told(action: Action) -> str:
@@ -86,6 +83,18 @@ class SerialOrders:
             orders = tuple(product(*map(dict.fromkeys, zip(*orders, strict=True))))
         return tuple(dict.fromkeys(orders))
 
+    def bounded(self, state: State, running: Action, between: Action) -> bool:
+        """Whether an order of the two is missing because it would leave the model's bounds."""
+        orders = ((running, between), (between, running))
+        return any(
+            second.name in self._system.unconditional
+            and not all(
+                self._oracle.successors(after, second)
+                for after in self._oracle.successors(state, first)
+            )
+            for first, second in orders
+        )
+
     def _in_turn(self, state: State, first: Action, second: Action) -> Iterator[State]:
         """The first alone, where the second is disabled by it or need not be taken."""
         for after in self._oracle.successors(state, first):
@@ -110,8 +119,7 @@ class InterruptedSystem:
         self._system = system
         self._interruptible: Interruptible = system
         self.possible = system.make_interruptible()
-        self.voluntary = system.offerable if isinstance(system, Offers) else frozenset()
-        """Steps that a thread takes if it finds a reason to: it may find none in the middle."""
+        self.voluntary, self.unconditional = system.voluntary, system.unconditional
         self.reached = False
 
     @property

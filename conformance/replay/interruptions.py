@@ -18,7 +18,7 @@ from conformance.replay.engine import Divergence, Driver, PathResult, close, run
 from conformance.replay.interleave import InterruptedSystem, SerialOrders, interrupted, together
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.suite import MakeSystem
-from conformance.suites.situations import shortest_paths
+from conformance.suites.situations import ShortestPaths, shortest_paths
 from conformance.systems.protocol import Interruptible
 from conformance.tla.values import Action, State
 from conformance.verdict import Verdict
@@ -73,8 +73,8 @@ def interrupt_steps(
     graph: StateGraph,
     make_system: MakeSystem,
     *,
-    samples: int = 20,
-    seed: int = 1,
+    samples: int,
+    seed: int,
     emit: Emit = ignore,
 ) -> InterruptionResult:
     """Interrupt each action by each that may come between, at every point, in `samples` states.
@@ -85,8 +85,10 @@ def interrupt_steps(
     """
     system = InterruptedSystem(make_system())
     try:
-        pairs = _pairs(graph, system) if system.possible else {}
-        return _Search(graph, system, emit).run(pairs, samples, random.Random(seed))
+        shortest = shortest_paths(graph)
+        pairs = _pairs(graph, shortest, system) if system.possible else {}
+        search = _Search(graph, shortest, system, emit)
+        return search.run(pairs, samples, random.Random(seed))
     finally:
         system.close()
 
@@ -106,7 +108,9 @@ Kind: TypeAlias = tuple[str, str, int, int]
 """Pairs of one kind: the names of both actions, and which variables each would change alone."""
 
 
-def _pairs(graph: StateGraph, system: InterruptedSystem) -> dict[Kind, list[Pair]]:
+def _pairs(
+    graph: StateGraph, shortest: ShortestPaths, system: InterruptedSystem
+) -> dict[Kind, list[Pair]]:
     """All that can meet, by their kind; states in breadth-first order."""
     found: dict[Kind, list[Pair]] = {}
     offsets, codes, changed = graph.offsets.tolist(), graph.action.tolist(), _changed(graph)
@@ -114,7 +118,6 @@ def _pairs(graph: StateGraph, system: InterruptedSystem) -> dict[Kind, list[Pair
         (a, b): system.concurrent(first, second)
         for (a, first), (b, second) in permutations(enumerate(graph.actions), 2)
     }
-    shortest = shortest_paths(graph)
     depth = shortest.depth.tolist()
     for state in shortest.order.tolist():
         edges = range(offsets[state], offsets[state + 1])
@@ -152,11 +155,14 @@ def _nearest_first(kinds: Sequence[Sequence[Pair]]) -> Iterator[Pair]:
 class _Search:
     """One run's system, oracle and counters."""
 
-    def __init__(self, graph: StateGraph, system: InterruptedSystem, emit: Emit) -> None:
+    def __init__(
+        self, graph: StateGraph, shortest: ShortestPaths, system: InterruptedSystem, emit: Emit
+    ) -> None:
         self._graph, self._system, self._emit = graph, system, emit
         self._oracle = GraphOracle(graph)
-        self._driver = Driver(system, SerialOrders(self._oracle, system))
-        self._shortest = shortest_paths(graph)
+        self._orders = SerialOrders(self._oracle, system)
+        self._driver = Driver(system, self._orders)
+        self._shortest = shortest
         self._interruptions: Counter[str] = Counter()
         self._paths = self._steps = self._missed = 0
 
@@ -164,19 +170,17 @@ class _Search:
         self, pairs: Mapping[Kind, Sequence[Pair]], samples: int, rng: random.Random
     ) -> InterruptionResult:
         """Samples of every pair of names, and of those that fail the nearest state."""
-        started = told = time.monotonic()
+        started = time.monotonic()
         divergences: list[Divergence] = []
         named: dict[tuple[str, str], list[Sequence[Pair]]] = {}
         for kind, alike in sorted(pairs.items()):
             named.setdefault(kind[:2], []).append(alike)
-        for number, (names, kinds) in enumerate(named.items()):
-            self._interruptions[together(*names)] += 0
+        self._interruptions.update({together(*names): 0 for names in named})
+        for number, kinds in enumerate(named.values()):
+            self._emit(Progress("interleave", number, len(named)))
             found = self._first(_drawn(kinds, samples, rng))
             if found is not None:
                 divergences.append(self._first(_nearest_first(kinds)) or found)
-            if time.monotonic() - told > 0.2:
-                told = time.monotonic()
-                self._emit(Progress("interleave", number + 1, len(named)))
         return InterruptionResult(
             dict(self._interruptions),
             self._paths,
@@ -191,6 +195,8 @@ class _Search:
 
     def _at_all_points(self, pair: Pair) -> Iterator[Divergence]:
         """The divergences of one pair, point by point, until `running` has no more."""
+        if self._orders.bounded(self._oracle.state(pair.state), pair.running, pair.between):
+            return
         initial, way = self._way(pair.state)
         for point in count(1):
             self._system.reached = False

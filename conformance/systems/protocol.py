@@ -112,6 +112,14 @@ class Interruptible(Protocol):
         False if it cannot be done for this model's constants.
         """
 
+    @property
+    def voluntary(self) -> frozenset[str]:
+        """Actions that need not be taken: in another's middle there may be no reason to."""
+
+    @property
+    def unconditional(self) -> frozenset[str]:
+        """Actions that only a model's bounds disable: where these do, nothing is judged."""
+
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether two threads of one process take these."""
 

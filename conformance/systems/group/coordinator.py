@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from conformance.systems.group.settings import GROUP_ID, Settings
 from conformance.systems.protocol import ActionRefused
 from impl.clock import MockClock
-from impl.concurrency import NoConcurrency
+from impl.concurrency import Concurrency
 from impl.disk import MemoryDisk
 from impl.errors import Errors
 from impl.group.config import GroupConfig
@@ -41,8 +41,8 @@ def rebalance_timeout_ms(settings: Settings) -> int:
 class GroupTopic:
     """The offsets topic, read as it is written; it refuses the next append when it is told to."""
 
-    def __init__(self) -> None:
-        self._topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), NoConcurrency(), 1)
+    def __init__(self, concurrency: Concurrency) -> None:
+        self._topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), concurrency, 1)
         self.record: GroupMetadataValue | None = None
         self.refuses = False
 
@@ -86,13 +86,16 @@ class GroupTopic:
 class Coordinators:
     """Two brokers that share the offsets topic; a fail-over moves its one partition."""
 
-    def __init__(self, settings: Settings, unique_id: Callable[[], str]) -> None:
+    def __init__(
+        self, settings: Settings, unique_id: Callable[[], str], concurrency: Concurrency
+    ) -> None:
         self._config = GroupConfig(
             group_max_size=settings.maximum_size,
             group_initial_rebalance_delay_ms=INITIAL_DELAY_MS,
         )
         self._unique_id = unique_id
-        self.topic = GroupTopic()
+        self._concurrency = concurrency
+        self.topic = GroupTopic(concurrency)
         self._epoch = 0
         self.current = self._start()
         self._other: GroupCoordinator | None = None
@@ -100,7 +103,11 @@ class Coordinators:
 
     def _start(self) -> GroupCoordinator:
         coordinator = GroupCoordinator(
-            self.topic, MockClock(1_000_000), unique_id=self._unique_id, config=self._config
+            self.topic,
+            MockClock(1_000_000),
+            unique_id=self._unique_id,
+            config=self._config,
+            concurrency=self._concurrency,
         )
         coordinator.startup()
         return coordinator

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from greenlet import getcurrent, greenlet
+
 from conformance.systems.group.coordinator import Coordinators
 from conformance.systems.group.exchange import Exchange
 from conformance.systems.group.member import Process
 from conformance.systems.group.observation import VARIABLES, Observer
 from conformance.systems.group.settings import Settings, settings_of
+from conformance.systems.group.threads import REQUESTS, SESSIONS, TIMERS, concurrent
 from conformance.systems.group.view import GroupView, ProcessView, group_view, process_view
 from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.threads import InterruptibleThreads
 from conformance.tla.values import Action, Value
+from impl.concurrency import NoConcurrency
 from impl.group.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -19,9 +24,6 @@ from impl.group.messages import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
-
-_SESSIONS = frozenset({"ExpireSession", "ExpireNewMember", "ExpirePendingMember"})
-"""A member's one timer, by what the member is when it fires."""
 
 
 class GroupSystem:
@@ -35,7 +37,10 @@ class GroupSystem:
         self._observer = Observer(settings)
         self._processes: dict[str, Process] = {}
         self._ids_given: dict[str, int] = {}
-        self._joining = ""
+        self._joining: dict[greenlet, str] = {}
+        """Whose join a thread handles."""
+        self._interruptible = False
+        self._concurrency: NoConcurrency | InterruptibleThreads = NoConcurrency()
         self._views: dict[str, ProcessView] = {}
         self._group_view: GroupView | None = None
         self._by_process: dict[str, Callable[[Process], None]] = {
@@ -76,7 +81,10 @@ class GroupSystem:
         """New brokers without a group, new processes; there is but one initial state."""
         for process in self._processes.values():
             process.end()
-        self._coordinators = Coordinators(self._settings, self._new_member_id)
+        if self._interruptible:
+            self._concurrency = InterruptibleThreads()
+        self._joining = {}
+        self._coordinators = Coordinators(self._settings, self._new_member_id, self._concurrency)
         self._processes = {name: Process(name, self._settings) for name in self._settings.members}
         self._ids_given = dict.fromkeys(self._settings.members, 0)
         self._views = {}
@@ -95,7 +103,7 @@ class GroupSystem:
             self._requests[name](self._processes[str(args[0])])
         elif name in self._others:
             self._others[name]()
-        elif name in _SESSIONS:
+        elif name in SESSIONS:
             self._coordinators.fire("heartbeat", self._real_ids[str(args[0])])
         else:
             raise ActionRefused(f"the adapter knows no action {name}")
@@ -139,11 +147,43 @@ class GroupSystem:
             ]
         )
 
+    # ---- Interruptible ---------------------------------------------------------------------
+
+    def make_interruptible(self) -> bool:
+        """From the next reset on the coordinator has locks at which its steps can be stopped."""
+        self._interruptible = True
+        return True
+
+    @property
+    def voluntary(self) -> frozenset[str]:
+        """A timer that fires as it is cancelled does nothing."""
+        return TIMERS
+
+    @property
+    def unconditional(self) -> frozenset[str]:
+        """A coordinator answers every request."""
+        return REQUESTS
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """Whether two threads of the coordinator take these: of requests or of timers."""
+        return concurrent(running, between)
+
+    def in_parts(self, _running: Action, _between: Action) -> bool:
+        """Nothing that the coordinator does is known to be seen in parts."""
+        return False
+
+    def interrupt(self, running: Action, point: int, between: Action) -> bool:
+        """Let one thread of the coordinator stand still while another takes its action."""
+        threads = self._concurrency
+        if not isinstance(threads, InterruptibleThreads):
+            raise ActionRefused("the steps of this coordinator cannot be interrupted")
+        return threads.interrupt(lambda: self.apply(running), point, lambda: self.apply(between))
+
     # ---- the coordinator handles a request -------------------------------------------------
 
     def _new_member_id(self) -> str:
         """What is unique in the next member id of the process that joins now."""
-        name = self._joining
+        name = self._joining[getcurrent()]
         given = self._ids_given[name]
         self._ids_given[name] = given + 1
         ids = self._settings.member_ids[name]
@@ -153,7 +193,7 @@ class GroupSystem:
         exchange = process.channel
         if exchange is None or not exchange.is_under_way:
             raise ActionRefused(f"no request of {process.name} is under way")
-        self._joining = process.name
+        self._joining[getcurrent()] = process.name
         answer = exchange.answer
         coordinator = self._coordinators.current
         match exchange.request.request:

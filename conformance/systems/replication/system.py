@@ -21,8 +21,9 @@ from conformance.systems.replication.broker import (
 from conformance.systems.replication.channel import Channel, Connection
 from conformance.systems.replication.controller import Controller, Registration
 from conformance.systems.replication.observation import VARIABLES, Observer
-from conformance.systems.replication.threads import InterruptibleThreads, concurrent, in_parts
+from conformance.systems.replication.threads import concurrent, in_parts
 from conformance.systems.replication.view import BrokerView, running, stopped
+from conformance.systems.threads import InterruptibleThreads
 from conformance.tla.values import Action, Fn, Value
 from impl.concurrency import NoConcurrency
 from impl.disk import MemoryDisk, Surviving, bytes_of
@@ -234,6 +235,16 @@ class ReplicationSystem:
         """From the next reset on brokers have locks at which their steps can be stopped."""
         self._interruptible = not self._resets
         return self._interruptible
+
+    @property
+    def voluntary(self) -> frozenset[str]:
+        """What brokers start by themselves."""
+        return self.offerable
+
+    @property
+    def unconditional(self) -> frozenset[str]:
+        """Nothing: a leader may stop to lead, a fetcher to follow."""
+        return frozenset()
 
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether two threads of one broker take these."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import random
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conformance.errors import UserError
+from conformance.events import Emit, Event, Progress, ignore
+from conformance.modelcheck.graph import StateGraph, StateTable
 from conformance.replay.engine import Driver, Kind, run_path
 from conformance.replay.interleave import (
     InterruptedSystem,
@@ -18,7 +23,15 @@ from conformance.replay.interleave import (
     together,
     told,
 )
-from conformance.replay.interruptions import can_interrupt, interrupt_steps
+from conformance.replay.interruptions import (
+    InterruptionResult,
+    Pair,
+    _changed,
+    _drawn,
+    _nearest_first,
+    can_interrupt,
+    interrupt_steps,
+)
 from conformance.replay.oracle import GraphOracle, SpecOracle
 from conformance.replay.saved import Again, load, replay_again, save
 from conformance.replay.suite import finding
@@ -39,12 +52,15 @@ class Counter:
     """Adds in two sections, a read and a write; with a lock, nobody comes in between."""
 
     variables = ("x",)
+    voluntary: frozenset[str] = frozenset()
+    unconditional: frozenset[str] = frozenset()
 
     def __init__(self, *, locked: bool = True, possible: bool = True) -> None:
         self.locked, self.possible = locked, possible
         self.x = 0
         self.held = False
-        self.loose = False
+        self.loose: set[tuple[Action, Action]] = set()
+        self.closed = 0
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         assert isinstance(initial["x"], int)
@@ -76,10 +92,13 @@ class Counter:
         return self.possible
 
     def concurrent(self, running: Action, between: Action) -> bool:
-        return running != STOP
+        return running in (ONE, TWO) and between in (ONE, TWO, STOP)
 
     def in_parts(self, running: Action, between: Action) -> bool:
-        return self.loose
+        return (running, between) in self.loose
+
+    def close(self) -> None:
+        self.closed += 1
 
     def interrupt(self, running: Action, point: int, between: Action) -> bool:
         first = self.sections(running)
@@ -92,6 +111,17 @@ class Counter:
             with suppress(ActionRefused):
                 list(rest)
         return reached == point
+
+
+def interleaved(
+    graph: StateGraph,
+    make: Callable[[], Counter],
+    *,
+    samples: int = 9,
+    seed: int = 1,
+    emit: Emit = ignore,
+) -> InterruptionResult:
+    return interrupt_steps(graph, make, samples=samples, seed=seed, emit=emit)
 
 
 def test_an_interrupted_step_is_an_action_that_says_of_what() -> None:
@@ -144,14 +174,26 @@ def test_the_spec_s_own_actions_are_as_before() -> None:
 
 
 def test_a_voluntary_step_need_not_be_taken() -> None:
-    class Offering(Counter):
-        offerable = frozenset({"Two"})
+    class Lazy(Counter):
+        voluntary = frozenset({"Two"})
 
-        def offers(self) -> frozenset[Action]:
-            return frozenset()
-
-    found = orders(EDGES, Offering()).successors((0,), interrupted(ONE, 1, TWO))
+    found = orders(EDGES, Lazy()).successors((0,), interrupted(ONE, 1, TWO))
     assert found == ((3,), (1,))
+
+
+def test_a_state_at_the_model_s_bounds_is_not_judged() -> None:
+    """One after Two would leave them: whoever takes it then is right too."""
+
+    class Bounded(Counter):
+        unconditional = frozenset({"One", "Two"})
+
+    edges = [edge for edge in EDGES if edge != (2, 3, "One")]
+    assert orders(edges, Bounded()).bounded((0,), ONE, TWO)
+    assert orders(edges, Bounded()).bounded((0,), TWO, ONE)
+    assert not orders(EDGES, Bounded()).bounded((0,), ONE, TWO)
+    assert not orders(edges).bounded((0,), ONE, TWO)
+    graph = graph_of(5, edges, [0])
+    assert interleaved(graph, lambda: Bounded(locked=False)).paths == 0
 
 
 def test_where_a_step_is_seen_in_parts_every_variable_is_judged_for_itself() -> None:
@@ -164,13 +206,17 @@ def test_where_a_step_is_seen_in_parts_every_variable_is_judged_for_itself() -> 
     oracle = SerialOrders(SpecOracle(("x", "y"), [(0, 0)], successors), InterruptedSystem(system))
     step = interrupted(ONE, 1, TWO)
     assert oracle.successors((0, 0), step) == ((1, 2), (2, 1))
-    system.loose = True
+    system.loose.add((ONE, TWO))
     assert set(oracle.successors((0, 0), step)) == {(1, 2), (2, 1), (1, 1), (2, 2)}
 
 
 def test_a_system_without_interruptions_is_told_what_it_lacks() -> None:
-    with pytest.raises(UserError, match="Interruptible"):
+    with pytest.raises(UserError) as error:
         InterruptedSystem(Table(moves(EDGES)))
+    assert str(error.value) == (
+        "The steps of this system cannot be interrupted: its adapter lacks what "
+        "conformance.systems.protocol.Interruptible asks for. Add it, or leave this out."
+    )
 
 
 @pytest.mark.parametrize("point", [1, 2, 3])
@@ -191,12 +237,15 @@ def test_a_lost_update_is_a_state_of_neither_order() -> None:
     assert (found.kind, found.allowed, found.observed) == (Kind.NOT_ALLOWED, ((3,),), {"x": 1})
     told_of = finding(oracle_of(EDGES), found)
     assert told_of.title == "One, stopped at its interruption 2 for Two: state not allowed"
-    assert "neither order" in told_of.message
+    assert told_of.message == (
+        "One action interrupted by the other leads to a state that the spec allows after "
+        "neither order of the two."
+    )
     assert told_of.story[0] == "  1. One, stopped at its interruption 2 for Two"
 
 
 def test_all_that_can_meet_is_interrupted_at_every_point() -> None:
-    result = interrupt_steps(GRAPH, Counter)
+    result = interleaved(GRAPH, Counter)
     assert result.verdict is Verdict.PASS
     pairs = [("One", "Two"), ("One", "Stop"), ("Two", "One"), ("Two", "Stop")]
     assert result.interruptions == {together(*names): 2 for names in pairs}
@@ -204,7 +253,7 @@ def test_all_that_can_meet_is_interrupted_at_every_point() -> None:
 
 
 def test_each_pair_that_fails_is_told_once() -> None:
-    result = interrupt_steps(GRAPH, lambda: Counter(locked=False))
+    result = interleaved(GRAPH, lambda: Counter(locked=False))
     assert result.verdict is Verdict.FAIL
     assert [str(found.action) for found in result.divergences] == [
         "One_interrupted_by_Two(<<>>, 2, <<>>)",
@@ -219,7 +268,7 @@ def test_a_failure_is_shown_in_the_nearest_state() -> None:
     """Of two states in which it fails, whichever is drawn."""
     graph = graph_of(15, LONG, [10])
     for seed in range(5):
-        result = interrupt_steps(graph, LongCounter, samples=1, seed=seed)
+        result = interleaved(graph, LongCounter, samples=1, seed=seed)
         assert [found.step for found in result.divergences] == [1, 1]
         assert [found.initial for found in result.divergences] == [(10,), (10,)]
 
@@ -247,12 +296,79 @@ class LongCounter(Counter):
             super().apply(action)
 
 
+def drawn_by(seed: int) -> list[int]:
+    """The states in which One was interrupted by Two, and all the others."""
+    trail: list[int] = []
+
+    class Noting(LongCounter):
+        def __init__(self) -> None:
+            super().__init__()
+            self.locked = True
+
+        def interrupt(self, running: Action, point: int, between: Action) -> bool:
+            trail.append(self.base + self.x)
+            return super().interrupt(running, point, between)
+
+    interleaved(graph_of(15, LONG, [10]), Noting, samples=1, seed=seed)
+    return trail
+
+
 def test_the_seed_draws_the_states() -> None:
-    graph = graph_of(15, LONG, [10])
-    results = [
-        interrupt_steps(graph, lambda: LongCounter(), samples=1, seed=seed).paths for seed in (1, 1)
-    ]
-    assert results[0] == results[1]
+    drawn = [drawn_by(seed) for seed in range(12)]
+    assert drawn == [drawn_by(seed) for seed in range(12)]
+    assert {state for trail in drawn for state in trail} == {0, 10}
+
+
+def test_every_kind_of_pair_is_drawn_and_all_alike() -> None:
+    kinds = [[Pair(n, n, ONE, TWO) for n in range(at, at + 10)] for at in (0, 10, 20)]
+    for samples, share in ((1, 1), (3, 1), (5, 1), (6, 2), (29, 9), (30, 10), (99, 10)):
+        found = [pair.state // 10 for pair in _drawn(kinds, samples, random.Random(1))]
+        assert found == [0] * share + [1] * share + [2] * share
+
+
+def test_the_kind_of_a_step_is_what_it_changes() -> None:
+    values = ((0, 1), (0, 1), (0, 1))
+    states = StateTable(values, np.array([[0, 0, 0], [1, 0, 0], [1, 1, 1]], np.int32))
+    graph = replace(graph_of(3, [(0, 1, "A"), (1, 2, "B"), (2, 2, "C")], [0]), states=states)
+    assert _changed(graph) == [0b001, 0b110, 0b000]
+
+
+def test_of_pairs_the_nearest_come_first_and_not_too_many() -> None:
+    kinds = [[Pair(n, n % 7, ONE, TWO) for n in range(at, at + 1_500)] for at in (0, 1_500)]
+    found = list(_nearest_first(kinds))
+    assert len(found) == 2_000
+    assert [pair.depth for pair in found] == sorted(pair.depth for pair in found)
+
+
+def test_a_path_on_which_another_branch_was_taken_is_missed() -> None:
+    """Go leads to 1 or 2, and only where it was expected to can One and Two be taken."""
+    edges = [(0, 1, "Go"), (0, 4, "Go"), (1, 2, "One"), (1, 3, "Two"), (2, 5, "Two"), (3, 5, "One")]
+
+    class Other(Counter):
+        def apply(self, action: Action) -> None:
+            self.x = 4
+
+    result = interleaved(graph_of(6, edges, [0]), Other)
+    assert (result.missed, result.paths) == (2, 2)
+    assert result.verdict is Verdict.INCONCLUSIVE
+
+
+def test_progress_is_told_pair_by_pair() -> None:
+    events: list[Event] = []
+    interleaved(GRAPH, Counter, emit=events.append)
+    assert events == [Progress("interleave", number, 4) for number in range(4)]
+
+
+def test_what_was_made_is_closed() -> None:
+    made: list[Counter] = []
+
+    def make() -> Counter:
+        made.append(Counter())
+        return made[-1]
+
+    interleaved(GRAPH, make)
+    can_interrupt(GRAPH, make)
+    assert [system.closed for system in made] == [1, 1]
 
 
 def test_a_pair_is_tried_in_as_many_states_as_are_asked_for() -> None:
@@ -263,13 +379,13 @@ def test_a_pair_is_tried_in_as_many_states_as_are_asked_for() -> None:
             super().__init__()
             self.locked = True
 
-    one, both = (interrupt_steps(graph, Locked, samples=n).interruptions for n in (1, 2))
+    one, both = (interleaved(graph, Locked, samples=n).interruptions for n in (1, 2))
     assert one["One_interrupted_by_Two"] == 2
     assert both["One_interrupted_by_Two"] == 4
 
 
 def test_nothing_that_meets_is_nothing_that_passes() -> None:
-    result = interrupt_steps(GRAPH, lambda: Counter(possible=False))
+    result = interleaved(GRAPH, lambda: Counter(possible=False))
     assert (result.verdict, result.paths) == (Verdict.INCONCLUSIVE, 0)
 
 
@@ -290,7 +406,7 @@ def test_a_model_can_be_interleaved_if_two_of_its_actions_meet(
 
 
 def test_an_interrupted_step_is_saved_and_replayed(tmp_path: Path) -> None:
-    (found, _) = interrupt_steps(GRAPH, lambda: Counter(locked=False)).divergences
+    (found, _) = interleaved(GRAPH, lambda: Counter(locked=False)).divergences
     path, oracle = tmp_path / "lost.itf.json", GraphOracle(GRAPH)
     save(path, oracle, found, model="counter", system="counter")
     saved = load(path)

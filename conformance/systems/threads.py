@@ -1,0 +1,69 @@
+"""Threads of an implementation of ours that stand still where they are told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.systems.protocol import ActionRefused
+from impl.concurrency import Event, Lock, NoConcurrency, Thread
+from impl.deterministic_scheduler import FINISHED, DeadlockError, DeterministicScheduler
+from impl.errors import ApiException
+
+
+class InterruptibleThreads:
+    """Concurrency in which the environment's steps can be stopped at every lock they take.
+
+    A system's own threads never run by themselves: what they would do are actions of the spec.
+    """
+
+    def __init__(self) -> None:
+        self._scheduler = DeterministicScheduler()
+        self._stepped = NoConcurrency()
+
+    def lock(self, name: str, /) -> Lock:
+        """A lock at which a step can be stopped."""
+        return self._scheduler.lock(name)
+
+    def event(self, name: str, /) -> Event:
+        """Nobody waits: threads that never run have ended when they are asked to."""
+        return self._stepped.event(name)
+
+    def thread(self, name: str, target: Callable[[], None], /) -> Thread:
+        """A thread that never runs by itself."""
+        return self._stepped.thread(name, target)
+
+    def checkpoint(self, label: str, /) -> None:
+        """A point at which a step can be stopped."""
+        self._scheduler.checkpoint(label)
+
+    def interrupt(
+        self, running: Callable[[], None], point: int, between: Callable[[], None]
+    ) -> bool:
+        """As Interruptible.interrupt says, of two calls."""
+        scheduler = self._scheduler
+        scheduler.spawn("running", _unless_refused(running))
+        reached = all(scheduler.step("running") != FINISHED for _ in range(point))
+        scheduler.spawn("between", _unless_refused(between))
+        for name in ("between", "running"):
+            while scheduler.point(name) != FINISHED:
+                self._step(name, "running" if name == "between" else "between")
+        return reached
+
+    def _step(self, name: str, other: str) -> None:
+        """Let `name` go on, or the other one where that holds what `name` waits for."""
+        runnable = self._scheduler.runnable()
+        if not runnable:
+            raise DeadlockError("each of the two waits for what the other holds")
+        self._scheduler.step(name if name in runnable else other)
+
+
+def _unless_refused(step: Callable[[], None]) -> Callable[[], None]:
+    """A step that comes too late is refused, or answered with an error: that is no failure."""
+
+    def run() -> None:
+        try:
+            step()
+        except (ActionRefused, ApiException):
+            return
+
+    return run
