@@ -128,13 +128,35 @@ def _require_names(model: Model, module: Module) -> None:
     if missing := sorted(constants - given):
         raise UserError(
             f"{model.origin}: the model gives no value to {', '.join(missing)}, which "
-            f"{model.spec} declares as constants. Add them under `constants`."
+            f"{model.spec} declares as constants. Add them under `{_keyword(model, 'constants')}`."
         )
+
+
+_KEYWORDS = {
+    "constants": "CONSTANTS",
+    "overrides": "CONSTANTS",
+    "check.specification": "SPECIFICATION",
+    "check.init": "INIT",
+    "check.next": "NEXT",
+    "check.invariants": "INVARIANTS",
+    "check.properties": "PROPERTIES",
+    "check.constraints": "CONSTRAINTS",
+    "check.action_constraints": "ACTION_CONSTRAINTS",
+    "check.symmetry": "SYMMETRY",
+    "check.view": "VIEW",
+}
+"""What TLC's configurations call the keys of our manifests."""
+
+
+def _keyword(model: Model, key: str) -> str:
+    """The key as the file that the user wrote has it."""
+    return _KEYWORDS.get(key, key) if model.origin.suffix == ".cfg" else key
 
 
 def _no_such(model: Model, key: str, name: str, known: set[str]) -> UserError:
     close = difflib.get_close_matches(name, known, n=2)
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
     return UserError(
-        f"{model.origin}: `{key}` names {name}, which the module {model.spec} does not have.{hint}"
+        f"{model.origin}: `{_keyword(model, key)}` names {name}, which the module {model.spec} "
+        f"does not have.{hint}"
     )
