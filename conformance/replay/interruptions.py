@@ -140,10 +140,9 @@ def _changed(graph: StateGraph) -> list[int]:
 
 
 def _drawn(kinds: Sequence[Sequence[Pair]], samples: int, rng: random.Random) -> list[Pair]:
-    """So many pairs, of all kinds alike; at least one of each. In breadth-first order."""
+    """So many pairs, of all kinds alike; at least one of each."""
     share = max(1, samples // len(kinds))
-    drawn = [rng.sample(kind, share) if len(kind) > share else kind for kind in kinds]
-    return list(chain.from_iterable(drawn))
+    return [pair for kind in kinds for pair in rng.sample(kind, min(share, len(kind)))]
 
 
 def _nearest_first(kinds: Sequence[Sequence[Pair]]) -> Iterator[Pair]:

@@ -125,11 +125,11 @@ def interleaved(
 
 
 def test_an_interrupted_step_is_an_action_that_says_of_what() -> None:
-    running, between = Action("Read", (1, "b")), Action("Write", ())
+    running, between = Action("Read", (1, "b")), Action("Write", (2,))
     step = interrupted(running, 3, between)
     assert parts(step) == (running, 3, between)
     assert step.name == "Read_interrupted_by_Write"
-    assert told(step) == 'Read(1, "b"), stopped at its interruption 3 for Write'
+    assert told(step) == 'Read(1, "b"), stopped at its interruption 3 for Write(2)'
 
 
 def test_an_action_of_the_spec_is_left_alone() -> None:
@@ -192,8 +192,9 @@ def test_a_state_at_the_model_s_bounds_is_not_judged() -> None:
     assert orders(edges, Bounded()).bounded((0,), TWO, ONE)
     assert not orders(EDGES, Bounded()).bounded((0,), ONE, TWO)
     assert not orders(edges).bounded((0,), ONE, TWO)
-    graph = graph_of(5, edges, [0])
-    assert interleaved(graph, lambda: Bounded(locked=False)).paths == 0
+    result = interleaved(graph_of(5, edges, [0]), lambda: Bounded(locked=False))
+    assert list(result.interruptions.values()) == [0, 0, 0, 0]
+    assert result.verdict is Verdict.INCONCLUSIVE
 
 
 def test_where_a_step_is_seen_in_parts_every_variable_is_judged_for_itself() -> None:
@@ -217,6 +218,10 @@ def test_a_system_without_interruptions_is_told_what_it_lacks() -> None:
         "The steps of this system cannot be interrupted: its adapter lacks what "
         "conformance.systems.protocol.Interruptible asks for. Add it, or leave this out."
     )
+
+
+def test_nothing_is_reached_before_anything_is_interrupted() -> None:
+    assert InterruptedSystem(Counter()).reached is False
 
 
 @pytest.mark.parametrize("point", [1, 2, 3])
@@ -250,6 +255,7 @@ def test_all_that_can_meet_is_interrupted_at_every_point() -> None:
     pairs = [("One", "Two"), ("One", "Stop"), ("Two", "One"), ("Two", "Stop")]
     assert result.interruptions == {together(*names): 2 for names in pairs}
     assert (result.paths, result.steps, result.missed) == (12, 12, 0)
+    assert 0 <= result.seconds < 60
 
 
 def test_each_pair_that_fails_is_told_once() -> None:
