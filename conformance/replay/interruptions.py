@@ -104,15 +104,15 @@ def can_interrupt(graph: StateGraph, make_system: MakeSystem) -> bool:
         close(system)
 
 
-Kind: TypeAlias = tuple[str, str, int, int]
+PairKind: TypeAlias = tuple[str, str, int, int]
 """Pairs of one kind: the names of both actions, and which variables each would change alone."""
 
 
 def _pairs(
     graph: StateGraph, shortest: ShortestPaths, system: InterruptedSystem
-) -> dict[Kind, list[Pair]]:
+) -> dict[PairKind, list[Pair]]:
     """All that can meet, by their kind; states in breadth-first order."""
-    found: dict[Kind, list[Pair]] = {}
+    found: dict[PairKind, list[Pair]] = {}
     offsets, codes, changed = graph.offsets.tolist(), graph.action.tolist(), _changed(graph)
     meet = {
         (a, b): system.concurrent(first, second)
@@ -166,7 +166,7 @@ class _Search:
         self._paths = self._steps = self._missed = 0
 
     def run(
-        self, pairs: Mapping[Kind, Sequence[Pair]], samples: int, rng: random.Random
+        self, pairs: Mapping[PairKind, Sequence[Pair]], samples: int, rng: random.Random
     ) -> InterruptionResult:
         """Samples of every pair of names, and of those that fail the nearest state."""
         started = time.monotonic()
