@@ -105,7 +105,7 @@ class SerialOrders:
 
 
 class InterruptedSystem:
-    """A system that also takes interrupted steps. `reached`: whether the last one had its point.
+    """A system that also takes interrupted steps. `stood_at`: where the last one was interrupted.
 
     What the system would do next is left out: that is asked where its steps are not interrupted.
     """
@@ -120,7 +120,7 @@ class InterruptedSystem:
         self._interruptible: Interruptible = system
         self.possible = system.make_interruptible()
         self.voluntary, self.unconditional = system.voluntary, system.unconditional
-        self.reached = False
+        self.stood_at = ""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class InterruptedSystem:
         if both is None:
             self._system.apply(action)
         else:
-            self.reached = self._interruptible.interrupt(*both)
+            self.stood_at = self._interruptible.interrupt(*both)
 
     def observe(self) -> Mapping[str, Value]:
         return self._system.observe()

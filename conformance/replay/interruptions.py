@@ -6,7 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count, islice, permutations
 from typing import TypeAlias
 
@@ -198,20 +198,26 @@ class _Search:
             return
         initial, way = self._way(pair.state)
         for point in count(1):
-            self._system.reached = False
+            self._system.stood_at = ""
             step = interrupted(pair.running, point, pair.between)
             result = run_path(self._driver, initial, (*way, step))
             self._count(result, step.name)
             if result.divergence is not None:
-                yield result.divergence
-            if not self._system.reached:
+                yield self._placed(result.divergence, pair)
+            if not self._system.stood_at:
                 return
+
+    def _placed(self, divergence: Divergence, pair: Pair) -> Divergence:
+        """With the point's name; an exception's traceback shows more."""
+        if not self._system.stood_at:
+            return divergence
+        return replace(divergence, detail=f"{pair.running} stood at: {self._system.stood_at}")
 
     def _count(self, result: PathResult, name: str) -> None:
         self._paths += 1
         self._steps += result.steps
         self._missed += bool(result.disabled)
-        self._interruptions[name] += self._system.reached
+        self._interruptions[name] += bool(self._system.stood_at)
 
     def _way(self, state: int) -> tuple[State, tuple[Action, ...]]:
         graph = self._graph

@@ -42,7 +42,7 @@ def report_interleave(
         f"{total:,} interruptions of {len(result.interruptions)} pairs of actions, "
         f"{len(result.divergences)} pairs failed; {result.steps:,} steps"
         if result.interruptions
-        else "no two threads meet in this model: nothing was interrupted"
+        else "no two threads can be made to meet in this model: nothing was interrupted"
     )
     outcome.figures = {
         "model": bench.model.name,

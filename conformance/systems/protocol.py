@@ -129,13 +129,13 @@ class Interruptible(Protocol):
         Then every variable for itself has to be what one of the two orders gives.
         """
 
-    def interrupt(self, running: Action, point: int, between: Action) -> bool:
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Stop `running` at its `point`-th interruption, from 1; `between` goes first from there.
 
         Where `between` waits for a lock that `running` holds, `running` goes on to the next
-        interruption. Ends both. False if `running` ended before that point; then `between` comes
-        after it. That one of them is refused, because the other came first, is no error: what it
-        left undone is judged by the state. Any other exception is a divergence.
+        interruption. Ends both. Gives the name of the point, empty if `running` ended before it;
+        then `between` comes after it. That one of them is refused, because the other came first, is
+        no error: what it left undone is judged by the state. Any other exception is a divergence.
         """
 
 

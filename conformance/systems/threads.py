@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 
 from conformance.systems.protocol import ActionRefused
 from impl.concurrency import Event, Lock, NoConcurrency, Thread
@@ -38,16 +39,17 @@ class InterruptibleThreads:
 
     def interrupt(
         self, running: Callable[[], None], point: int, between: Callable[[], None]
-    ) -> bool:
+    ) -> str:
         """As Interruptible.interrupt says, of two calls."""
         scheduler = self._scheduler
         scheduler.spawn("running", _unless_refused(running))
-        reached = all(scheduler.step("running") != FINISHED for _ in range(point))
+        stops = (scheduler.step("running") for _ in range(point))
+        stood_at = list(takewhile(lambda stop: stop != FINISHED, stops))
         scheduler.spawn("between", _unless_refused(between))
         for name in ("between", "running"):
             while scheduler.point(name) != FINISHED:
                 self._step(name, "running" if name == "between" else "between")
-        return reached
+        return stood_at[-1] if len(stood_at) == point else ""
 
     def _step(self, name: str, other: str) -> None:
         """Let `name` go on, or the other one where that holds what `name` waits for."""

@@ -172,7 +172,7 @@ class GroupSystem:
         """Nothing that the coordinator does is known to be seen in parts."""
         return False
 
-    def interrupt(self, running: Action, point: int, between: Action) -> bool:
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Let one thread of the coordinator stand still while another takes its action."""
         threads = self._concurrency
         if not isinstance(threads, InterruptibleThreads):

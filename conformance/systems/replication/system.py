@@ -254,7 +254,7 @@ class ReplicationSystem:
         """Whether one is a single step of the spec that the other may see in parts."""
         return in_parts(running, between)
 
-    def interrupt(self, running: Action, point: int, between: Action) -> bool:
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Let one thread of a broker stand still while another takes its action."""
         threads = self._concurrency
         if not isinstance(threads, InterruptibleThreads):

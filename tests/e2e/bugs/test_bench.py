@@ -66,7 +66,8 @@ def test_a_fault_that_shows_only_where_threads_meet_is_killed(
         again = kconform(f"replay {saved}", folder)
 
     assert (found.killed, found.oracle, found.counterexample_length) == (True, INTERRUPTED, 8)
-    assert found.story[-3].endswith('stopped at its interruption 2 for BecomeLeader("b1", 3)')
+    assert found.story[-4].endswith('stopped at its interruption 2 for BecomeLeader("b1", 3)')
+    assert found.story[-2].endswith('ProcessFetchResponse("b1") stood at: lock partition-map')
     assert "FAILED as before (8 steps)" in again
     assert "FIXED (8 steps)" in kconform(f"replay {saved}")
 

@@ -100,7 +100,7 @@ class Counter:
     def close(self) -> None:
         self.closed += 1
 
-    def interrupt(self, running: Action, point: int, between: Action) -> bool:
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
         first = self.sections(running)
         reached = 0
         while reached < point and next(first, first) is not first:
@@ -110,7 +110,7 @@ class Counter:
         for rest in (self.sections(between), first):
             with suppress(ActionRefused):
                 list(rest)
-        return reached == point
+        return f"section {point}" if reached == point else ""
 
 
 def interleaved(
@@ -221,7 +221,7 @@ def test_a_system_without_interruptions_is_told_what_it_lacks() -> None:
 
 
 def test_nothing_is_reached_before_anything_is_interrupted() -> None:
-    assert InterruptedSystem(Counter()).reached is False
+    assert InterruptedSystem(Counter()).stood_at == ""
 
 
 @pytest.mark.parametrize("point", [1, 2, 3])
@@ -231,7 +231,7 @@ def test_under_a_lock_the_two_come_out_as_in_turn(point: int) -> None:
     result = run_path(driver, (0,), [interrupted(ONE, point, TWO)])
     assert result.divergence is None
     assert driver.candidates == ((3,),)
-    assert system.reached == (point < 3)
+    assert system.stood_at == ("" if point == 3 else f"section {point}")
 
 
 def test_a_lost_update_is_a_state_of_neither_order() -> None:
@@ -264,6 +264,10 @@ def test_each_pair_that_fails_is_told_once() -> None:
     assert [str(found.action) for found in result.divergences] == [
         "One_interrupted_by_Two(<<>>, 2, <<>>)",
         "Two_interrupted_by_One(<<>>, 2, <<>>)",
+    ]
+    assert [found.detail for found in result.divergences] == [
+        "One stood at: section 2",
+        "Two stood at: section 2",
     ]
 
 
@@ -311,7 +315,7 @@ def drawn_by(seed: int) -> list[int]:
             super().__init__()
             self.locked = True
 
-        def interrupt(self, running: Action, point: int, between: Action) -> bool:
+        def interrupt(self, running: Action, point: int, between: Action) -> str:
             trail.append(self.base + self.x)
             return super().interrupt(running, point, between)
 
@@ -418,5 +422,5 @@ def test_an_interrupted_step_is_saved_and_replayed(tmp_path: Path) -> None:
     saved = load(path)
     assert saved.actions == found.actions
     again, divergence = replay_again(saved, oracle, lambda: Counter(locked=False))
-    assert (again, divergence) == (Again.AS_BEFORE, found)
+    assert (again, divergence) == (Again.AS_BEFORE, replace(found, detail=""))
     assert replay_again(saved, oracle, Counter) == (Again.FIXED, None)

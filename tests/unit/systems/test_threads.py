@@ -44,18 +44,18 @@ class Desk:
 
 
 @pytest.mark.parametrize(
-    ("point", "seen", "reached"),
+    ("point", "seen", "stood_at"),
     [
-        (1, ["2a", "2b", "1a", "1b"], True),
-        (2, ["1a", "2a", "2b", "1b"], True),
-        (3, ["1a", "1b", "2a", "2b"], False),
+        (1, ["2a", "2b", "1a", "1b"], "lock a"),
+        (2, ["1a", "2a", "2b", "1b"], "lock b"),
+        (3, ["1a", "1b", "2a", "2b"], ""),
     ],
 )
 def test_one_stands_still_between_its_sections_for_the_other(
-    point: int, seen: list[str], reached: bool
+    point: int, seen: list[str], stood_at: str
 ) -> None:
     desk = Desk()
-    assert desk.threads.interrupt(desk.sections("1"), point, desk.sections("2")) is reached
+    assert desk.threads.interrupt(desk.sections("1"), point, desk.sections("2")) == stood_at
     assert desk.seen == seen
 
 
