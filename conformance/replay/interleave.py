@@ -105,7 +105,7 @@ class SerialOrders:
 
 
 class InterruptedSystem:
-    """A system that also takes interrupted steps. `stood_at`: where the last one was interrupted.
+    """A system that also takes interrupted steps. `stood_at`: where one was interrupted last.
 
     What the system would do next is left out: that is asked where its steps are not interrupted.
     """
@@ -127,6 +127,7 @@ class InterruptedSystem:
         return self._system.variables
 
     def reset(self, initial: Mapping[str, Value]) -> None:
+        self.stood_at = ""
         self._system.reset(initial)
 
     def apply(self, action: Action) -> None:

@@ -198,7 +198,6 @@ class _Search:
             return
         initial, way = self._way(pair.state)
         for point in count(1):
-            self._system.stood_at = ""
             step = interrupted(pair.running, point, pair.between)
             result = run_path(self._driver, initial, (*way, step))
             self._count(result, step.name)

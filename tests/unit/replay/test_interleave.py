@@ -221,7 +221,13 @@ def test_a_system_without_interruptions_is_told_what_it_lacks() -> None:
 
 
 def test_nothing_is_reached_before_anything_is_interrupted() -> None:
-    assert InterruptedSystem(Counter()).stood_at == ""
+    system = InterruptedSystem(Counter())
+    assert system.stood_at == ""
+    system.reset({"x": 0})
+    system.apply(interrupted(ONE, 1, TWO))
+    assert system.stood_at == "section 1"
+    system.reset({"x": 0})
+    assert system.stood_at == ""
 
 
 @pytest.mark.parametrize("point", [1, 2, 3])
