@@ -140,9 +140,10 @@ def _changed(graph: StateGraph) -> list[int]:
 
 
 def _drawn(kinds: Sequence[Sequence[Pair]], samples: int, rng: random.Random) -> list[Pair]:
-    """So many pairs, of all kinds alike; at least one of each."""
+    """So many pairs, of all kinds alike, or of so many kinds."""
     share = max(1, samples // len(kinds))
-    return [pair for kind in kinds for pair in rng.sample(kind, min(share, len(kind)))]
+    chosen = rng.sample(kinds, min(samples, len(kinds)))
+    return [pair for kind in chosen for pair in rng.sample(kind, min(share, len(kind)))]
 
 
 def _nearest_first(kinds: Sequence[Sequence[Pair]]) -> Iterator[Pair]:

@@ -337,9 +337,12 @@ def test_the_seed_draws_the_states() -> None:
 
 def test_every_kind_of_pair_is_drawn_and_all_alike() -> None:
     kinds = [[Pair(n, n, ONE, TWO) for n in range(at, at + 10)] for at in (0, 10, 20)]
-    for samples, share in ((1, 1), (3, 1), (5, 1), (6, 2), (29, 9), (30, 10), (99, 10)):
-        found = [pair.state // 10 for pair in _drawn(kinds, samples, random.Random(1))]
+    for samples, share in ((3, 1), (5, 1), (6, 2), (29, 9), (30, 10), (99, 10)):
+        found = sorted(pair.state // 10 for pair in _drawn(kinds, samples, random.Random(1)))
         assert found == [0] * share + [1] * share + [2] * share
+    few = {pair.state // 10 for seed in range(9) for pair in _drawn(kinds, 1, random.Random(seed))}
+    assert few == {0, 1, 2}
+    assert len(_drawn(kinds, 2, random.Random(1))) == 2
 
 
 def test_the_kind_of_a_step_is_what_it_changes() -> None:
