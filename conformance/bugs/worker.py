@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -38,8 +39,6 @@ from conformance.verdict import Verdict
 
 _NEAREST_STEPS = 20_000
 """How far to look for a shorter counterexample than the one found."""
-
-
 INTERRUPTED = "interrupted steps"
 _MEETINGS = 20
 """States in which each pair of actions is interleaved."""
@@ -119,15 +118,20 @@ def run(job: Job) -> Found:
     _ensure_copy(job)
     context = Context(seed=job.seed)
     effort = _Effort()
-    benches: list[Workbench] = []
+
+    @cache  # made ready one by one: most faults fall in the first
+    def bench_of(model: str) -> Workbench:
+        return workbench(context, one_model(model), job.system)
+
     drives = [("transition suite", _replay), (INTERRUPTED, _interleave)]
     if job.interleave_first:
         drives.reverse()
-    for number, (name, drive) in enumerate(drives):
-        for bench in _benches(context, job, benches, made=number > 0):
+    for name, drive in drives:
+        for bench in map(bench_of, job.models):
             divergence = drive(bench, job, effort)
             if divergence is not None:
                 return _kill(name, bench, divergence, job, effort)
+    benches = [bench_of(model) for model in job.models]
     for bench in benches:
         killed = _explore(context, bench, job, effort)
         if killed is not None:
@@ -140,18 +144,6 @@ def run(job: Job) -> Found:
         steps=effort.steps,
         seconds=round(time.monotonic() - effort.started, 3),
     )
-
-
-def _benches(
-    context: Context, job: Job, benches: list[Workbench], *, made: bool
-) -> Iterator[Workbench]:
-    """The job's models, made ready one by one the first time: most faults fall in the first."""
-    if made:
-        yield from benches
-        return
-    for name in job.models:
-        benches.append(workbench(context, one_model(name), job.system))
-        yield benches[-1]
 
 
 def _kill(name: str, bench: Workbench, divergence: Divergence, job: Job, effort: _Effort) -> Found:

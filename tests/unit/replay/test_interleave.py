@@ -137,9 +137,8 @@ def test_an_action_of_the_spec_is_left_alone() -> None:
     assert told(Action("Read", (1,))) == "Read(1)"
 
 
-def orders(edges: list[tuple[int, int, str]], system: object = None) -> SerialOrders:
-    made = InterruptedSystem(Counter() if system is None else system)  # type: ignore[arg-type]
-    return SerialOrders(oracle_of(edges), made)
+def orders(edges: list[tuple[int, int, str]], system: Counter | None = None) -> SerialOrders:
+    return SerialOrders(oracle_of(edges), InterruptedSystem(system or Counter()))
 
 
 @pytest.mark.parametrize(
