@@ -18,7 +18,7 @@ from pathlib import Path
 
 from conformance.resources import spec_dir
 from conformance.tla import Spec, bind, find_tools, load_module, parse_config
-from conformance.tla.values import State
+from conformance.tla.values import Sharing, State
 
 CONFIG = """
 CONSTANTS
@@ -58,10 +58,14 @@ def run_tlc(folder: Path) -> tuple[float, int, int]:
     return child_seconds() - before, int(found[1]), int(found[2])
 
 
-def search(spec: Spec) -> tuple[float, int, set[State]]:
-    """CPU seconds, generated states, all states."""
+def search(spec: Spec) -> tuple[float, int, list[State]]:
+    """CPU seconds, generated states, all states in the order found.
+
+    States share their parts, as in `conformance.tla.search`.
+    """
     started = time.process_time()
-    seen = set(spec.initial_states())
+    shared = Sharing()
+    seen = dict.fromkeys(spec.initial_states())
     frontier, generated = list(seen), len(seen)
     while frontier:
         following = []
@@ -69,10 +73,11 @@ def search(spec: Spec) -> tuple[float, int, set[State]]:
             for _, successor in spec.successors(state):
                 generated += 1
                 if successor not in seen:
-                    seen.add(successor)
+                    successor = shared(successor)
+                    seen[successor] = None
                     following.append(successor)
         frontier = following
-    return time.process_time() - started, generated, seen
+    return time.process_time() - started, generated, list(seen)
 
 
 def main() -> int:

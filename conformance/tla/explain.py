@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from conformance.tla import syntax as s
-from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.evaluate.errors import EvaluationError, shown
 from conformance.tla.evaluate.machine import Machine
 from conformance.tla.evaluate.runtime import Lazy, unpack, value_of
-from conformance.tla.evaluate.sets import SymbolicSet, shown
+from conformance.tla.evaluate.sets import SymbolicSet
 from conformance.tla.values import State, Value, canonical_sorted, format_value
 
 _LONGEST_TEXT = 160

@@ -18,7 +18,7 @@ from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.spec import Spec
 from conformance.tla.symmetry import Orbits, Permutation, permutations_of
 from conformance.tla.text import format_state
-from conformance.tla.values import Action, Fingerprinter, State, Value
+from conformance.tla.values import Action, Fingerprinter, Sharing, State, Value
 from conformance.verdict import Verdict
 
 __all__ = [
@@ -247,6 +247,7 @@ class _Search:
         self.initial: list[int] = []
         self.numbers: dict[int, int] = {}
         self.key = _key(problem)
+        self.shared = Sharing()
         self.action_codes: dict[Action, int] = {}
         self.source, self.action, self.target = array("q"), array("q"), array("q")
         self.generated = 0
@@ -355,7 +356,7 @@ class _Search:
         """The state's number, or its class's; a new one if it is not known."""
         number = self.numbers.setdefault(self.key(state), len(self.states))
         if number == len(self.states):
-            self.states.append(state)
+            self.states.append(self.shared(state))
             self.parent.append(parent)
             self.by_action.append(by_action)
             self.level.append(level)

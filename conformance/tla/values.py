@@ -31,6 +31,7 @@ __all__ = [
     "Fingerprinter",
     "Fn",
     "ModelValue",
+    "Sharing",
     "State",
     "Value",
     "canonical_key",
@@ -232,7 +233,7 @@ class Fingerprinter:
 
     __slots__ = ("_alive", "_encodings", "_limit")
 
-    def __init__(self, limit: int = 1_000_000) -> None:
+    def __init__(self, limit: int = 100_000) -> None:
         self._limit = limit
         self._encodings: dict[int, bytes] = {}
         self._alive: list[Value] = []
@@ -266,6 +267,25 @@ class Fingerprinter:
         if isinstance(value, Fn):
             return sorted([encode(key) + encode(item) for key, item in value.mapping.items()])
         return []
+
+
+class Sharing:
+    """Makes states share the values of their variables: of equal values, one object is kept.
+
+    States differ in few variables, and a variable has few values. What remembers values by
+    identity, a `Fingerprinter` above all, then finds what it knows.
+    """
+
+    __slots__ = ("_encode", "_values")
+
+    def __init__(self) -> None:
+        self._encode = Fingerprinter()._encode
+        self._values: dict[bytes, Value] = {}
+
+    def __call__(self, state: State) -> State:
+        """The same state, made of the values that were met first."""
+        first, encode = self._values.setdefault, self._encode
+        return tuple([first(encode(value), value) for value in state])
 
 
 _DIGEST = b"d"

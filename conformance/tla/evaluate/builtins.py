@@ -124,17 +124,22 @@ def _not_equal(writer: Writer, args: _Args, context: Context) -> Code:
 def equality(writer: Writer, left: Code, right: Code) -> Code:
     """left = right; inline where the kinds are known to be the same."""
     if left.kind == right.kind and left.kind not in (None, "lazy"):
-        return Code(f"({left.text} == {right.text})", "bool")
+        plain = left.kind in _ATOMS or writer.services.empty(left) or writer.services.empty(right)
+        test = f"({left.text} == {right.text})" if plain else f"same({left.text}, {right.text})"
+        return Code(test, "bool")
     for one, other in ((left, right), (right, left)):
         python = _CLASSES.get(one.kind or "")
         if python is not None and other.kind is None and one.atom:
             first, name = writer.named(other)
             test = f"{first}.__class__ is {python}"
-            fast, slow = f"{name} == {one.text}", f"eq({name}, {one.text})"
+            plain = one.kind in _ATOMS or writer.services.empty(one)
+            fast = f"{name} == {one.text}" if plain else f"same({name}, {one.text})"
+            slow = f"eq({name}, {one.text})"
             return Code(f"({fast} if {test} else {slow})", "bool")
     return Code(f"eq({left.text}, {right.text})", "bool")
 
 
+_ATOMS = frozenset(["int", "str", "bool", "model"])
 _CLASSES = {"int": "int", "str": "str", "bool": "bool", "set": "frozenset", "fn": "Fn"}
 
 
@@ -161,12 +166,12 @@ def membership(writer: Writer, item: Code, node: s.Argument, context: Context) -
             case _:
                 pass
     elements = writer.argument(node, context)
-    constant = None
-    if not isinstance(node, s.OperatorArg) and analysis.of(node).constant:
+    rule = False
+    if not isinstance(node, s.OperatorArg) and analysis.of(node).constant and item.kind != "lazy":
+        rule = elements.kind == "lazy"
         constant = writer.services.elements(node)
-    if constant is not None and item.kind != "lazy":
-        kind = constant[1]
-        if kind == "model" or (kind is not None and kind == item.kind):
+        kind = constant[1] if constant is not None else None
+        if kind == "model" or (kind in _ATOMS and kind == item.kind):
             return Code(f"({item.text} in {elements.text})", "bool")
         python = _CLASSES.get(kind or "")
         if item.atom and python is not None and kind in ("int", "str", "bool"):
@@ -174,7 +179,7 @@ def membership(writer: Writer, item: Code, node: s.Argument, context: Context) -
             return Code(
                 f"({x} in {of} if {x}.__class__ is {python} else member({x}, {of}))", "bool"
             )
-    if elements.kind == "lazy" and item.kind != "lazy":
+    if rule:
         return Code(f"({item.text} in {elements.text})", "bool")
     return Code(f"member({item.text}, {elements.text})", "bool")
 
@@ -182,7 +187,7 @@ def membership(writer: Writer, item: Code, node: s.Argument, context: Context) -
 def _subset(writer: Writer, args: _Args, context: Context) -> Code:
     left, right = (writer.argument(arg, context) for arg in args)
     if left.kind == right.kind == "set":
-        return Code(f"({left.text} <= {right.text})", "bool")
+        return Code(f"is_subset({left.text}, {right.text})", "bool")
     return Code(f"subset({left.text}, {right.text})", "bool")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.errors import SpecError
 from conformance.tla.syntax import Location
+from conformance.tla.values import Fn, ModelValue, format_value
 
 
 class EvaluationError(SpecError):
@@ -16,3 +17,12 @@ class EvaluationError(SpecError):
         super().__init__(reason if location is None else f"{location}: {reason}")
         self.reason = reason
         self.location = location
+
+
+def shown(value: object) -> str:
+    """A value or set, shortened, for a message."""
+    if isinstance(value, bool | int | str | ModelValue | frozenset | tuple | Fn):
+        text = format_value(value)
+    else:
+        text = str(value)
+    return text if len(text) <= 200 else text[:200] + "..."

@@ -10,7 +10,7 @@ from typing import cast
 from conformance.tla import syntax as s
 from conformance.tla.evaluate import logic, runtime, sets, standard
 from conformance.tla.evaluate.emitter import TooLong
-from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.evaluate.errors import EvaluationError, shown
 from conformance.tla.evaluate.program import Program
 from conformance.tla.evaluate.scope import (
     Code,
@@ -139,6 +139,10 @@ class Machine:
         table = self._namespace[elements.text]
         assert isinstance(table, tuple)
         return len(table)
+
+    def empty(self, code: Code) -> bool:
+        """Whether the code is a constant, and that the empty set or sequence."""
+        return self._namespace.get(code.text) in (frozenset(), ())
 
     def infinite(self, node: s.Expr) -> bool:
         """Whether a constant expression is an infinite set."""
@@ -429,7 +433,7 @@ class Machine:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, KeyError):
-        return f"a function is applied to {sets.shown(error.args[0])}, which is not in its domain"
+        return f"a function is applied to {shown(error.args[0])}, which is not in its domain"
     if isinstance(error, AttributeError):
         return "a record or function is needed here"
     return f"an operand has the wrong type ({error})"

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn, TypeAlias
 
-from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.evaluate.errors import EvaluationError, shown
+from conformance.tla.evaluate.kinds import incomparable, is_argument, is_element, is_subset, same
 from conformance.tla.evaluate.sets import (
     AnySet,
     SymbolicSet,
     all_in,
     cardinality,
     combine,
-    shown,
+    contains,
 )
 from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted, make_function
 
@@ -44,7 +45,7 @@ class LazyFunction:
     def __call__(self, argument: Value) -> Value:
         if argument in self._known:
             return self._known[argument]
-        if argument not in self.domain:
+        if not contains(self.domain, argument):
             raise EvaluationError(
                 f"a function is applied to {shown(argument)}, which is not in "
                 f"its domain {shown(self.domain)}"
@@ -114,7 +115,7 @@ def not_boolean(value: object) -> NoReturn:
 def eq(a: Lazy, b: Lazy) -> bool:
     """TLA+'s equality; an error where TLC refuses to compare."""
     if a.__class__ is b.__class__ and not isinstance(a, SymbolicSet | LazyFunction):
-        return a == b
+        return same(a, b)
     if isinstance(a, ModelValue) or isinstance(b, ModelValue):
         return a is b
     if isinstance(a, SymbolicSet | LazyFunction) or isinstance(b, SymbolicSet | LazyFunction):
@@ -123,9 +124,7 @@ def eq(a: Lazy, b: Lazy) -> bool:
         return eq(value_of(a), value_of(b))
     if isinstance(a, Fn | tuple) and isinstance(b, Fn | tuple):
         return False  # in normal form only one of them has the domain 1..n
-    raise EvaluationError(
-        f"{shown(a)} and {shown(b)} are of different kinds: TLC cannot compare them"
-    )
+    raise incomparable(a, b)
 
 
 def member(x: Lazy, elements: Lazy) -> bool:
@@ -133,7 +132,7 @@ def member(x: Lazy, elements: Lazy) -> bool:
     if elements.__class__ is frozenset:
         if isinstance(x, SymbolicSet | LazyFunction):
             x = value_of(x)
-        if x in elements:
+        if is_element(x, elements):
             return True
         for element in elements:
             if element.__class__ is not x.__class__:
@@ -159,7 +158,7 @@ def in_interval(x: Value, low: Value, high: Value) -> bool:
 def subset(a: Lazy, b: Lazy) -> bool:
     """a \\subseteq b."""
     if isinstance(a, frozenset) and isinstance(b, frozenset):
-        return a <= b
+        return is_subset(a, b)
     if isinstance(b, SymbolicSet):
         return all_in(iterate(a), b)
     return all(member(x, b) for x in iterate(a))
@@ -295,7 +294,7 @@ def apply(f: Lazy, x: Lazy) -> Value:
     """f[x]."""
     if isinstance(f, Fn):
         x = value_of(x)
-        if x in f.mapping:
+        if is_argument(x, f.mapping):
             return f.mapping[x]
         outside(f, x)
     if isinstance(f, tuple):
@@ -335,7 +334,7 @@ def domain(f: Lazy) -> AnySet:
 def lookup(f: Lazy, x: Value) -> object:
     """f[x], or UNSET outside the domain: for EXCEPT, which leaves such a function unchanged."""
     if isinstance(f, Fn):
-        return f.mapping.get(x, UNSET)
+        return f.mapping[x] if is_argument(x, f.mapping) else UNSET
     if isinstance(f, tuple):
         return f[x - 1] if type(x) is int and 0 < x <= len(f) else UNSET
     if isinstance(f, LazyFunction):

@@ -11,18 +11,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, product
 from math import prod
 
-from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.evaluate.errors import EvaluationError, shown
+from conformance.tla.evaluate.kinds import is_element, is_subset
 from conformance.tla.values import (
     Fn,
     ModelValue,
     Value,
     canonical_sorted,
-    format_value,
     make_function,
 )
 
 LARGEST_ENUMERATION = 10_000_000
 """Elements above which an enumeration is refused (TLC stops at one million by default)."""
+MOST_REMEMBERED = 10_000
+"""Elements that one set keeps alive because it was asked about them."""
 
 
 class SymbolicSet:
@@ -64,6 +66,13 @@ AnySet = frozenset[Value] | SymbolicSet
 def cardinality(elements: AnySet) -> int | None:
     """The number of elements, None if infinite."""
     return elements.size() if isinstance(elements, SymbolicSet) else len(elements)
+
+
+def contains(elements: AnySet, value: object) -> bool:
+    """Whether the value is an element; EvaluationError where TLC cannot tell."""
+    if isinstance(elements, frozenset):
+        return is_element(value, elements)
+    return value in elements
 
 
 class Integers(SymbolicSet):
@@ -124,7 +133,7 @@ class Sequences(SymbolicSet):
     def __contains__(self, value: object) -> bool:
         if type(value) is tuple:
             of = self._of
-            return all(item in of for item in value)
+            return all(contains(of, item) for item in value)
         if isinstance(value, ModelValue | Fn):
             return False
         raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
@@ -150,7 +159,7 @@ class Powerset(SymbolicSet):
     def __contains__(self, value: object) -> bool:
         if isinstance(value, frozenset):
             of = self._of
-            return value <= of if isinstance(of, frozenset) else all_in(value, of)
+            return is_subset(value, of) if isinstance(of, frozenset) else all_in(value, of)
         if isinstance(value, SymbolicSet):
             return frozenset(value) in self
         if isinstance(value, ModelValue):
@@ -170,18 +179,46 @@ class Powerset(SymbolicSet):
         return f"SUBSET {shown(self._of)}"
 
 
-class Functions(SymbolicSet):
+class _Remembering(SymbolicSet):
+    """A set that looks at the parts of a value to say whether it is an element.
+
+    It remembers the values that are, since states have most of their parts in common: by
+    identity, because equal Python values may differ in kind ((1,) and (True,)).
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, object] = {}
+
+    def __contains__(self, value: object) -> bool:
+        known = self._known
+        if id(value) in known:
+            return True
+        if not self._holds(value):
+            return False
+        if len(known) >= MOST_REMEMBERED:
+            known.clear()
+        known[id(value)] = value
+        return True
+
+    def _holds(self, value: object) -> bool:
+        raise AssertionError(f"{type(self).__name__} cannot tell of {shown(value)}")
+
+
+class Functions(_Remembering):
     """[S -> T]."""
 
     __slots__ = ("_domain", "_length", "_range")
 
     def __init__(self, domain: AnySet, range_: AnySet) -> None:
+        super().__init__()
         self._domain = domain if isinstance(domain, frozenset) else frozenset(domain)
         self._range = range_
         size = len(self._domain)
         self._length = size if self._domain == frozenset(range(1, size + 1)) else None
 
-    def __contains__(self, value: object) -> bool:
+    def _holds(self, value: object) -> bool:
         range_ = self._range
         if type(value) is Fn:
             mapping = value.mapping
@@ -189,13 +226,13 @@ class Functions(SymbolicSet):
                 return False
             try:
                 for result in mapping.values():
-                    if result not in range_:
+                    if not contains(range_, result):
                         return False
             except EvaluationError:
                 return all_in(mapping.values(), range_)
             return True
         if type(value) is tuple:
-            return len(value) == self._length and all(result in range_ for result in value)
+            return len(value) == self._length and all(contains(range_, result) for result in value)
         if isinstance(value, ModelValue):
             return False
         raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
@@ -216,21 +253,22 @@ class Functions(SymbolicSet):
         return f"[{shown(self._domain)} -> {shown(self._range)}]"
 
 
-class Records(SymbolicSet):
+class Records(_Remembering):
     """[a : S, b : T]."""
 
     __slots__ = ("_fields",)
 
     def __init__(self, fields: Mapping[str, AnySet]) -> None:
+        super().__init__()
         self._fields = fields
 
-    def __contains__(self, value: object) -> bool:
+    def _holds(self, value: object) -> bool:
         if type(value) is Fn:
             mapping, fields = value.mapping, self._fields
             if mapping.keys() != fields.keys():
                 return False
             for name, of in fields.items():  # noqa: SIM110 - all() takes half as long again
-                if mapping[name] not in of:
+                if not contains(of, mapping[name]):
                     return False
             return True
         if isinstance(value, ModelValue | tuple):
@@ -263,7 +301,7 @@ class Product(SymbolicSet):
         if type(value) is tuple:
             if len(value) != len(self._factors):
                 return False
-            return all(item in of for item, of in zip(value, self._factors, strict=True))
+            return all(map(contains, self._factors, value))
         if isinstance(value, ModelValue | Fn):
             return False
         raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
@@ -289,13 +327,14 @@ class Combined(SymbolicSet):
         self._operator, self._left, self._right = operator, left, right
 
     def __contains__(self, value: object) -> bool:
+        left, right = self._left, self._right
         match self._operator:
             case "\\union":
-                return value in self._left or value in self._right
+                return contains(left, value) or contains(right, value)
             case "\\intersect":
-                return value in self._left and value in self._right
+                return contains(left, value) and contains(right, value)
             case _:
-                return value in self._left and value not in self._right
+                return contains(left, value) and not contains(right, value)
 
     def __str__(self) -> str:
         return f"({shown(self._left)} {self._operator} {shown(self._right)})"
@@ -308,13 +347,13 @@ def combine(operator: str, left: AnySet, right: AnySet) -> AnySet:
         if operator == "\\union":
             return frozenset(left) | frozenset(right)
         if operator == "\\intersect":
-            return frozenset(x for x in left if x in right)
-        return frozenset(x for x in left if x not in right)
+            return frozenset(x for x in left if contains(right, x))
+        return frozenset(x for x in left if not contains(right, x))
     if finite_left and operator != "\\union":
         keep = operator == "\\intersect"
-        return frozenset(x for x in left if (x in right) == keep)
+        return frozenset(x for x in left if contains(right, x) == keep)
     if finite_right and operator == "\\intersect":
-        return frozenset(x for x in right if x in left)
+        return frozenset(x for x in right if contains(left, x))
     return Combined(operator, left, right)
 
 
@@ -323,7 +362,7 @@ def all_in(items: Iterable[Value], of: AnySet) -> bool:
     undefined: EvaluationError | None = None
     for item in items:
         try:
-            if item not in of:
+            if not contains(of, item):
                 return False
         except EvaluationError as error:
             undefined = undefined or error
@@ -338,14 +377,3 @@ def _product_size(factors: Sequence[AnySet]) -> int | None:
         return 0
     finite = [size for size in sizes if size is not None]
     return prod(finite) if len(finite) == len(sizes) else None
-
-
-def shown(value: object) -> str:
-    """A value or set, shortened, for a message."""
-    if isinstance(value, SymbolicSet):
-        text = str(value)
-    elif isinstance(value, bool | int | str | ModelValue | frozenset | tuple | Fn):
-        text = format_value(value)
-    else:
-        text = str(value)
-    return text if len(text) <= 200 else text[:200] + "..."

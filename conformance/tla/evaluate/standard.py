@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import permutations
 
-from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.evaluate.errors import EvaluationError, shown
 from conformance.tla.evaluate.runtime import Lazy, iterate, type_error, value_of
-from conformance.tla.evaluate.sets import shown
 from conformance.tla.values import Fn, Value, canonical_sorted, format_value, make_function
 
 

@@ -191,7 +191,7 @@ def application(writer: Writer, node: s.Apply, context: Context) -> Code:
     """f[x]."""
     function = writer.expr(node.function, context)
     argument = writer.expr(node.argument, context)
-    if function.kind == "lazy" or argument.kind == "lazy":
+    if function.kind == "lazy" or argument.kind in ("lazy", "bool"):
         return Code(f"apply({function.text}, {argument.text})")
     if function.kind == "fn":
         return Code(f"{function.text}.mapping[{argument.text}]")
@@ -300,7 +300,7 @@ def _update(
 def _lookup(f: Code, step: Code) -> str:
     if f.kind == "fn":
         return f"{f.text}.mapping.get({step.text}, UNSET)"
-    if f.kind in ("tuple", "lazy"):
+    if f.kind in ("tuple", "lazy") or step.kind == "bool":
         return f"lookup({f.text}, {step.text})"
     return (
         f"{f.text}.mapping.get({step.text}, UNSET) if {f.text}.__class__ is Fn "

@@ -8,9 +8,13 @@ import pickle
 import random
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.evaluate.kinds import is_element, is_subset, same
+from conformance.tla.evaluate.sets import Functions, Records
 from conformance.tla.itf import ItfTrace, dump_trace, from_itf, load_trace, to_itf
 from conformance.tla.text import StateReader, ValueReader, format_state, parse_action, parse_value
 from conformance.tla.values import (
@@ -18,6 +22,7 @@ from conformance.tla.values import (
     Fingerprinter,
     Fn,
     ModelValue,
+    Sharing,
     canonical_key,
     canonical_sorted,
     equal,
@@ -78,6 +83,63 @@ def test_a_fingerprinter_that_forgets_gives_the_same_numbers(several):
     remembering, forgetting = Fingerprinter(), Fingerprinter(limit=2)
     for value in several * 2:
         assert remembering(value) == forgetting(value) == fingerprint(value)
+
+
+@given(st.lists(values, min_size=1, max_size=6), st.randoms())
+def test_states_share_equal_values_and_no_others(several, rng):
+    shared = Sharing()
+    states = [shared(tuple(rng.choices(several, k=3))) for _ in range(6)]
+    read_back = [pickle.loads(pickle.dumps(state)) for state in states]
+    for state, other in zip(states, read_back, strict=True):
+        again = shared(other)
+        assert all(equal(a, b) for a, b in zip(again, other, strict=True))
+        assert all(a is b for a, b in zip(again, state, strict=True))
+
+
+def swapped(value):
+    """The same for Python, with TRUE for 1, 0 for FALSE and so on; sequences and records only."""
+    match value:
+        case bool() | int() if value in (0, 1):
+            return int(value) if isinstance(value, bool) else bool(value)
+        case tuple():
+            return tuple(map(swapped, value))
+        case Fn():
+            return Fn({key: swapped(item) for key, item in value.items()})
+    return value
+
+
+@given(values)
+def test_what_differs_in_kind_alone_is_not_compared(value):
+    other = swapped(value)
+    assert other == value
+    if equal(other, value):
+        assert same(value, other)
+        assert is_element(other, frozenset([value]))
+        assert is_subset(frozenset([other]), frozenset([value]))
+        return
+    for ask in (
+        lambda: same((value,), (other,)),
+        lambda: is_element(other, frozenset([value])),
+        lambda: is_subset(frozenset([other]), frozenset([value])),
+    ):
+        with pytest.raises(EvaluationError, match="different kinds"):
+            ask()
+
+
+@given(st.lists(values, max_size=6), st.sampled_from([1, True]))
+def test_a_set_that_remembers_its_elements_still_tells_true_from_1(several, right):
+    wrong = 1 if right is True else True
+    rules = (
+        (Records({"f": frozenset([right])}), lambda x: Fn({"f": x})),
+        (Functions(frozenset([3]), frozenset([right])), lambda x: Fn({3: x})),
+        (Functions(frozenset([1]), frozenset([right])), lambda x: (x,)),
+    )
+    for rule, made in rules:
+        for value in [right, *several, right]:
+            if value == right and type(value) is type(right):
+                assert made(value) in rule
+        with pytest.raises(EvaluationError, match="different kinds"):
+            made(wrong) in rule  # noqa: B015 - the question is what raises
 
 
 @given(st.dictionaries(values, values, max_size=4), values, values)

@@ -1,0 +1,120 @@
+"""Tells TRUE from 1, at every depth, where Python's == and `in` take the one for the other.
+
+TLC refuses to compare the two, so that a formula has no value where they meet. Python's answer
+comes first, since it is fast and nearly always the last word: only values that are equal for
+Python, and yet not the same object, are looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from conformance.tla.evaluate.errors import EvaluationError, shown
+from conformance.tla.values import Fn, ModelValue, Value
+
+
+def same(a: object, b: object) -> bool:
+    """a = b for values of one class; an error if they are equal but for TRUE and 1."""
+    if a is b:
+        return True
+    if a != b:
+        return False
+    _match(a, b)
+    return True
+
+
+def is_element(x: object, elements: frozenset[Value]) -> bool:
+    """x \\in elements; an error where that holds only if TRUE is 1."""
+    if x not in elements:
+        return False
+    kind = x.__class__
+    if kind is int or kind is bool:
+        _match(x, next(iter(elements)))
+    elif kind is not str and kind is not ModelValue:
+        _match(x, _found(x, elements))
+    return True
+
+
+def is_subset(a: frozenset[Value], b: frozenset[Value]) -> bool:
+    """a \\subseteq b; an error where that holds only if TRUE is 1."""
+    if not a <= b:
+        return False
+    if a is not b:
+        _match_sets(a, b)
+    return True
+
+
+def is_argument(x: Value, mapping: Mapping[Value, Value]) -> bool:
+    """x \\in DOMAIN f, for f's mapping; an error where that holds only if TRUE is 1."""
+    if x not in mapping:
+        return False
+    if x.__class__ is int or x.__class__ is bool:
+        _match(x, next(iter(mapping)))
+    return True
+
+
+def _match(a: object, b: object) -> None:
+    """Both are equal for Python."""
+    kind = a.__class__
+    if kind is not b.__class__:
+        raise incomparable(a, b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        for one, other in zip(a, b, strict=True):
+            if one is not other:
+                _match(one, other)
+    elif isinstance(a, frozenset) and isinstance(b, frozenset):
+        _match_sets(a, b)
+    elif isinstance(a, Fn) and isinstance(b, Fn):
+        results = b.mapping
+        for argument, one in a.mapping.items():
+            other = results[argument]
+            if one is not other:
+                _match(one, other)
+        _match_sets(a.mapping, results)
+
+
+def _match_sets(a: Iterable[object], b: Iterable[object]) -> None:
+    """All of a are in b, for Python. The elements of a set are of one kind."""
+    first = next(iter(a), None)
+    kind = first.__class__
+    if first is None or kind is str or kind is ModelValue:
+        return
+    if kind is int or kind is bool:
+        _match(first, next(iter(b)))
+        return
+    index: Mapping[object, object] = {element: element for element in b}
+    for element in a:
+        _match(element, index[element])
+
+
+class _Probe:
+    """Equal to what equals a value, and remembers the object that was compared with it."""
+
+    __slots__ = ("found", "value")
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+        self.found = value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        if self.value != other:
+            return False
+        self.found = other
+        return True
+
+
+def _found(x: object, elements: frozenset[Value]) -> object:
+    """The element that equals x, without a look at the others."""
+    probe = _Probe(x)
+    assert probe in elements
+    return probe.found
+
+
+def incomparable(a: object, b: object) -> EvaluationError:
+    """The error of values that TLC cannot compare."""
+    return EvaluationError(
+        f"{shown(a)} and {shown(b)} are of different kinds: TLC cannot compare them"
+    )
