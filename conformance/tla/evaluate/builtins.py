@@ -174,7 +174,7 @@ def membership(writer: Writer, item: Code, node: s.Argument, context: Context) -
         if kind == "model" or (kind in _ATOMS and kind == item.kind):
             return Code(f"({item.text} in {elements.text})", "bool")
         python = _CLASSES.get(kind or "")
-        if item.atom and python is not None and kind in ("int", "str", "bool"):
+        if item.atom and item.kind is None and python is not None and kind in _ATOMS:
             x, of = item.text, elements.text
             return Code(
                 f"({x} in {of} if {x}.__class__ is {python} else member({x}, {of}))", "bool"
@@ -291,7 +291,8 @@ def _length(writer: Writer, args: _Args, context: Context) -> Code:
 
 def _append(writer: Writer, args: _Args, context: Context) -> Code:
     sequence, item = writer.argument(args[0], context), writer.value(args[1], context)
-    return Code(f"append({sequence.text}, {item.text})", "tuple")
+    kind = "tuple" if sequence.kind == "tuple" else None  # of a string it is a string
+    return Code(f"append({sequence.text}, {item.text})", kind)
 
 
 def _cardinality(writer: Writer, args: _Args, context: Context) -> Code:

@@ -18,9 +18,22 @@ def same(a: object, b: object) -> bool:
     if a is b:
         return True
     if a != b:
+        if isinstance(a, Fn) and isinstance(b, Fn):
+            match_arguments(a.mapping, b.mapping)
         return False
     _match(a, b)
     return True
+
+
+def match_arguments(a: Iterable[object], b: Iterable[object]) -> None:
+    """An error if the domains of two functions are of different kinds."""
+    first, other = next(iter(a)), next(iter(b))
+    kinds = {first.__class__, other.__class__}
+    if len(kinds) == 2 and kinds <= _SCALARS:
+        raise incomparable(first, other)
+
+
+_SCALARS = {int, bool, str}
 
 
 def is_element(x: object, elements: frozenset[Value]) -> bool:

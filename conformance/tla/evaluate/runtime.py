@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn, TypeAlias
 
 from conformance.tla.evaluate.errors import EvaluationError, shown
-from conformance.tla.evaluate.kinds import incomparable, is_argument, is_element, is_subset, same
+from conformance.tla.evaluate.kinds import (
+    incomparable,
+    is_argument,
+    is_element,
+    is_subset,
+    match_arguments,
+    same,
+)
 from conformance.tla.evaluate.sets import (
     AnySet,
     SymbolicSet,
@@ -123,6 +130,8 @@ def eq(a: Lazy, b: Lazy) -> bool:
             return True
         return eq(value_of(a), value_of(b))
     if isinstance(a, Fn | tuple) and isinstance(b, Fn | tuple):
+        if a and b:
+            match_arguments(*(range(1, 2) if isinstance(f, tuple) else f for f in (a, b)))
         return False  # in normal form only one of them has the domain 1..n
     raise incomparable(a, b)
 
@@ -212,7 +221,9 @@ def size(elements: Lazy) -> int:
 
 def is_finite(elements: Lazy) -> bool:
     """IsFiniteSet(elements)."""
-    return not isinstance(elements, SymbolicSet) or cardinality(elements) is not None
+    if not isinstance(elements, frozenset | SymbolicSet):
+        type_error("set", elements)
+    return cardinality(elements) is not None
 
 
 # Integers
@@ -394,12 +405,14 @@ def length(s: Lazy) -> int:
     type_error("sequence", s)
 
 
-def append(s: Lazy, item: Value) -> tuple[Value, ...]:
-    """Append(s, item)."""
+def append(s: Lazy, item: Value) -> tuple[Value, ...] | str:
+    """Append(s, item); as TLC takes it, also of a string to a string."""
     if isinstance(s, LazyFunction):
         s = s.value()
     if isinstance(s, tuple):
         return (*s, item)
+    if isinstance(s, str) and isinstance(item, str):
+        return s + item
     type_error("sequence", s)
 
 
@@ -416,7 +429,7 @@ def concat(a: Lazy, b: Lazy) -> tuple[Value, ...] | str:
 def head(s: Lazy) -> Value:
     """Head(s)."""
     s = value_of(s)
-    if isinstance(s, tuple):
+    if isinstance(s, tuple | str):
         if s:
             return s[0]
         raise EvaluationError("Head of the empty sequence")
@@ -426,7 +439,7 @@ def head(s: Lazy) -> Value:
 def tail(s: Lazy) -> Value:
     """Tail(s)."""
     s = value_of(s)
-    if isinstance(s, tuple):
+    if isinstance(s, tuple | str):
         if s:
             return s[1:]
         raise EvaluationError("Tail of the empty sequence")

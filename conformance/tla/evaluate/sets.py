@@ -12,7 +12,7 @@ from itertools import chain, combinations, product
 from math import prod
 
 from conformance.tla.evaluate.errors import EvaluationError, shown
-from conformance.tla.evaluate.kinds import is_element, is_subset
+from conformance.tla.evaluate.kinds import is_element, is_subset, match_arguments
 from conformance.tla.values import (
     Fn,
     ModelValue,
@@ -66,6 +66,13 @@ AnySet = frozenset[Value] | SymbolicSet
 def cardinality(elements: AnySet) -> int | None:
     """The number of elements, None if infinite."""
     return elements.size() if isinstance(elements, SymbolicSet) else len(elements)
+
+
+def needed(elements: AnySet) -> AnySet:
+    """The set; EvaluationError if it is none."""
+    if not isinstance(elements, frozenset | SymbolicSet):
+        raise EvaluationError(f"a set is needed here, not {shown(elements)}")
+    return elements
 
 
 def contains(elements: AnySet, value: object) -> bool:
@@ -128,13 +135,13 @@ class Sequences(SymbolicSet):
     __slots__ = ("_of",)
 
     def __init__(self, of: AnySet) -> None:
-        self._of = of
+        self._of = needed(of)
 
     def __contains__(self, value: object) -> bool:
-        if type(value) is tuple:
+        if isinstance(value, tuple | str):  # TLC takes a string for one of its characters
             of = self._of
             return all(contains(of, item) for item in value)
-        if isinstance(value, ModelValue | Fn):
+        if isinstance(value, ModelValue):
             return False
         raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
 
@@ -154,7 +161,7 @@ class Powerset(SymbolicSet):
     __slots__ = ("_of",)
 
     def __init__(self, of: AnySet) -> None:
-        self._of = of
+        self._of = needed(of)
 
     def __contains__(self, value: object) -> bool:
         if isinstance(value, frozenset):
@@ -213,8 +220,8 @@ class Functions(_Remembering):
 
     def __init__(self, domain: AnySet, range_: AnySet) -> None:
         super().__init__()
-        self._domain = domain if isinstance(domain, frozenset) else frozenset(domain)
-        self._range = range_
+        self._domain = frozenset(needed(domain))
+        self._range = needed(range_)
         size = len(self._domain)
         self._length = size if self._domain == frozenset(range(1, size + 1)) else None
 
@@ -260,18 +267,19 @@ class Records(_Remembering):
 
     def __init__(self, fields: Mapping[str, AnySet]) -> None:
         super().__init__()
-        self._fields = fields
+        self._fields = {name: needed(of) for name, of in fields.items()}
 
     def _holds(self, value: object) -> bool:
         if type(value) is Fn:
             mapping, fields = value.mapping, self._fields
             if mapping.keys() != fields.keys():
+                match_arguments(mapping, fields)
                 return False
             for name, of in fields.items():  # noqa: SIM110 - all() takes half as long again
                 if not contains(of, mapping[name]):
                     return False
             return True
-        if isinstance(value, ModelValue | tuple):
+        if isinstance(value, ModelValue) or value == ():
             return False
         raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")
 
@@ -295,13 +303,15 @@ class Product(SymbolicSet):
     __slots__ = ("_factors",)
 
     def __init__(self, factors: Sequence[AnySet]) -> None:
-        self._factors = tuple(factors)
+        self._factors = tuple(map(needed, factors))
 
     def __contains__(self, value: object) -> bool:
         if type(value) is tuple:
             if len(value) != len(self._factors):
                 return False
             return all(map(contains, self._factors, value))
+        if isinstance(value, Fn):
+            match_arguments(value, [1])
         if isinstance(value, ModelValue | Fn):
             return False
         raise EvaluationError(f"whether {shown(value)} is an element of {self} is not defined")

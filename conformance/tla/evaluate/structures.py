@@ -195,7 +195,7 @@ def application(writer: Writer, node: s.Apply, context: Context) -> Code:
         return Code(f"apply({function.text}, {argument.text})")
     if function.kind == "fn":
         return Code(f"{function.text}.mapping[{argument.text}]")
-    if function.kind == "tuple" or not function.atom:
+    if function.kind is not None or not function.atom:
         return Code(f"apply({function.text}, {argument.text})")
     f, x = function.text, argument.text
     if argument.kind == "int" and argument.atom:
@@ -215,7 +215,7 @@ def field(writer: Writer, node: s.Field, context: Context) -> Code:
     record = writer.expr(node.record, context)
     if record.kind == "fn":
         return Code(f"{record.text}.mapping[{node.name!r}]")
-    if record.atom:
+    if record.atom and record.kind is None:
         r = record.text
         return Code(
             f"({r}.mapping[{node.name!r}] if {r}.__class__ is Fn else field({r}, {node.name!r}))"
@@ -300,7 +300,7 @@ def _update(
 def _lookup(f: Code, step: Code) -> str:
     if f.kind == "fn":
         return f"{f.text}.mapping.get({step.text}, UNSET)"
-    if f.kind in ("tuple", "lazy") or step.kind == "bool":
+    if f.kind is not None or step.kind == "bool":
         return f"lookup({f.text}, {step.text})"
     return (
         f"{f.text}.mapping.get({step.text}, UNSET) if {f.text}.__class__ is Fn "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +30,9 @@ from conformance.tla.spark.terms import Known, Term, guarded_formula
 from conformance.tla.spark.writer import expression
 from conformance.tla.value_types import INTEGER, Type
 from conformance.tla.values import Action
+
+ROOM = 20_000
+"""Python's frames while formulas are compiled: some dozen for each level of the text."""
 
 
 def prefixed(prefix: str = "") -> Row:
@@ -154,8 +159,20 @@ def _compile(
 ) -> SparkFormula:
     location, compile_body = body
     compiler = Compiler(program, dict(schema.variables), current, following)
-    formula = compile_body(compiler)
+    with _room_for_recursion():
+        formula = compile_body(compiler)
     return SparkFormula(name, location, _bounded(compiler, location, formula))
+
+
+@contextmanager
+def _room_for_recursion() -> Iterator[None]:
+    """Python's own limit would be met before the compiler's (`MAX_DEPTH`), which has a message."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, ROOM))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def _bounded(compiler: Compiler, location: s.Location, formula: Formula) -> Formula:

@@ -12,7 +12,7 @@ from conformance.tla.spark.candidates import known_elements
 from conformance.tla.spark.choice import cardinality
 from conformance.tla.spark.columns import function, materialise, sequence
 from conformance.tla.spark.environment import Lazy, Operator
-from conformance.tla.spark.equality import equals
+from conformance.tla.spark.equality import equals, is_set
 from conformance.tla.spark.formulas import (
     Atom,
     Formula,
@@ -36,6 +36,7 @@ from conformance.tla.spark.terms import (
     Infinite,
     Interval,
     Known,
+    Nothing,
     Product,
     Sequences,
     Subsets,
@@ -192,11 +193,18 @@ def _domain(context: Context, operand: Lazy) -> Term:
 
 def _cardinality(context: Context, operand: Lazy) -> Term:
     cause = context.cause("Cardinality of an infinite set")
-    return cardinality(context.scope, context.term(operand), cause)
+    return cardinality(context.scope, _set(context, operand), cause)
 
 
 def _is_finite(context: Context, operand: Lazy) -> Term:
-    return Boolean(Truth(not isinstance(context.term(operand), Infinite | Sequences)))
+    return Boolean(Truth(not isinstance(_set(context, operand), Infinite | Sequences)))
+
+
+def _set(context: Context, operand: Lazy) -> Term:
+    term = context.term(operand)
+    if not is_set(term) and not isinstance(term, Nothing):
+        raise TypeClash("a set and another value")
+    return term
 
 
 def _length(context: Context, operand: Lazy) -> Term:

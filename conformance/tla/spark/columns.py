@@ -374,6 +374,10 @@ def _set(scope: Scope, term: Term) -> Column:
         case BigUnion(sets=sets):
             array = materialise(scope, sets)
             inner = element_type(array)
+            if array.type == SetOf(None):  # UNION {}
+                return guard_with(array, term.guards)
+            if not isinstance(inner, SetOf):
+                raise TypeClash(f"a set and {physical.describe(inner)}")
             flat = Column(inner, sql.call("flatten", array.text), merge(term.guards, array.guards))
             return distinct(flat)
         case Infinite(name=name):

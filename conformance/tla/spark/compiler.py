@@ -17,10 +17,12 @@ from conformance.tla.spark.columns import NotFinite, function, stored
 from conformance.tla.spark.environment import Lazy, Names, Operator, rigid
 from conformance.tla.spark.equality import equals
 from conformance.tla.spark.formulas import (
+    Atom,
     Formula,
     conjoin,
     disjoin,
     negate,
+    never,
     undefined,
 )
 from conformance.tla.spark.physical import Type, TypeClash
@@ -324,6 +326,8 @@ class Compiler:
         condition = self.formula(node.condition, names)
         if condition in (conjoin([]), disjoin([])):
             return self.term(node.then if condition == conjoin([]) else node.otherwise, names)
+        if isinstance(condition, Atom) and never(condition.guards):
+            return Nothing(condition.guards)  # recursion may not end in either branch
         then, otherwise = (self.term(part, names) for part in (node.then, node.otherwise))
         return choose_branch(self.scope, condition, then, otherwise)
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
+from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla.evaluate.kinds import match_arguments
+from conformance.tla.evaluate.runtime import eq
 from conformance.tla.spark import physical, sql
 from conformance.tla.spark.branches import as_formula
 from conformance.tla.spark.columns import (
@@ -45,7 +50,7 @@ from conformance.tla.spark.terms import (
     guarded_formula,
     merge,
 )
-from conformance.tla.values import ModelValue, Value, equal
+from conformance.tla.values import ModelValue, Value
 
 _EMPTY: tuple[Value, ...] = ((), frozenset())
 
@@ -55,6 +60,24 @@ def is_set(term: Term) -> bool:
     if isinstance(term, Known):
         return isinstance(term.value, frozenset)
     return isinstance(term, SETS) or (isinstance(term, Column) and isinstance(term.type, SetOf))
+
+
+def decided(question: Callable[[], bool]) -> Formula:
+    """The formula of a question about known values; undefined where the evaluator gives up."""
+    try:
+        return Truth(question())
+    except EvaluationError as error:
+        return undefined(error.reason)
+
+
+def unequal_domains(arguments: Iterable[Value], others: Iterable[Value]) -> Formula:
+    """FALSE: two functions have different domains; undefined where these are of different kinds."""
+
+    def question() -> bool:
+        match_arguments(arguments, others)
+        return False
+
+    return decided(question)
 
 
 def equals(scope: Scope, left: Term, right: Term) -> Formula:
@@ -70,7 +93,7 @@ def _equals(scope: Scope, left: Term, right: Term) -> Formula:
     if isinstance(left, Column) and isinstance(right, Column) and left.type == right.type:
         return Truth(True) if left.text == right.text else Atom(sql.equal(left.text, right.text))
     if isinstance(left, Known) and isinstance(right, Known):
-        return Truth(equal(left.value, right.value))
+        return decided(lambda: eq(left.value, right.value))
     if left == right:
         return Truth(True)
     if isinstance(left, Boolean) or isinstance(right, Boolean):
@@ -82,6 +105,9 @@ def _equals(scope: Scope, left: Term, right: Term) -> Formula:
     if first is not None and second is not None:
         return _equal_functions(scope, first, second)
     one_list, other_list = as_listed(left), as_listed(right)
+    for mapped, listed in ((first, other_list), (second, one_list)):
+        if mapped is not None and listed is not None:
+            return unequal_domains([key for key, _ in mapped.entries], [1])
     if one_list is not None and other_list is not None:
         pairs = zip(one_list.items, other_list.items, strict=False)
         same = len(one_list.items) == len(other_list.items)
@@ -103,8 +129,9 @@ def _equal_items(scope: Scope, listed: Listed, array: Column, element: Type) -> 
 
 def _equal_functions(scope: Scope, left: Mapped, right: Mapped) -> Formula:
     results = dict(right.entries)
-    if {key for key, _ in left.entries} != set(results):
-        return Truth(False)
+    arguments = [key for key, _ in left.entries]
+    if set(arguments) != set(results):
+        return unequal_domains(arguments, results)
     return conjoin([_equals(scope, item, results[key]) for key, item in left.entries])
 
 
@@ -126,7 +153,7 @@ def _is_model_value(term: Term) -> bool:
 
 def _is_empty(scope: Scope, term: Term, empty: Known) -> Formula:
     """term = {} or term = <<>>, without an array where that is possible."""
-    if isinstance(term, Mapped):
+    if empty.value == () and as_mapped(term) is not None:
         return Truth(False)
     if isinstance(term, Listed):
         return Truth(not term.items)

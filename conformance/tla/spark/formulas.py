@@ -309,6 +309,11 @@ class Quantified(Formula):
         return sql.conjunction((guards_hold(self.guards), folded))
 
 
+def never(guards: Guards) -> bool:
+    """Whether a guard is false on every row."""
+    return any(guard.condition == sql.FALSE for guard in guards)
+
+
 def undefined(cause: str) -> Formula:
     """A formula without a value on any row."""
     return Atom(sql.FALSE, (Guard(sql.FALSE, (cause,)),))

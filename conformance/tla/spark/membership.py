@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from conformance.tla.evaluate.runtime import member as member_of
+from conformance.tla.evaluate.sets import Integers, Strings
 from conformance.tla.spark import physical, sql
 from conformance.tla.spark.candidates import MAX_COPIES
 from conformance.tla.spark.columns import (
@@ -13,7 +15,7 @@ from conformance.tla.spark.columns import (
     materialise,
     stored,
 )
-from conformance.tla.spark.equality import equals
+from conformance.tla.spark.equality import decided, equals, unequal_domains
 from conformance.tla.spark.formulas import (
     Atom,
     Formula,
@@ -60,6 +62,8 @@ from conformance.tla.spark.terms import (
     merge,
 )
 from conformance.tla.values import Value, canonical_sorted
+
+_INFINITE = {"Nat": Integers(0), "Int": Integers(None), "STRING": Strings()}
 
 
 def member(scope: Scope, item: Term, domain: Term) -> Formula:
@@ -115,7 +119,7 @@ def _member(scope: Scope, item: Term, domain: Term) -> Formula:
 
 def _member_of_known(scope: Scope, item: Term, values: frozenset[Value]) -> Formula:
     if isinstance(item, Known):
-        return Truth(item.value in values)
+        return decided(lambda: member_of(item.value, values))
     if not values:
         return Truth(False)
     if isinstance(item, Boolean):
@@ -141,7 +145,7 @@ def _in_list(item: Column, values: frozenset[Value]) -> Formula:
 
 def _member_of_infinite(item: Term, name: str) -> Formula:
     if isinstance(item, Known):
-        return Truth(_known_in(item.value, name))
+        return decided(lambda: member_of(item.value, _INFINITE[name]))
     kind = item.type if isinstance(item, Column) else None
     if isinstance(item, Column) and kind == INTEGER and name in ("Nat", "Int"):
         if name == "Int" or (item.bounds is not None and item.bounds[0] >= 0):
@@ -152,13 +156,6 @@ def _member_of_infinite(item: Term, name: str) -> Formula:
     if kind == MODEL_VALUE:
         return Truth(False)
     return undefined(f"whether a value of another type is an element of {name}")
-
-
-def _known_in(value: Value, name: str) -> bool:
-    if name == "STRING":
-        return isinstance(value, str)
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    return is_integer and (name == "Int" or (isinstance(value, int) and value >= 0))
 
 
 def _member_of_interval(scope: Scope, item: Term, domain: Interval) -> Formula:
@@ -176,7 +173,7 @@ def _is_sequence_over(scope: Scope, item: Term, base: Term) -> Formula:
     if listed is not None:
         return conjoin([member(scope, part, base) for part in listed.items])
     if as_mapped(item) is not None:
-        return Truth(False)
+        return undefined("whether a function that is not a sequence is in Seq(S)")
     if isinstance(item, Column) and isinstance(item.type, SequenceOf):
         if item.type.element is None:
             return Truth(True)
@@ -219,9 +216,13 @@ def _parts(pairs: Sql, part: str) -> Sql:
 
 
 def _is_record(scope: Scope, item: Term, fields: dict[str, Term]) -> Formula:
-    mapped = as_mapped(item)
-    if mapped is None or {key for key, _ in mapped.entries} != set(fields):
-        return Truth(False)
+    mapped, listed = as_mapped(item), as_listed(item)
+    if mapped is None:
+        if listed is not None and not listed.items:
+            return Truth(False)
+        return undefined("whether a value that is not a record is in a set of records")
+    if {key for key, _ in mapped.entries} != set(fields):
+        return unequal_domains([key for key, _ in mapped.entries], fields)
     results = dict(mapped.entries)
     return conjoin([member(scope, results[name], of) for name, of in fields.items()])
 
@@ -238,7 +239,10 @@ def _is_tuple(scope: Scope, item: Term, factors: tuple[Term, ...]) -> Formula:
         parts = [stored(kind, sql.at(item.text, i)) for i in range(len(factors))]
         inside = [member(scope, p, of) for p, of in zip(parts, factors, strict=True)]
         return conjoin([Atom(sql.equal(sql.size(item.text), sql.size_of(len(factors)))), *inside])
-    return Truth(False)
+    mapped = as_mapped(item)
+    if mapped is not None:
+        return unequal_domains([key for key, _ in mapped.entries], [1])
+    return undefined("whether a value that is not a tuple is in a product of sets")
 
 
 def _in_array(scope: Scope, item: Term, domain: Term) -> Formula:
