@@ -18,7 +18,7 @@ from conformance.systems.protocol import (
     Offers,
     SystemUnderTest,
 )
-from conformance.tla.values import Action, State, Value
+from conformance.tla.values import Action, State, Value, mismatch
 
 
 class Kind(StrEnum):
@@ -227,8 +227,9 @@ class Driver:
         return frozenset(a for a in self._oracle.enabled(state) if a.name in names)
 
     def _matches(self, state: State, observed: Mapping[str, Value]) -> bool:
-        for name, index in self._indexes:  # noqa: SIM110  the hot loop: a generator costs twice
-            if observed[name] != state[index]:
+        for name, index in self._indexes:
+            seen, expected = observed[name], state[index]
+            if seen is not expected and (seen != expected or mismatch(seen, expected)):
                 return False
         return True
 

@@ -43,6 +43,7 @@ __all__ = [
     "make_function",
     "make_record",
     "make_set",
+    "mismatch",
 ]
 
 
@@ -177,9 +178,57 @@ def make_set(elements: Iterable[Value]) -> frozenset[Value]:
 
 def equal(left: Value, right: Value) -> bool:
     """Whether two values are equal, telling TRUE from 1 at every depth."""
-    if left is right:
-        return True
-    return left == right and canonical_key(left) == canonical_key(right)
+    return left is right or (left == right and mismatch(left, right) is None)
+
+
+def mismatch(left: object, right: object) -> tuple[object, object] | None:
+    """Of values that are equal for Python: the first parts that differ in kind, if any do."""
+    kind = left.__class__
+    if kind is Fn:
+        return _mismatch_of_functions(cast("Fn", left).mapping, cast("Fn", right).mapping)
+    if kind is tuple:
+        pairs: Iterable[tuple[object, object]] = zip(
+            cast("tuple[object, ...]", left), cast("tuple[object, ...]", right), strict=True
+        )
+    elif kind is frozenset:
+        pairs = _paired(cast("frozenset[object]", left), cast("frozenset[object]", right))
+    else:
+        return None if (kind is bool) is (right.__class__ is bool) else (left, right)
+    for one, other in pairs:
+        if one is not other and one.__class__ is not str and (found := mismatch(one, other)):
+            return found
+    return None
+
+
+def _mismatch_of_functions(
+    left: Mapping[Value, Value], right: Mapping[Value, Value]
+) -> tuple[object, object] | None:
+    argument: object = ""
+    for argument, one in left.items():
+        other = right[argument]
+        if one is not other and one.__class__ is not str and (found := mismatch(one, other)):
+            return found
+    if argument.__class__ is str:  # those of most functions: brokers, members, fields
+        return None
+    return mismatch(frozenset(left), frozenset(right))
+
+
+def _paired(
+    elements: Iterable[object], others: Iterable[object]
+) -> Iterable[tuple[object, object]]:
+    """The elements with those that they equal; none where all are of one simple class."""
+    classes = set(map(type, elements))
+    if classes <= _NEVER_CONFUSED:
+        return ()
+    classes.update(map(type, others))
+    if len(classes) == 1 and classes <= _SIMPLE:
+        return ()
+    index = {other: other for other in others}
+    return [(element, index[element]) for element in elements]
+
+
+_NEVER_CONFUSED = frozenset({str, ModelValue})
+_SIMPLE = frozenset({bool, int})
 
 
 # Order

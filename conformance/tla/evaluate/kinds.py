@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from conformance.tla.evaluate.errors import EvaluationError, shown
-from conformance.tla.values import Fn, ModelValue, Value
+from conformance.tla.values import Fn, ModelValue, Value, mismatch
 
 
 def same(a: object, b: object) -> bool:
@@ -53,7 +53,10 @@ def is_subset(a: frozenset[Value], b: frozenset[Value]) -> bool:
     if not a <= b:
         return False
     if a is not b:
-        _match_sets(a, b)
+        for element in a:
+            is_element(element, b)
+            if element.__class__ in _SCALARS:
+                break  # the elements of a set are of one kind
     return True
 
 
@@ -67,37 +70,10 @@ def is_argument(x: Value, mapping: Mapping[Value, Value]) -> bool:
 
 
 def _match(a: object, b: object) -> None:
-    """Both are equal for Python."""
-    kind = a.__class__
-    if kind is not b.__class__:
-        raise incomparable(a, b)
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        for one, other in zip(a, b, strict=True):
-            if one is not other:
-                _match(one, other)
-    elif isinstance(a, frozenset) and isinstance(b, frozenset):
-        _match_sets(a, b)
-    elif isinstance(a, Fn) and isinstance(b, Fn):
-        results = b.mapping
-        for argument, one in a.mapping.items():
-            other = results[argument]
-            if one is not other:
-                _match(one, other)
-        _match_sets(a.mapping, results)
-
-
-def _match_sets(a: Iterable[object], b: Iterable[object]) -> None:
-    """All of a are in b, for Python. The elements of a set are of one kind."""
-    first = next(iter(a), None)
-    kind = first.__class__
-    if first is None or kind is str or kind is ModelValue:
-        return
-    if kind is int or kind is bool:
-        _match(first, next(iter(b)))
-        return
-    index: Mapping[object, object] = {element: element for element in b}
-    for element in a:
-        _match(element, index[element])
+    """Both are equal for Python; an error if they differ in kind."""
+    found = mismatch(a, b)
+    if found is not None:
+        raise incomparable(*found)
 
 
 class _Probe:

@@ -297,6 +297,17 @@ def test_an_observation_that_agreed_before_leaves_open_only_what_it_shows() -> N
         assert driver.candidates == ((0, 0),)
 
 
+def test_one_is_not_taken_for_true() -> None:
+    """Python holds True == 1; the spec does not."""
+    system, start = Kept(), (0, 0)
+    system.known = {count: Observation({"count": count}) for count in range(9)}
+    system.known[1] = Observation({"count": True})
+    divergence = run_path(Driver(system, ORACLE), start, [INC, INC]).divergence
+    assert divergence is not None
+    assert (divergence.kind, divergence.step) == (Kind.NOT_ALLOWED, 1)
+    assert divergence.observed == {"count": True}
+
+
 def test_what_agreed_once_is_not_compared_again() -> None:
     """Comparing costs more than many a step of an implementation: a replay lives by this."""
     compared: list[int] = []
