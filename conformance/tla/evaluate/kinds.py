@@ -7,7 +7,7 @@ Python, and yet not the same object, are looked at here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from conformance.tla.evaluate.errors import EvaluationError, shown
 from conformance.tla.values import Fn, ModelValue, Value, mismatch
@@ -36,8 +36,11 @@ def match_arguments(a: Iterable[object], b: Iterable[object]) -> None:
 _SCALARS = {int, bool, str}
 
 
-def is_element(x: object, elements: frozenset[Value]) -> bool:
-    """x \\in elements; an error where that holds only if TRUE is 1."""
+def is_element(x: object, elements: Collection[Value]) -> bool:
+    """x \\in elements, which may be a function's mapping, for its domain.
+
+    An error where that holds only if TRUE is 1.
+    """
     if x not in elements:
         return False
     kind = x.__class__
@@ -52,25 +55,13 @@ def is_subset(a: frozenset[Value], b: frozenset[Value]) -> bool:
     """a \\subseteq b; an error where that holds only if TRUE is 1."""
     if not a <= b:
         return False
-    if a is not b:
-        for element in a:
-            is_element(element, b)
-            if element.__class__ in _SCALARS:
-                break  # the elements of a set are of one kind
-    return True
-
-
-def is_argument(x: Value, mapping: Mapping[Value, Value]) -> bool:
-    """x \\in DOMAIN f, for f's mapping; an error where that holds only if TRUE is 1."""
-    if x not in mapping:
-        return False
-    if x.__class__ is int or x.__class__ is bool:
-        _match(x, next(iter(mapping)))
+    _match(a, b)
     return True
 
 
 def _match(a: object, b: object) -> None:
-    """Both are equal for Python; an error if they differ in kind."""
+    """An error if values that are equal for Python, or a set and one with all of its elements,
+    differ in kind."""
     found = mismatch(a, b)
     if found is not None:
         raise incomparable(*found)
@@ -95,7 +86,7 @@ class _Probe:
         return True
 
 
-def _found(x: object, elements: frozenset[Value]) -> object:
+def _found(x: object, elements: Collection[Value]) -> object:
     """The element that equals x, without a look at the others."""
     probe = _Probe(x)
     assert probe in elements

@@ -12,7 +12,6 @@ from typing import NoReturn, TypeAlias
 from conformance.tla.evaluate.errors import EvaluationError, shown
 from conformance.tla.evaluate.kinds import (
     incomparable,
-    is_argument,
     is_element,
     is_subset,
     match_arguments,
@@ -130,8 +129,8 @@ def eq(a: Lazy, b: Lazy) -> bool:
             return True
         return eq(value_of(a), value_of(b))
     if isinstance(a, Fn | tuple) and isinstance(b, Fn | tuple):
-        if a and b:
-            match_arguments(*(range(1, 2) if isinstance(f, tuple) else f for f in (a, b)))
+        if a and b:  # 1 is an argument of every sequence
+            match_arguments([1] if isinstance(a, tuple) else a, [1] if isinstance(b, tuple) else b)
         return False  # in normal form only one of them has the domain 1..n
     raise incomparable(a, b)
 
@@ -305,7 +304,7 @@ def apply(f: Lazy, x: Lazy) -> Value:
     """f[x]."""
     if isinstance(f, Fn):
         x = value_of(x)
-        if is_argument(x, f.mapping):
+        if is_element(x, f.mapping):
             return f.mapping[x]
         outside(f, x)
     if isinstance(f, tuple):
@@ -345,7 +344,7 @@ def domain(f: Lazy) -> AnySet:
 def lookup(f: Lazy, x: Value) -> object:
     """f[x], or UNSET outside the domain: for EXCEPT, which leaves such a function unchanged."""
     if isinstance(f, Fn):
-        return f.mapping[x] if is_argument(x, f.mapping) else UNSET
+        return f.mapping[x] if is_element(x, f.mapping) else UNSET
     if isinstance(f, tuple):
         return f[x - 1] if type(x) is int and 0 < x <= len(f) else UNSET
     if isinstance(f, LazyFunction):
