@@ -61,7 +61,8 @@ def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes
         paths = [word for folder in _folders(module, search) for word in ("-I", str(folder))]
         exported = _run(tools, "tla2sany.xml.XMLExporter", ["-o", *paths, module.name], jvm, module)
         start = exported.stdout.find(b"<?xml")
-        if exported.returncode == 0 and start >= 0:
+        # Of some semantic errors the exporter only tells, and writes the module all the same.
+        if exported.returncode == 0 and start >= 0 and b"*** Errors:" not in exported.stderr:
             return exported.stdout[start:]
         # The exporter keeps the parser's reasons to itself; the parser's own main prints them.
         parsed = _run(tools, "tla2sany.SANY", [module.name], jvm, module)
@@ -88,4 +89,4 @@ def _culprit(output: str, module: Path, search: Iterable[Path]) -> Path:
 
 def _complaint(output: str) -> str:
     lines = (line.strip() for line in output.splitlines())
-    return "\n".join(line for line in lines if not _NOISE.match(line))
+    return "\n".join(dict.fromkeys(line for line in lines if not _NOISE.match(line)))

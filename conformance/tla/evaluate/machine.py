@@ -134,12 +134,6 @@ class Machine:
         kinds = {kind_of(item) for item in items}
         return self.pool(items), kinds.pop() if len(kinds) == 1 else None
 
-    def count(self, elements: Code) -> int:
-        """The number of elements in a table that `elements` gave."""
-        table = self._namespace[elements.text]
-        assert isinstance(table, tuple)
-        return len(table)
-
     def empty(self, code: Code) -> bool:
         """Whether the code is a constant, and that the empty set or sequence."""
         return self._namespace.get(code.text) in (frozenset(), ())

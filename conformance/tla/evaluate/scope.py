@@ -84,9 +84,13 @@ class Standard:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An operator that is a Python function of this name: recursive, or a parameter of one."""
+    """An operator that is a Python function of this name: recursive, or a parameter of one.
+
+    Of a recursive one also the definition.
+    """
 
     name: str
+    definition: s.Definition | None = None
 
 
 Operator = Closure | Standard | Named

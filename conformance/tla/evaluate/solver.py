@@ -9,26 +9,40 @@ nothing, they are joined again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 
 from conformance.tla import syntax as s
 from conformance.tla.evaluate import builtins, logic
+from conformance.tla.evaluate.continuations import Assignments, Functions, Then
 from conformance.tla.evaluate.logic import Jump
-from conformance.tla.evaluate.scope import Code, Context, Known
+from conformance.tla.evaluate.scope import (
+    Closure,
+    Code,
+    Context,
+    Entry,
+    Known,
+    Named,
+    Operator,
+    Standard,
+)
 from conformance.tla.evaluate.writer import Writer, unsupported
 
-Then = Callable[[Context], None]
-"""Writes what follows, in the context with the variables assigned so far."""
+_DEEPEST = 4
+"""Levels of a recursive operator that may each pass on another operator."""
 
 
-@dataclass(frozen=True, slots=True)
 class Solver:
     """Writes the search for the values of `variables`: primed ones, or of the initial state."""
 
-    writer: Writer
-    variables: tuple[str, ...]
-    initial: bool = False
+    def __init__(
+        self, writer: Writer, variables: tuple[str, ...], *, initial: bool = False
+    ) -> None:
+        self.writer = writer
+        self.variables = variables
+        self.initial = initial
+        self._assignments = Assignments(variables, initial)
+        self._functions = Functions(writer, self._assignments)
 
     def solve(self, node: s.Argument, context: Context, then: Then) -> None:
         """Code that runs `then` for every way in which the formula can hold."""
@@ -38,7 +52,7 @@ class Solver:
     def _solve(self, node: s.Argument, context: Context, then: Then) -> None:
         # As in TLC, what stands after the last assignment chooses nothing: it is a condition,
         # in which a disjunction ends at the first disjunct that holds.
-        complete = not missing_variables(self.variables, self._assigned(context))
+        complete = not missing_variables(self.variables, self._assignments.of(context))
         if complete or self._overridden(node):
             self._condition(node, context, then)
             return
@@ -108,30 +122,28 @@ class Solver:
     # --- assignments ----------------------------------------------------------------------
 
     def _target(self, node: s.Argument, context: Context) -> str | None:
-        """The variable that the left side of an equation names, if it is one to be assigned."""
+        """The variable that the left side of an equation names, if it is one to be assigned.
+
+        As TLC's Tool.getPrimedVar: through parameters and operators without parameters.
+        """
+        node, context = self._meant(node, context)
         match node:
-            case s.Builtin(operator="'", args=(s.Variable(name=name),)) if not self.initial:
-                return name
-            case s.Builtin(operator="'", args=(s.Bound() | s.Call() as inner,)) if not self.initial:
-                return self._variable(inner, context)
+            case s.Builtin(operator="'", args=(inner,)) if not self.initial:
+                named, _ = self._meant(inner, context)
+                return named.name if isinstance(named, s.Variable) else None
             case s.Variable(name=name) if self.initial or context.primed:
                 return name
-            case s.Bound() | s.Call() if self.initial or context.primed:
-                return self._variable(node, context)
             case _:
                 return None
 
-    def _variable(self, node: s.Argument, context: Context) -> str | None:
-        """The variable that a parameter or defined name stands for."""
-        while isinstance(node, s.Bound | s.Call):
+    def _meant(self, node: s.Argument, context: Context) -> tuple[s.Argument, Context]:
+        """What a parameter, or an operator without parameters, stands for."""
+        while isinstance(node, s.Bound) or (isinstance(node, s.Call) and not node.args):
             callee = self.writer.callee(node, context)
             if callee is None:
-                return None
+                break
             node, context = callee
-        return node.name if isinstance(node, s.Variable) else None
-
-    def _assigned(self, context: Context) -> Mapping[str, str]:
-        return context.now if self.initial else context.next
+        return node, context
 
     def _assign(self, name: str, code: Code, context: Context) -> Context:
         python = self.writer.emitter.fresh(f"n_{name}")
@@ -139,8 +151,7 @@ class Solver:
         return self._with(name, python, context)
 
     def _with(self, name: str, python: str, context: Context) -> Context:
-        assigned = {**self._assigned(context), name: python}
-        return replace(context, now=assigned) if self.initial else replace(context, next=assigned)
+        return self._assignments.set(context, {**self._assignments.of(context), name: python})
 
     def _equation(
         self,
@@ -151,7 +162,7 @@ class Solver:
         then: Then,
     ) -> None:
         name = self._target(left, context)
-        if name is None or name in self._assigned(context):
+        if name is None or name in self._assignments.of(context):
             self._condition(node, context, then)
             return
         then(self._assign(name, self.writer.value(right, context), context))
@@ -165,7 +176,7 @@ class Solver:
         then: Then,
     ) -> None:
         name = self._target(left, context)
-        if name is None or name in self._assigned(context):
+        if name is None or name in self._assignments.of(context):
             self._condition(node, context, then)
             return
         assert not isinstance(right, s.OperatorArg)
@@ -265,71 +276,45 @@ class Solver:
 
     def _forall(self, node: s.Binding, context: Context, then: Then) -> None:
         """\\A as the conjunction of its instances, of which some assign variables."""
-        binder = node.binders[0]
-        if len(node.binders) > 1 or len(binder.names) > 1 or binder.domain is None:
-            raise unsupported(node, r"\A over several names with assignments inside")
-        table = self.writer.services.elements(binder.domain)
-        if table is None:
-            self._forall_of_state(node, binder.names[0], binder.domain, context, then)
-            return
-        code, kind = table
-        count = self.writer.services.count(code)
+        emitter = self.writer.emitter
+        items, index = emitter.fresh("i"), emitter.fresh("i")
+        emitter.line(f"{items} = []")
+        with logic.all_loops(self.writer, node.binders, context, ordered=True) as inner:
+            entries = [inner.env[name.uid] for binder in node.binders for name in binder.names]
+            texts = [entry.code.text for entry in entries if isinstance(entry, Known)]
+            emitter.line(f"{items}.append(({', '.join(texts)},))")
 
-        def instance(index: int, current: Context) -> None:
-            if index == count:
-                then(_in(current, context))
-                return
-            item = Code(f"{code.text}[{index}]", kind, atom=True)
-            inner = _in(current, context).bind({binder.names[0].uid: Known(item)})
-            self.solve(node.body, inner, lambda c: instance(index + 1, c))
+        def instances(current: Context, done: Then) -> None:
+            with emitter.block(f"if {index} == len({items}):"):
+                done(current)
+            with emitter.block("else:"):
+                emitter.line(f"{', '.join(texts)}, = {items}[{index}]")
+                self.solve(node.body, _in(current, inner), lambda c: again(c, f"{index} + 1", done))
 
-        instance(0, context)
+        def again(current: Context, argument: str, done: Then) -> None:
+            reached = _in(current, context)
+            self._functions.call((items,), [index], [argument], instances, reached, done)
 
-    def _forall_of_state(
-        self, node: s.Binding, name: s.Bound, domain: s.Expr, context: Context, then: Then
-    ) -> None:
-        """Over a set that depends on the state: its first element's instance makes the
-        assignments, the others are conditions on them."""
-        writer = self.writer
-        elements = writer.atom(
-            Code(f"list({logic.elements(writer, domain, context, ordered=True)[0]})")
-        )
-
-        def rest(reached: Context) -> None:
-            item = writer.emitter.fresh("i")
-            flag = writer.emitter.fresh("q")
-            writer.emitter.line(f"{flag} = True")
-            with writer.emitter.block(f"for {item} in {elements.text}[1:]:", loop=True):
-                inner = _in(reached, context).bind({name.uid: Known(Code(item, atom=True))})
-                jump = logic.jump_to(writer, f"{flag} = False", "break")
-                logic.jump_if_false(writer, node.body, inner, jump)
-            writer.emitter.line(f"if not {flag}: {self._failure().statements[0]}")
-            then(_in(reached, context))
-
-        with writer.emitter.block(f"if not {elements.text}:"):
-            then(context)
-        with writer.emitter.block("else:"):
-            first = Known(Code(f"{elements.text}[0]", atom=True))
-            self.solve(node.body, context.bind({name.uid: first}), rest)
+        again(context, "0", then)
 
     def _ways_of_all(self, node: s.Binding, context: Context, then: Then) -> None:
         """As often as the instances hold together: the product of their ways."""
         emitter = self.writer.emitter
-        ways, count = emitter.fresh("w"), emitter.fresh("c")
+        ways, found = emitter.fresh("w"), emitter.fresh("c")
         emitter.line(f"{ways} = 1")
         with logic.all_loops(self.writer, node.binders, context, ordered=True) as inner:
             emitter.line(f"if not {ways}: break")
-            emitter.line(f"{count} = 0")
+            emitter.line(f"{found} = []")
             with emitter.block(f"for {emitter.fresh('i')} in (0,):", loop=True):
-                self.solve(node.body, inner, lambda _: emitter.line(f"{count} += 1"))
-            emitter.line(f"{ways} *= {count}")
+                self.solve(node.body, inner, lambda _: emitter.line(f"{found}.append(0)"))
+            emitter.line(f"{ways} *= len({found})")
         with emitter.block(f"for {emitter.fresh('i')} in range({ways}):", loop=True):
             then(context)
 
     def _assigns(self, node: s.Expr, context: Context) -> bool:
         """Whether a formula mentions variables that are yet to be assigned."""
         facts = self.writer.services.analysis.of(node)
-        missing = set(self.variables) - set(self._assigned(context))
+        missing = set(self.variables) - set(self._assignments.of(context))
         return (facts.primes or self.initial) and bool(facts.variables & missing)
 
     # --- operators ------------------------------------------------------------------------
@@ -344,10 +329,65 @@ class Solver:
             or self._chooses(node, frozenset())
         ):
             callee = self.writer.callee(node, context)
+            if callee is None and self._recursion(node, context, then):
+                return
         if callee is None:
             self._condition(node, context, then)
             return
         self.solve(callee[0], callee[1], lambda c: then(_in(c, context)))
+
+    def _recursion(self, node: s.Expr, context: Context, then: Then) -> bool:
+        """A recursive operator as a function; False if the node is no call of one."""
+        found = self.writer.recursion(node, context)
+        if found is None:
+            return False
+        assert isinstance(node, s.Call)
+        definition, scope = found
+        key: list[Hashable] = [definition.uid]
+        by_name: dict[int, Entry] = {}
+        names: dict[int, str] = {}
+        arguments: list[str] = []
+        for param, arg in zip(definition.params, node.args, strict=True):
+            named = self._named(arg, context)
+            if named is not None:
+                identity, by_name[param.uid] = named
+                key.append((param.uid, identity))
+            else:
+                names[param.uid] = self.writer.emitter.fresh("p")
+                arguments.append(self.writer.suspended(arg, context))
+
+        def body(current: Context, done: Then) -> None:
+            entries = {uid: self.writer.parameter(name, current) for uid, name in names.items()}
+            inner = _in(current, scope).bind({**by_name, **entries})
+            self.solve(definition.body, inner, lambda c: done(_in(c, current)))
+
+        others = self._functions.open(lambda other: other[0] == key[0] and other != tuple(key))
+        if others > _DEEPEST:
+            what = f"{definition.name}, a RECURSIVE operator that passes on ever new operators,"
+            raise unsupported(node, f"{what} in an action")
+        self._functions.call(tuple(key), list(names.values()), arguments, body, context, then)
+        return True
+
+    def _named(self, arg: s.Argument, context: Context) -> tuple[Hashable, Entry] | None:
+        """An argument of a recursive operator that is passed by name, and what tells it from
+        others: an operator, or a variable, which the body may assign."""
+        if isinstance(arg, s.OperatorArg):
+            operator = self.writer.operator(arg, context)
+            return self._identity(operator), operator
+        meant, scope = self._meant(arg, context)
+        plain = isinstance(meant, s.Variable)
+        name = meant.name if isinstance(meant, s.Variable) else self._target(meant, scope)
+        if name is None:
+            return None
+        return (name, plain), self.writer.lazy(self.writer.expression(meant), scope)
+
+    def _identity(self, operator: Operator) -> Hashable:
+        match operator:
+            case Closure(definition=definition):
+                free = self.writer.services.analysis.of_definition(definition.uid).free
+                return id(operator) if free else definition.uid
+            case Standard(name=name) | Named(name=name):
+                return name
 
     def _chooses(self, node: s.Argument, within: frozenset[int]) -> bool:
         """Whether a guard may hold in several ways, each of which TLC counts as a step."""

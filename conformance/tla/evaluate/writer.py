@@ -156,7 +156,7 @@ class Writer(LazyValues):
         """The context of a LET's body."""
         definitions = [self.services.program.definition(uid) for uid in node.definitions]
         recursive = [d for d in definitions if self.services.analysis.recursive(d.uid)]
-        names: dict[int, Entry] = {d.uid: Named(self.emitter.fresh("f")) for d in recursive}
+        names: dict[int, Entry] = {d.uid: Named(self.emitter.fresh("f"), d) for d in recursive}
         context = context.bind(names)
         for definition in definitions:
             if definition in recursive:
@@ -166,19 +166,21 @@ class Writer(LazyValues):
             else:
                 context = context.bind({definition.uid: self.lazy(definition.body, context)})
         for definition in recursive:
+            if self._recursive_in_primes(definition):
+                continue
             entry = names[definition.uid]
             assert isinstance(entry, Named)
             self.define(entry.name, definition.params, definition.body, context)
         return context
 
     def define(self, name: str, params: Sequence[s.Bound], body: s.Expr, context: Context) -> None:
-        """A nested Python function for an operator; arguments are passed as values."""
+        """A nested Python function for an operator; arguments are values, or `suspended`."""
         names = [self.emitter.fresh("p") for _ in params]
-        entries: dict[int, Entry] = {}
-        for param, python in zip(params, names, strict=True):
-            code = Code(python, "lazy", atom=True)
-            entries[param.uid] = Named(python) if param.arity else Known(code)
         with self.function(f"def {name}({', '.join(names)}):"):
+            entries: dict[int, Entry] = {
+                param.uid: Named(python) if param.arity else self.parameter(python, context)
+                for param, python in zip(params, names, strict=True)
+            }
             self.emitter.line(f"return {self.expr(body, context.bind(entries)).text}")
 
     def _call(self, node: s.Call, context: Context) -> Code:
@@ -190,8 +192,37 @@ class Writer(LazyValues):
             case _:
                 meaning = self.services.program.meaning(node)
                 if isinstance(meaning, s.Definition):
-                    return self.apply_definition(meaning, node.args, context)
+                    return self._defined(meaning, node, context)
                 return self.services.pool(meaning)
+
+    def _defined(self, definition: s.Definition, node: s.Call, context: Context) -> Code:
+        """A call of a module-level operator."""
+        if not self._recursive_in_primes(definition):
+            return self.apply_definition(definition, node.args, context)
+        named = Named("", definition)
+        return self.apply_operator(named, node.args, node.location, context)
+
+    def _function(self, operator: Named, context: Context) -> str:
+        """The name of the Python function of a recursive operator.
+
+        One that mentions primes is written where it is used: there it is known which variables
+        of the next state have values. The others have theirs already.
+        """
+        definition = operator.definition
+        if definition is None or not self._recursive_in_primes(definition):
+            return operator.name
+        uid = definition.uid
+        name = self._recursive.get(uid)
+        if name is None:
+            name = self._recursive[uid] = self.emitter.fresh("f")
+            scope = context if uid in context.env else context.within({})
+            self.define(name, definition.params, definition.body, scope)
+            del self._recursive[uid]
+        return name
+
+    def _recursive_in_primes(self, definition: s.Definition) -> bool:
+        analysis, uid = self.services.analysis, definition.uid
+        return analysis.recursive(uid) and analysis.of_definition(uid).primes
 
     def _apply(self, entry: Entry, node: s.Call, context: Context) -> Code:
         match entry:
@@ -212,14 +243,22 @@ class Writer(LazyValues):
                 return self.expand(definition, args, inner, context)
             case Standard(name=name):
                 return builtins.builtin(self, s.Builtin(at, name, tuple(args)), context)
-            case Named(name=name):
+            case Named():
+                name = self._function(operator, context)
                 codes = [self._passed(arg, context) for arg in args]
                 return Code(f"{name}({', '.join(codes)})", "lazy")
 
     def _passed(self, arg: s.Argument, context: Context) -> str:
         if isinstance(arg, s.OperatorArg):
             return self.callable(arg, context)
-        return self.expr(arg, context).text
+        if self._settled(arg, context):
+            return self.expr(arg, context).text
+        return self.suspended(arg, context)
+
+    def primes_params(self, definition: s.Definition) -> bool:
+        """Whether parameters of the definition are primed in its body."""
+        primed = self.services.analysis.primed_names(definition.uid)
+        return any(param.uid in primed for param in definition.params)
 
     def operator(self, arg: s.Argument, context: Context) -> Operator:
         """What an operator argument stands for."""
@@ -245,9 +284,12 @@ class Writer(LazyValues):
         """The name of a Python function that does what the operator argument does."""
         operator = self.operator(arg, context)
         if isinstance(operator, Named):
-            return operator.name
+            return self._function(operator, context)
         name = self.emitter.fresh("g")
         if isinstance(operator, Closure):
+            if self.primes_params(operator.definition):
+                what = f"{operator.definition.name}, which primes its parameter, as an argument"
+                raise unsupported(arg, f"{what} of a RECURSIVE or standard operator")
             inner = context.within(operator.context.env)
             params = operator.definition.params
             self.define(name, params, operator.definition.body, inner)
@@ -314,6 +356,25 @@ class Writer(LazyValues):
             self.emitter.line(f"return {self._passed_value(routine, arg, context).text}")
         return name
 
+    def suspended(self, arg: s.Argument, context: Context) -> str:
+        """A function that computes an argument where it is first needed.
+
+        It need not know of primes: SANY refuses a recursive operator that primes a parameter.
+        """
+        entry = context.env.get(arg.uid) if isinstance(arg, s.Bound) else None
+        if isinstance(entry, Lazy) and entry.thunk is not None:
+            return entry.thunk
+        name = self.emitter.fresh("g")
+        with self.function(f"def {name}():"):
+            self.emitter.line(f"return {self.argument(arg, context).text}")
+        return name
+
+    def parameter(self, name: str, context: Context) -> Lazy:
+        """The entry of a parameter that is passed as a value or `suspended`."""
+        emitter = self.emitter
+        place = emitter.placeholder()
+        return Lazy(None, context, place, emitter.loops, emitter.function, thunk=name)
+
     def expands(self, definition: s.Definition, args: Sequence[s.Argument]) -> bool:
         """Whether the definition is expanded where it is called."""
         analysis = self.services.analysis
@@ -322,7 +383,7 @@ class Writer(LazyValues):
         facts = analysis.of_definition(definition.uid)
         if facts.primes or any(param.arity for param in definition.params):
             return True
-        if analysis.primed_names(definition.uid) & {param.uid for param in definition.params}:
+        if self.primes_params(definition):
             return True
         if any(self._symbolic(arg) for arg in args):
             return True
@@ -367,6 +428,20 @@ class Writer(LazyValues):
             else:
                 entries[param.uid] = self.lazy(arg, context)
         return scope.bind(entries)
+
+    def recursion(self, node: s.Expr, context: Context) -> tuple[s.Definition, Context] | None:
+        """The recursive operator that a call stands for, and the scope of its body."""
+        if not isinstance(node, s.Call):
+            return None
+        uid = node.target.uid if isinstance(node.target, s.Bound) else node.target
+        entry = context.env.get(uid) if isinstance(uid, int) else None
+        if entry is not None:
+            known = isinstance(entry, Named) and entry.definition
+            return (known, context) if known else None
+        meaning = self.services.program.meaning(node)
+        if isinstance(meaning, s.Definition) and self.services.analysis.recursive(meaning.uid):
+            return meaning, context.within({})
+        return None
 
     def callee(self, node: s.Expr, context: Context) -> tuple[s.Expr, Context] | None:
         """The body that a call stands for and its context, if it can be expanded here."""

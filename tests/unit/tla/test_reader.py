@@ -113,6 +113,9 @@ def test_other_folders_are_searched(tmp_path: Path) -> None:
         ("Bad == 1 +", r"does not parse. SANY says:(.|\n)*Parse Error"),
         ("Bad == missing + 1", r"Unknown operator: `missing'"),
         ("Bad == INSTANCE Nowhere", r"Nowhere"),
+        # Errors that SANY's exporter tells of, and exports the module all the same.
+        ("RECURSIVE Bad(_, _)\nBad(s, P(_)) == P(s) /\\ Bad(s, P)", r"different arity"),
+        ("VARIABLE x\nRECURSIVE Bad(_)\nBad(e) == e' = 1 \\/ Bad(e)\nUse == Bad(x)", r"is primed"),
     ],
 )
 def test_what_does_not_parse_is_told_in_sanys_words(

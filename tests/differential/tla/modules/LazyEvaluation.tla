@@ -16,5 +16,11 @@ Unused == LET bad == f[2] IN 2 \in DOMAIN f => bad = 1
 Empty == \A x \in {} : x[1] = 2
 Cased == CASE s = <<>> -> TRUE [] s # <<>> -> Head(s) < 4
 Existential == \E i \in {1, 2, 3} : i = 1 \/ f[i] = f[2]
+Recursive == LET RECURSIVE R(_, _)
+                 R(n, e) == IF n = 0 THEN TRUE ELSE s = <<>> \/ e > 0 \/ R(n - 1, e)
+             IN R(2, Head(s)) /\ R(0, Head(<<>>))
+RECURSIVE Times(_, _, _)
+Times(Op(_), a, n) == IF n = 0 THEN Op(a) ELSE Times(Op, a, n - 1)
+Operand == Times(LAMBDA v : s = <<>> \/ v > 0, Head(s), 2)
 Parameter == LET First(a, b) == IF a THEN b ELSE TRUE IN First(s # <<>>, Head(s) > 0)
 =============================================================================
