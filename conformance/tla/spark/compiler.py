@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from conformance.errors import UnsupportedError
@@ -213,12 +214,11 @@ class Compiler:
             if meaning is None:
                 raise self.unsupported(node, "a name without a meaning")
             return Known(meaning)
-        if names.depth > MAX_DEPTH:
-            raise self.unsupported(
-                node, f"the recursion of {meaning.name}, which does not end at compile time,"
-            )
         bound = {p.uid: operand for p, operand in zip(meaning.params, operands, strict=True)}
-        inner = names.deeper({**names.bound, **bound})
+        inner = names.inside(meaning, bound)
+        if names.depth > MAX_DEPTH:
+            what = f"the recursion of {inner.recursive or meaning.name}"
+            raise self.unsupported(node, f"{what}, which does not end at compile time,")
         return self.term(meaning.body, inner)
 
     def apply_operator(
@@ -233,7 +233,8 @@ class Compiler:
         if isinstance(target, str) and self.program.meaning(operator.target) is None:
             return self._apply_builtin(node, target, operands, names)
         seen = operator.names.in_next_state() if names.primed else operator.names
-        inner = Names(seen.bound, seen.primed, max(seen.depth, names.depth))
+        depth = max(seen.depth, names.depth)
+        inner = replace(names, bound=seen.bound, primed=seen.primed, depth=depth)
         return self._meaning(node, self.program.meaning(operator.target), operands, inner)
 
     def _let(self, node: s.Let, names: Names) -> Names:

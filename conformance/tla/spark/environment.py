@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.tla import syntax as s
 from conformance.tla.spark.terms import Term
@@ -36,23 +36,32 @@ Meaning = Lazy | Operator
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Bound names and local definitions; `primed`: variables are those of the next state."""
+    """Bound names and local definitions; `primed`: variables are those of the next state.
+
+    `depth` calls have been entered, of which `recursive` is the last of a RECURSIVE operator.
+    """
 
     bound: Mapping[int, Meaning]
     primed: bool = False
     depth: int = 0
+    recursive: str = ""
 
     def having(self, more: Mapping[int, Meaning]) -> Names:
         """These names and more."""
-        return Names({**self.bound, **more}, self.primed, self.depth)
+        return replace(self, bound={**self.bound, **more})
 
     def in_next_state(self) -> Names:
         """The same under a prime."""
-        return Names(self.bound, True, self.depth)
+        return replace(self, primed=True)
 
-    def deeper(self, bound: Mapping[int, Meaning]) -> Names:
-        """Inside a call, which sees other names."""
-        return Names(bound, self.primed, self.depth + 1)
+    def inside(self, definition: s.Definition, operands: Mapping[int, Meaning]) -> Names:
+        """Inside a call, which sees its operands too."""
+        return Names(
+            {**self.bound, **operands},
+            self.primed,
+            self.depth + 1,
+            definition.name if definition.recursive else self.recursive,
+        )
 
 
 def rigid(term: Term) -> Lazy:
