@@ -20,8 +20,13 @@ from conformance.errors import SpecError, UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.sany import COMMUNITY_MODULES, export_xml
 from conformance.tla.sanyxml import (
+    BINDING_KINDS,
+    BUILTIN_NAMES,
+    TEMPORAL_QUANTIFIERS,
+    builtin_name,
     child_of,
     declarations,
+    local_operators,
     location_of,
     own_arity,
     string_of,
@@ -29,31 +34,6 @@ from conformance.tla.sanyxml import (
 )
 from conformance.tla.tools import Tools, find_tools
 
-_SANY_NAMES = {
-    "$ConjList": r"\land",
-    "$DisjList": r"\lor",
-    "$CartesianProd": r"\X",
-    "$SetEnumerate": "{}",
-    "$Tuple": "<<>>",
-    "$SetOfFcns": "[->]",
-    "$SquareAct": "[A]_v",
-    "$AngleAct": "<<A>>_v",
-    "$WF": "WF",
-    "$SF": "SF",
-}
-_KINDS: Mapping[str, s.BindingKind] = {
-    "$BoundedForall": r"\A",
-    "$UnboundedForall": r"\A",
-    "$BoundedExists": r"\E",
-    "$UnboundedExists": r"\E",
-    "$BoundedChoose": "CHOOSE",
-    "$UnboundedChoose": "CHOOSE",
-    "$SubsetOf": "filter",
-    "$SetOfAll": "map",
-    "$FcnConstructor": "function",
-    "$NonRecursiveFcnSpec": "function",
-}
-_TEMPORAL_QUANTIFIERS = {"$TemporalExists": r"\EE", "$TemporalForall": r"\AA"}
 _FLATTENED = (r"\land", r"\lor")
 _CONSTANT, _VARIABLE = "2", "3"
 
@@ -94,6 +74,7 @@ class _Reader:
         if context is None:
             raise SpecError("SANY's XML export has no context: the TLA+ tools are not as expected.")
         self._entries = {text_of(entry, "UID"): entry[1] for entry in context}
+        self._of_lets = local_operators(self._entries.values())
         self._uids = count(1)
         self._definitions: dict[int, s.Definition] = {}
         self._made: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
@@ -243,7 +224,7 @@ class _Reader:
                 return replace(scope.at, location=location)
             case "LetInNode":
                 return self._let(node, location, scope)
-            case "SubstInNode":
+            case "SubstInNode" | "APSubstInNode":
                 return self._expr(child_of(node, "body")[0], self._substitute(node, scope))
             case "LabelNode":
                 return self._expr(child_of(node, "body")[0], scope)
@@ -260,7 +241,7 @@ class _Reader:
         uid, entry = self._entry(ref)
         match ref.tag:
             case "BuiltInKindRef":
-                return s.OperatorArg(location, _builtin_name(entry))
+                return s.OperatorArg(location, builtin_name(entry))
             case "FormalParamNodeRef":
                 return s.OperatorArg(location, replace(scope.bound[uid], location=location))
             case "OpDeclNodeRef" if uid in scope.substitution:
@@ -336,6 +317,8 @@ class _Reader:
                 return self._declared(uid, entry, node, location, scope)
             case "UserDefinedOpKindRef":
                 return self._defined(uid, node, location, scope)
+            case "TheoremDefRef" | "AssumeDefRef":  # its name stands for its formula
+                return self._expr(entry[-1], scope)
             case _:
                 return s.Opaque(location, text_of(entry, "uniquename"))
 
@@ -377,8 +360,24 @@ class _Reader:
             extra = own - own_arity(self._entries[uid])
             return s.Builtin(location, standard, args[extra:])
         name = text_of(self._entries[uid], "uniquename")
-        target = scope.local[uid]() if uid in scope.local else self._specialised(uid, scope)
-        return self._call(target, name, node, location, scope)
+        if uid in scope.local:
+            return self._call(scope.local[uid](), name, node, location, scope)
+        if uid in self._of_lets:
+            return self._selected(uid, node, location, scope)
+        return self._call(self._specialised(uid, scope), name, node, location, scope)
+
+    def _selected(self, uid: str, node: ET.Element, location: s.Location, scope: _Scope) -> s.Expr:
+        """A LET's operator outside of its LET, where `Op(1)!label(2)!:!local` leads into it.
+
+        SANY makes an operator of it whose parameters are the names bound on the way.
+        """
+        order: list[int] = []
+        local = dict(scope.local)
+        inner = replace(scope, local=local)
+        local[uid] = self._once(self._entries[uid], inner, order)
+        name = text_of(self._entries[uid], "uniquename")
+        call = self._call(local[uid](), name, node, location, inner)
+        return s.Let(location, tuple(order), call)
 
     def _operands(self, node: ET.Element, scope: _Scope) -> tuple[s.Argument, ...]:
         return tuple(self._argument(operand, scope) for operand in child_of(node, "operands"))
@@ -387,15 +386,17 @@ class _Reader:
 
     def _builtin(self, name: str, node: ET.Element, loc: s.Location, scope: _Scope) -> s.Expr:
         operands = list(child_of(node, "operands"))
-        if name in _KINDS:
+        if name in BINDING_KINDS:
             binders, inner = self._binders(node, scope)
-            return s.Binding(loc, _KINDS[name], binders, self._expr(operands[0], inner))
+            return s.Binding(loc, BINDING_KINDS[name], binders, self._expr(operands[0], inner))
         match name:
             case "$IfThenElse":
                 condition, then, otherwise = (self._expr(o, scope) for o in operands)
                 return s.If(loc, condition, then, otherwise)
             case "$Case":
                 return self._case(operands, loc, scope)
+            case "$Nop":  # what `Named!:` is around a definition's body
+                return self._expr(operands[0], scope)
             case "$FcnApply":
                 return s.Apply(loc, *(self._expr(o, scope) for o in operands))
             case "$RcdSelect":
@@ -408,10 +409,10 @@ class _Reader:
                 return self._except(operands, loc, scope)
             case "$RecursiveFcnSpec":
                 return self._recursive_function(node, operands, loc, scope)
-            case _ if name in _TEMPORAL_QUANTIFIERS:
-                return s.Opaque(loc, _TEMPORAL_QUANTIFIERS[name])
+            case _ if name in TEMPORAL_QUANTIFIERS:
+                return s.Opaque(loc, TEMPORAL_QUANTIFIERS[name])
             case _:
-                return self._plain(_SANY_NAMES.get(name, name), operands, loc, scope)
+                return self._plain(BUILTIN_NAMES.get(name, name), operands, loc, scope)
 
     def _plain(
         self, name: str, operands: list[ET.Element], loc: s.Location, scope: _Scope
@@ -493,8 +494,3 @@ def _flat(name: str, arg: s.Argument) -> tuple[s.Argument, ...]:
 
 def _as_argument(bound: s.Bound) -> s.Argument:
     return s.OperatorArg(bound.location, bound) if bound.arity else bound
-
-
-def _builtin_name(entry: ET.Element) -> str:
-    name = text_of(entry, "uniquename")
-    return _SANY_NAMES.get(name, name)

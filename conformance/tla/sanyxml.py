@@ -3,10 +3,40 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from conformance.errors import SpecError
-from conformance.tla.syntax import Declaration, Location
+from conformance.tla.syntax import BindingKind, Declaration, Location
+
+BUILTIN_NAMES: Mapping[str, str] = {
+    "$ConjList": r"\land",
+    "$DisjList": r"\lor",
+    "$CartesianProd": r"\X",
+    "$SetEnumerate": "{}",
+    "$Tuple": "<<>>",
+    "$SetOfFcns": "[->]",
+    "$SquareAct": "[A]_v",
+    "$AngleAct": "<<A>>_v",
+    "$WF": "WF",
+    "$SF": "SF",
+}
+"""SANY's names of the language's own operators, where ours are others."""
+
+BINDING_KINDS: Mapping[str, BindingKind] = {
+    "$BoundedForall": r"\A",
+    "$UnboundedForall": r"\A",
+    "$BoundedExists": r"\E",
+    "$UnboundedExists": r"\E",
+    "$BoundedChoose": "CHOOSE",
+    "$UnboundedChoose": "CHOOSE",
+    "$SubsetOf": "filter",
+    "$SetOfAll": "map",
+    "$FcnConstructor": "function",
+    "$NonRecursiveFcnSpec": "function",
+}
+"""What binds names."""
+
+TEMPORAL_QUANTIFIERS: Mapping[str, str] = {"$TemporalExists": r"\EE", "$TemporalForall": r"\AA"}
 
 
 def child_of(node: ET.Element, tag: str) -> ET.Element:
@@ -68,3 +98,15 @@ def declarations(nodes: Iterable[ET.Element], kind: str) -> tuple[Declaration, .
     return tuple(
         sorted(found, key=lambda d: (d.location.module, d.location.line, d.location.column))
     )
+
+
+def builtin_name(entry: ET.Element) -> str:
+    """The name of one of the language's own operators."""
+    name = text_of(entry, "uniquename")
+    return BUILTIN_NAMES.get(name, name)
+
+
+def local_operators(entries: Iterable[ET.Element]) -> frozenset[str]:
+    """The uids of the operators that are defined in a LET."""
+    lets = (ref for e in entries for ref in e.iterfind(".//LetInNode/opDefs/UserDefinedOpKindRef"))
+    return frozenset(text_of(ref, "UID") for ref in lets)
