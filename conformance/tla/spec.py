@@ -386,13 +386,24 @@ class Spec:
             definition = meaning
         else:
             definition = self.program.operator(name, "a constant")
-        return value_of(self._expression_of(definition.body)((), ()))
+        return self._function_of(definition)(())
 
     def state_function(self, name: str) -> Callable[[State], Value]:
         """The value of a state function, such as a VIEW, in a state."""
         definition = self.program.operator(name, "a state function")
+        return self._function_of(definition)
+
+    def _function_of(self, definition: s.Definition) -> Callable[[State], Value]:
         compiled = self._expression_of(definition.body)
-        return lambda state: value_of(compiled(state, ()))
+
+        def value(state: State) -> Value:
+            found = compiled(state, ())
+            try:
+                return value_of(found)
+            except EvaluationError as error:  # of a set that is kept as a rule
+                raise EvaluationError(error.reason, error.location or definition.location) from None
+
+        return value
 
     def _expression_of(self, node: s.Expr) -> Callable[..., Lazy]:
         return self._settled(

@@ -102,6 +102,7 @@ _TLC = (
     "Print PrintT Assert JavaTime TLCGet TLCSet :> @@ Permutations SortSeq RandomElement Any "
     "ToString TLCEval"
 )
+_RANDOMIZATION = "RandomSubset RandomSetOfSubsets TestRandomSetOfSubsets"
 STANDARD_MODULES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "Naturals": frozenset(_NUMBERS.split()),
@@ -111,6 +112,7 @@ STANDARD_MODULES: Mapping[str, frozenset[str]] = MappingProxyType(
         "FiniteSets": frozenset(_FINITE_SETS.split()),
         "Bags": frozenset(_BAGS.split()),
         "TLC": frozenset(_TLC.split()),
+        "Randomization": frozenset(_RANDOMIZATION.split()),
     }
 )
 """The operators that are builtins, by the standard module that defines them."""

@@ -438,6 +438,7 @@ def _runtime_namespace() -> dict[str, object]:
         "Fn": Fn,
         "make_function": make_function,
         "FunctionType": FunctionType,
+        "Filtered": sets.Filtered,
         "Powerset": sets.Powerset,
         "Sequences": sets.Sequences,
         "Functions": sets.Functions,

@@ -7,7 +7,7 @@ value_of` turns one into a `frozenset` where it is compared or stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, product
 from math import prod
 
@@ -153,6 +153,28 @@ class Sequences(SymbolicSet):
 
     def __str__(self) -> str:
         return f"Seq({shown(self._of)})"
+
+
+class Filtered(SymbolicSet):
+    """{x \\in S : P(x)} of an infinite S."""
+
+    __slots__ = ("_of", "_rule")
+
+    def __init__(self, of: AnySet, rule: Callable[[object], bool]) -> None:
+        self._of = needed(of)
+        self._rule = rule
+
+    def __contains__(self, value: object) -> bool:
+        return contains(self._of, value) and self._rule(value)
+
+    def size(self) -> int | None:
+        return None if cardinality(self._of) is None else sum(1 for _ in self.elements())
+
+    def elements(self) -> Iterator[Value]:
+        return filter(self._rule, self._of)
+
+    def __str__(self) -> str:
+        return f"{{x \\in {shown(self._of)} : ...}}"
 
 
 class Powerset(SymbolicSet):

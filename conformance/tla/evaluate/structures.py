@@ -45,6 +45,8 @@ def _choose(writer: Writer, node: s.Binding, context: Context) -> Code:
 
 def _filter(writer: Writer, node: s.Binding, context: Context) -> Code:
     binder = node.binders[0]
+    if _is_infinite(writer, node.binders):
+        return _lazy_filter(writer, binder, node.body, context)
     text, kind = logic.domain(writer, binder, context)
     if binder.pattern:
         return _filter_tuples(writer, node, text, context)
@@ -62,6 +64,20 @@ def _filter(writer: Writer, node: s.Binding, context: Context) -> Code:
     writer.emitter.line(f"if {test.text}: {found}.append({name})")
     writer.emitter.close(branch)
     return Code(f"frozenset({found})", "set")
+
+
+def _lazy_filter(writer: Writer, binder: s.Binder, body: s.Expr, context: Context) -> Code:
+    """Of an infinite set: as TLC's SetPredValue it can be asked for its elements only."""
+    assert binder.domain is not None
+    whole = writer.expr(binder.domain, context).text
+    rule, item = writer.emitter.fresh("r"), writer.emitter.fresh("v")
+    with writer.function(f"def {rule}({item}):"):
+        entries: dict[int, Entry] = {
+            name.uid: Known(writer.atom(Code(f"{item}[{index}]" if binder.pattern else item)))
+            for index, name in enumerate(binder.names)
+        }
+        writer.emitter.line(f"return {writer.truth(body, context.bind(entries)).text}")
+    return Code(f"Filtered({whole}, {rule})", "lazy")
 
 
 def _filter_tuples(writer: Writer, node: s.Binding, text: str, context: Context) -> Code:
@@ -146,7 +162,7 @@ def _function_kind(writer: Writer, binders: Sequence[s.Binder]) -> Kind:
 def _is_infinite(writer: Writer, binders: Sequence[s.Binder]) -> bool:
     def infinite(domain: s.Expr | None) -> bool:
         if domain is None or not writer.services.analysis.of(domain).constant:
-            return False
+            return isinstance(domain, s.Builtin) and domain.operator == "Seq"
         return writer.services.infinite(domain)
 
     return any(infinite(binder.domain) for binder in binders)

@@ -87,7 +87,9 @@ def _member(scope: Scope, item: Term, domain: Term) -> Formula:
             return disjoin([conjoin([c, equals(scope, item, each)]) for c, each in candidates])
         case Filtered(base=base):
             test = conjoin([_member(scope, item, base), domain.predicate(item)])
-            if test.total:
+            # Of a constant only its own value would be asked for, of the predicate TLC asks all.
+            decided_here = isinstance(item, Known) and isinstance(base, Known)
+            if test.total and not decided_here:
                 return test
         case Combined(operator=operator, left=left, right=right):
             in_left, in_right = member(scope, item, left), member(scope, item, right)

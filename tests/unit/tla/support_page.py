@@ -31,6 +31,7 @@ GROUPS = {
     "BagOfAll BagCardinality CopiesIn",
     "TLC": "Print PrintT Assert JavaTime TLCGet TLCSet :> @@ Permutations SortSeq RandomElement "
     "Any ToString TLCEval",
+    "Randomization": "RandomSubset RandomSetOfSubsets TestRandomSetOfSubsets",
 }
 
 

@@ -106,7 +106,7 @@ ERRORS = [
     (r"<<1>>.b", "it is not a record"),
     (r"1 /\ TRUE", "a boolean is needed"),
     (r"CASE FALSE -> 1", "no guard of this CASE"),
-    (r"{x \in Nat : x < 3}", "infinite set Nat"),
+    (r"{x \in Nat : x < 3}", "infinite set {x"),
     (r"Cardinality({x \in SUBSET (1..40) : x = {}})", "more than the limit"),
     (r'Assert(1 = 2, "told you")', "told you"),
     (r"1 \div 0", "division by zero"),
