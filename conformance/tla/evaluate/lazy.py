@@ -82,6 +82,7 @@ class LazyValues:
         self.emitter = Emitter()
         self.partial = partial
         self.initial = initial
+        # The functions of recursive operators that are being written, by uid.
         self._recursive: dict[int, str] = {}
         self._repetitions = 0
         self._tops: dict[int, Line] = {}
