@@ -460,8 +460,8 @@ def sub_seq(s: Lazy, first: Value, last: Value) -> Value:
 
 
 def items(s: Lazy) -> Iterator[Value]:
-    """The elements of a sequence, in order."""
+    """The elements of a sequence, in order; of a string its characters, as TLC does."""
     s = value_of(s)
-    if isinstance(s, tuple):
+    if isinstance(s, tuple | str):
         return iter(s)
     type_error("sequence", s)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import permutations
 
 from conformance.tla.evaluate.errors import EvaluationError, shown
-from conformance.tla.evaluate.runtime import Lazy, iterate, type_error, value_of
+from conformance.tla.evaluate.runtime import Lazy, items, iterate, value_of
 from conformance.tla.values import Fn, Value, canonical_sorted, format_value, make_function
 
 
@@ -43,11 +43,8 @@ def permutation_set(elements: Lazy) -> frozenset[Value]:
 
 def sort_seq(sequence: Lazy, before: Callable[[Value, Value], bool]) -> Value:
     """SortSeq(s, Op) by insertion, as TLC does it: also for an Op that is no strict order."""
-    items = value_of(sequence)
-    if not isinstance(items, tuple):
-        type_error("sequence", items)
     result: list[Value] = []
-    for item in items:
+    for item in items(sequence):
         place = len(result)
         while place > 0 and before(item, result[place - 1]):
             place -= 1
