@@ -108,7 +108,7 @@ class Actions:
 
     def _quantified(self, known: Known, act: Callable[[], str], depth: int) -> str:
         kind, (a, b) = self._pick(QUANTIFIERS), (self._name(), self._name())
-        # Never empty: a \\A without instances assigns nothing.
+        # Never empty: a \A without instances assigns nothing.
         sets = [f"{{{self._integer(known, depth)}, {self._integer(known, 0)}}}", "(0..1)"]
         first, second = self._pick(sets), self._pick(sets)
         binder = self._pick(
@@ -289,11 +289,16 @@ def module(actions: Sequence[str]) -> str:
     )
 
 
-def found(actions: Sequence[str]) -> tuple[Found, Found]:
-    """What TLC finds, and what our search does."""
+@contextmanager
+def _workspace(actions: Sequence[str]) -> Iterator[Workspace]:
     with tempfile.TemporaryDirectory() as folder:
         text = module(actions)
-        workspace = write_workspace(Path(folder), "RandomActions", text, "INIT Init\nNEXT Next\n")
+        yield write_workspace(Path(folder), "RandomActions", text, "INIT Init\nNEXT Next\n")
+
+
+def found(actions: Sequence[str]) -> tuple[Found, Found]:
+    """What TLC finds, and what our search does."""
+    with _workspace(actions) as workspace:
         return _by_tlc(workspace), _by_us(workspace)
 
 
@@ -326,24 +331,29 @@ def _by_us(workspace: Workspace) -> Found:
     )
 
 
-def is_defined(action: str) -> bool:
+def _is_defined(action: str) -> bool:
     """Whether our search finds its state space."""
-    with tempfile.TemporaryDirectory() as folder:
-        text = module([action])
-        workspace = write_workspace(Path(folder), "RandomActions", text, "INIT Init\nNEXT Next\n")
+    with _workspace([action]) as workspace:
         return _by_us(workspace).error is None
 
 
-def disagreements(actions: Sequence[str]) -> Iterator[str]:
-    """The actions of which TLC and our search differ, with what each found.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How many actions our search finds undefined, and those of which TLC differs, with what
+    each found."""
 
-    One run of TLC for all that are defined, as long as it agrees; one for each that is not.
-    """
-    defined = [action for action in actions if is_defined(action)]
-    yield from _disagreeing(defined)
+    undefined: int
+    differing: tuple[str, ...]
+
+
+def compare(actions: Sequence[str]) -> Comparison:
+    """One run of TLC for all that are defined, as long as it agrees; one for each that is not."""
+    defined: list[str] = []
+    undefined: list[str] = []
     for action in actions:
-        if action not in defined:
-            yield from _disagreeing([action])
+        (defined if _is_defined(action) else undefined).append(action)
+    parts = [defined, *([action] for action in undefined)]
+    return Comparison(len(undefined), tuple(text for part in parts for text in _disagreeing(part)))
 
 
 def _disagreeing(actions: Sequence[str]) -> Iterator[str]:
@@ -374,13 +384,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     write = Actions(asked.seed, asked.careless)
     actions = [write.action(asked.depth) for _ in range(asked.count)]
-    differing = 0
-    for text in disagreements(actions):
-        print(text, flush=True)
-        differing += 1
-    undefined = sum(not is_defined(action) for action in actions)
-    print(f"{len(actions)} actions, {undefined} of them undefined: {differing} differ")
-    return 1 if differing else 0
+    result = compare(actions)
+    print("".join(f"{text}\n" for text in result.differing), end="")
+    told = f"{len(actions)} actions, {result.undefined} of them undefined"
+    print(f"{told}: {len(result.differing)} differ")
+    return 1 if result.differing else 0
 
 
 if __name__ == "__main__":

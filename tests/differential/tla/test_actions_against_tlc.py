@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.differential.tla.random_actions import Actions, disagreements
+from tests.differential.tla.random_actions import Actions, compare
 
 pytestmark = pytest.mark.tlc
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tlc
 def test_random_actions_have_tlcs_successors(seed, depth, count, careless):
     write = Actions(seed, careless)
     actions = [write.action(depth) for _ in range(count)]
-    assert list(disagreements(actions)) == [], (
+    assert not compare(actions).differing, (
         f"python -m tests.differential.tla.random_actions --seed {seed} --depth {depth} "
         f"--count {count} --careless {careless}"
     )
