@@ -53,6 +53,8 @@ class Problem:
     view: Callable[[State], Value] | None = None
     symmetry: tuple[Permutation, ...] = ()
     check_deadlock: bool = True
+    search_at: Callable[[int | None], None] = lambda _level: None
+    """Told the level of the state that is explored, 0 for initial states, None at the end."""
 
 
 def problem_of(spec: Spec) -> Problem:
@@ -77,6 +79,7 @@ def problem_of(spec: Spec) -> Problem:
         view=None if config.view is None else spec.state_function(config.view),
         symmetry=_symmetry(spec),
         check_deadlock=config.check_deadlock,
+        search_at=spec.search_at,
     )
 
 
@@ -260,7 +263,10 @@ class _Search:
     def run(
         self, cancelled: Callable[[], bool], progress: Callable[[int, int], None]
     ) -> SearchResult:
-        end = self._explore(cancelled, progress)
+        try:
+            end = self._explore(cancelled, progress)
+        finally:
+            self.problem.search_at(None)
         return SearchResult(
             end=end,
             states=tuple(self.states),
@@ -299,6 +305,7 @@ class _Search:
         )
 
     def _start(self) -> None:
+        self.problem.search_at(0)
         for state in self.problem.initial():
             self.generated += 1
             try:
@@ -318,6 +325,7 @@ class _Search:
 
     def _expand(self, number: int) -> None:
         state = self.states[number]
+        self.problem.search_at(self.level[number])
         any_successor = False
         for action, successor in self.problem.successors(state):
             self.generated += 1

@@ -16,6 +16,7 @@ from conformance.tla.evaluate.machine import Instance, Machine, Search, Successo
 from conformance.tla.evaluate.program import Program, link
 from conformance.tla.evaluate.runtime import Lazy, value_of
 from conformance.tla.evaluate.scope import Kind, kind_of
+from conformance.tla.evaluate.standard import SearchLevel
 from conformance.tla.explain import Explainer, Explanation
 from conformance.tla.values import Action, State, Value
 
@@ -94,19 +95,22 @@ class Spec:
     in which Python happens to take the elements of a set.
     """
 
-    def __init__(self, program: Program, *, patient: bool = False) -> None:
+    def __init__(
+        self, program: Program, *, patient: bool = False, level: SearchLevel | None = None
+    ) -> None:
         self.program = program
         self.module = program.module
         self.config = program.config
         self.variables = tuple(variable.name for variable in program.module.variables)
-        self.machine = Machine(program, patient=patient)
+        self._level = level or SearchLevel()
+        self.machine = Machine(program, self._level, patient=patient)
         self._temporal_definitions: dict[int, bool] = {}
         self._state_formulas: dict[str, StateFormula] = {}
         self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
 
     @cached_property
     def _patient(self) -> Spec:
-        return Spec(self.program, patient=True)
+        return Spec(self.program, patient=True, level=self._level)
 
     def _settled(
         self, fast: Callable[..., _T], patient: Callable[[Spec], Callable[..., _T]]
@@ -206,6 +210,10 @@ class Spec:
         return self._temporal_definitions[meaning.uid]
 
     # --- states ---------------------------------------------------------------------------
+
+    def search_at(self, level: int | None) -> None:
+        """What TLCGet("level") is from now on: 0 for initial states; None outside of a search."""
+        self._level.value = level
 
     def initial_states(self) -> Sequence[State]:
         """The initial states, each once, in a fixed order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformance.tla import syntax as s
 
@@ -16,12 +16,19 @@ class Facts:
     free: frozenset[int] = frozenset()
     calls: frozenset[int] = frozenset()
     primes: bool = False
+    level: bool = False
+    """Whether it asks how deep a search is: `TLCGet("level")`."""
     size: int = 1
+
+    @property
+    def timeless(self) -> bool:
+        """The same in all states and steps: the bound names that it mentions decide alone."""
+        return not self.variables and not self.primes and not self.level
 
     @property
     def constant(self) -> bool:
         """Neither variables nor bound names: one value for the whole specification."""
-        return not self.variables and not self.free and not self.primes
+        return self.timeless and not self.free
 
 
 _ACTION_OPERATORS = frozenset(["'", "UNCHANGED", "[A]_v", "<<A>>_v"])
@@ -61,7 +68,7 @@ class Analysis:
             definition = self._definition(uid)
             body = self._with_calls(self._direct(definition.body))
             params = frozenset(param.uid for param in definition.params)
-            self._defined[uid] = _facts(body, free=body.free - params)
+            self._defined[uid] = replace(body, free=body.free - params)
         return self._defined[uid]
 
     def recursive(self, uid: int) -> bool:
@@ -143,7 +150,8 @@ class Analysis:
         return seen
 
     def _with_calls(self, own: Facts) -> Facts:
-        variables, free, primes = set(own.variables), set(own.free), own.primes
+        variables, free = set(own.variables), set(own.free)
+        primes, level = own.primes, own.level
         for uid in self._reachable(own.calls):
             definition = self._definition(uid)
             body = self._direct(definition.body)
@@ -151,7 +159,8 @@ class Analysis:
             # A LET's operator may mention names of the scope around the LET.
             free |= body.free - {param.uid for param in definition.params}
             primes = primes or body.primes
-        return Facts(frozenset(variables), frozenset(free), own.calls, primes, own.size)
+            level = level or body.level
+        return Facts(frozenset(variables), frozenset(free), own.calls, primes, level, own.size)
 
     def _direct(self, node: s.Argument) -> Facts:
         found = self._own.get(id(node))
@@ -165,6 +174,7 @@ class Analysis:
         free: set[int] = set().union(*(part.free for part in parts))
         calls: set[int] = set().union(*(part.calls for part in parts))
         primes = any(part.primes for part in parts)
+        level = any(part.level for part in parts)
         target = self._resolve(node)
         if target is not None:
             calls.add(target)
@@ -179,8 +189,10 @@ class Analysis:
                 # The primes of an ENABLED are its own: it is a formula of one state.
                 whole = self._with_calls(self._direct(action))
                 variables, free, calls, primes = whole.variables, set(whole.free), set(), False
-            case s.Builtin(operator=operator):
+                level = whole.level
+            case s.Builtin(operator=operator) | s.OperatorArg(target=str(operator)):
                 primes = primes or operator in _ACTION_OPERATORS
+                level = level or operator == "TLCGet"
             case s.Binding(binders=binders):
                 free -= _names(binders)
             case s.RecursiveFunction(binders=binders, function=function):
@@ -193,18 +205,15 @@ class Analysis:
                     free |= body.free - {param.uid for param in definition.params}
                     calls |= body.calls
                     primes = primes or body.primes
+                    level = level or body.level
                 calls -= set(definitions)
             case s.Except(updates=updates):
                 free -= {update.at.uid for update in updates}
             case _:
                 pass
         size = 1 + sum(part.size for part in parts)
-        return Facts(variables, frozenset(free), frozenset(calls), primes, size)
+        return Facts(variables, frozenset(free), frozenset(calls), primes, level, size)
 
 
 def _names(binders: tuple[s.Binder, ...]) -> set[int]:
     return {name.uid for binder in binders for name in binder.names}
-
-
-def _facts(facts: Facts, *, free: frozenset[int]) -> Facts:
-    return Facts(facts.variables, free, facts.calls, facts.primes, facts.size)

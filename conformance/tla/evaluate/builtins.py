@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from conformance.tla import syntax as s
 from conformance.tla.evaluate import logic
 from conformance.tla.evaluate.scope import FALSE, TRUE, Closure, Code, Context, Kind, Known
+from conformance.tla.values import format_value
 
 if TYPE_CHECKING:
     from conformance.tla.evaluate.writer import Writer
 
 _UNARY_NAMES = (
     r"\lnot SUBSET UNION DOMAIN -. Seq Len Head Tail IsFiniteSet Cardinality IsABag BagToSet "
-    "SetToBag BagUnion SubBag BagCardinality PrintT ToString TLCEval Permutations"
+    "SetToBag BagUnion SubBag BagCardinality PrintT ToString TLCEval Permutations TLCGet"
 )
 UNARY = frozenset(_UNARY_NAMES.split())
 """Operators of one operand, among those that can be passed as an argument."""
@@ -332,6 +333,14 @@ def _print(writer: Writer, args: _Args, context: Context) -> Code:
     return writer.argument(args[-1], context)
 
 
+def _tlc_get(writer: Writer, args: _Args, context: Context) -> Code:
+    if isinstance(args[0], s.Number | s.String) and args[0].value != "level":
+        from conformance.tla.evaluate.writer import unsupported
+
+        raise unsupported(args[0], f"TLCGet({format_value(args[0].value)})")
+    return Code(f"tlc_get({writer.argument(args[0], context).text})", "int")
+
+
 def _prime(writer: Writer, args: _Args, context: Context) -> Code:
     return writer.argument(args[0], context.within(context.env, primed=True))
 
@@ -412,6 +421,7 @@ _HANDLERS: Mapping[str, _Handler] = MappingProxyType(
         "EmptyBag": _fixed(Code("()", "tuple", atom=True)),
         "Print": _print,
         "PrintT": _fixed(TRUE),
+        "TLCGet": _tlc_get,
         "'": _prime,
         "UNCHANGED": _unchanged,
         "[A]_v": _square,

@@ -143,7 +143,7 @@ class ActionLister:
         if not isinstance(target, int):
             return True
         facts = self._machine.analysis.of_definition(target)
-        return not facts.variables and not facts.primes
+        return facts.timeless
 
     def _bindings(self, binders: tuple[s.Binder, ...], place: _Place) -> list[_Place] | None:
         """The places for all values of bound names; None if their sets are not constant.
@@ -175,7 +175,7 @@ class ActionLister:
         if isinstance(node, s.OperatorArg):
             return None
         facts = self._machine.analysis.of(node)
-        if facts.variables or facts.primes or not facts.free <= place.values.keys():
+        if not facts.timeless or not facts.free <= place.values.keys():
             return None
         names = [place.names[uid] for uid in sorted(facts.free)]
         try:

@@ -65,12 +65,18 @@ class Machine:
     same.
     """
 
-    def __init__(self, program: Program, *, patient: bool = False) -> None:
+    def __init__(
+        self, program: Program, level: standard.SearchLevel, *, patient: bool = False
+    ) -> None:
         self.program = program
         self.patient = patient
         self.analysis = program.analysis()
         self.variables = tuple(variable.name for variable in program.module.variables)
-        self._namespace: dict[str, object] = {**_runtime_namespace(), "decide": self._decide}
+        self._namespace: dict[str, object] = {
+            **_runtime_namespace(),
+            "decide": self._decide,
+            "tlc_get": level,
+        }
         self._places: dict[str, list[Location | None]] = {}
         self._sources: dict[str, str] = {}
         self._constants: dict[int, tuple[s.Expr, Code]] = {}

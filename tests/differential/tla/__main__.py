@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 
@@ -20,9 +21,13 @@ def _figures(space: Space) -> Figures:
     return Figures(space.generated, len(space.states), len(space.transitions), space.violations)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 if anything differs."""
-    cases = arguments or CASES
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("modules", nargs="*", help="names of small modules; all if none")
+    cases = parser.parse_args(arguments).modules or CASES
+    if unknown := [case for case in cases if case not in CASES]:
+        parser.error(f"there is no small module {unknown[0]}; there are {', '.join(CASES)}")
     table, agree = Table("module", list(cases)), True
     print(table.header())
     for case in cases:
@@ -35,4 +40,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
