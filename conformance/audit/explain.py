@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.errors import SpecError
 from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.spec import Spec
-from conformance.tla.text import parse_action
 from conformance.tla.values import Action, State
 
 
@@ -31,8 +29,4 @@ class EvaluatedSpec:
 
     def explain(self, formula: str, state: State, next_state: State) -> Sequence[str]:
         """The evaluator's account of why the formula is false."""
-        try:
-            return self.spec.state_formula(formula).explain(next_state).render().splitlines()
-        except SpecError:
-            step = self.spec.action_formula(parse_action(formula))
-            return step.explain(state, next_state).render().splitlines()
+        return self.spec.explain(formula, state, next_state).render().splitlines()

@@ -60,7 +60,8 @@ def check(
         run = check_in_python if engine == "python" else check_by_tlc
         results = run(context, chosen)
         for result in results:
-            if (stories or result.model.expect is None) and result.story():
+            # With a problem, the finding has told the story.
+            if stories and result.story() and not result.problems:
                 work.say(
                     f"\n{result.model.name}: {result.outcome.violated or result.outcome.result}"
                 )

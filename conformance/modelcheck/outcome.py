@@ -15,10 +15,11 @@ from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.story import CounterexampleStep
 from conformance.modelcheck.tlc import TlcResult
 from conformance.modelcheck.tlc_output import Transcript, Violation, ViolationKind
+from conformance.modelcheck.why import why
 from conformance.tla.spec import Spec
 from conformance.tla.syntax import Module
 from conformance.tla.text import StateReader, ValueReader
-from conformance.tla.values import Action, format_value
+from conformance.tla.values import Action, State, format_value
 
 Result = Literal["holds", "not exhausted", "violated", "timeout", "error"]
 """Not exhausted: a simulation came to its end and found no violation."""
@@ -57,6 +58,8 @@ class Outcome(msgspec.Struct, frozen=True):
     steps: tuple[KeptStep, ...] = ()
     ending: str = ""
     """How an infinite counterexample goes on."""
+    why: tuple[str, ...] = ()
+    """What the evaluator says of the violated formula at the end of the counterexample."""
     never_fired: tuple[str, ...] | None = None
     """Names of actions of which no instance took a step; None if TLC could not tell."""
     error: str = ""
@@ -80,11 +83,12 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
         raise SpecError(f"TLC cannot read the model {model.name} ({model.origin}): {said(run)}")
     result = _result(run, model)
     violation = transcript.violation if result == "violated" else None
+    name = _violated_name(violation, model, module) if violation else ""
     return Outcome(
         result=result,
         exit_code=run.exit_code,
         tlc_version=transcript.version,
-        violated=_violated_name(violation, model, module) if violation else "",
+        violated=name,
         kind=str(violation.kind) if violation else "",
         distinct_states=transcript.distinct_states,
         generated_states=transcript.generated_states,
@@ -93,6 +97,7 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
         variables=tuple(v.name for v in module.variables) if violation else (),
         steps=_kept_steps(transcript, generated, spec) if violation else (),
         ending=_ending(transcript),
+        why=why(spec, name, violation.kind, _states(transcript, spec)) if violation else (),
         never_fired=None if model.check.simulation else _never_fired(transcript, generated),
         error=said(run) if result == "error" else "",
     )
@@ -144,6 +149,11 @@ def _violated_name(violation: Violation, model: Model, module: Module) -> str:
         live = [name for name in check.properties if not is_safety_property(module, name)]
         return " or ".join(live or check.properties)
     return violation.name
+
+
+def _states(transcript: Transcript, spec: Spec) -> list[State]:
+    read = StateReader(spec.variables).read
+    return [read(state.text) for state in transcript.trace]
 
 
 def _kept_steps(transcript: Transcript, generated: Generated, spec: Spec) -> tuple[KeptStep, ...]:

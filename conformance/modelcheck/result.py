@@ -29,6 +29,8 @@ class CheckResult:
     seconds: float
     jar_sha256: str
     cached: bool
+    engine: str = "tlc"
+    """`python` if our own evaluator searched."""
 
     @property
     def counterexample_length(self) -> int | None:
@@ -40,11 +42,14 @@ class CheckResult:
         return self.outcome.counterexample(variables)
 
     def story(self) -> tuple[str, ...]:
-        """The counterexample told step by step; empty if there is none."""
-        if not self.outcome.steps:
+        """The counterexample told step by step, and why it ends there; empty if there is none."""
+        outcome = self.outcome
+        if not outcome.steps:
             return ()
-        variables = self.outcome.variables
-        return tell(variables, self.counterexample(variables), self.outcome.ending)
+        told = tell(outcome.variables, self.counterexample(outcome.variables), outcome.ending)
+        if not outcome.why:
+            return told
+        return (*told, f"Why {outcome.violated} is false:", *(f"  {line}" for line in outcome.why))
 
     def summary(self) -> str:
         """One line for the terminal."""
@@ -70,9 +75,18 @@ class CheckResult:
                 formula=self.outcome.violated,
                 location=near(self.model.origin),
                 story=() if number else story,
-                reproduce=_command(self.model),
+                reproduce=self._command(),
             )
             for number, problem in enumerate(self.problems)
+        )
+
+    def _command(self) -> str:
+        model = self.model
+        own = f"{model.spec_path} --config {model.origin}"
+        named = own if model.expect is None else reference(model)
+        # Our own search keeps nothing that could be cold or warm.
+        return f"kconform check {named} " + (
+            "--cold" if self.engine == "tlc" else f"--engine {self.engine}"
         )
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -106,20 +120,19 @@ class CheckResult:
         }
 
 
-def _command(model: Model) -> str:
-    if model.expect is None:
-        return f"kconform check {model.spec_path} --config {model.origin} --cold"
-    return f"kconform check {reference(model)} --cold"
-
-
 def judge(
-    model: Model, outcome: Outcome, jar_sha256: str, seconds: float, *, cached: bool
+    model: Model,
+    outcome: Outcome,
+    jar_sha256: str,
+    seconds: float,
+    *,
+    cached: bool,
+    engine: str = "tlc",
 ) -> CheckResult:
-    """Hold what TLC found against what the model expects."""
+    """Hold what the engine found against what the model expects."""
     problems = tuple(_problems(model, outcome))
-    return CheckResult(
-        model, outcome, _verdict(outcome, problems), problems, seconds, jar_sha256, cached
-    )
+    verdict = _verdict(outcome, problems)
+    return CheckResult(model, outcome, verdict, problems, seconds, jar_sha256, cached, engine)
 
 
 def _verdict(outcome: Outcome, problems: Sequence[str]) -> Verdict:

@@ -12,8 +12,15 @@ from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import KeptStep, Outcome
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.result import CheckResult, judge
+from conformance.modelcheck.why import why
 from conformance.stages.context import Context
-from conformance.tla.search import Counterexample, SearchResult, problem_of, search
+from conformance.tla.search import (
+    Counterexample,
+    FormulaResult,
+    SearchResult,
+    problem_of,
+    search,
+)
 from conformance.tla.text import format_state
 from conformance.tla.tools import find_tools
 from conformance.tla.values import format_value
@@ -47,7 +54,14 @@ def _check(context: Context, model: Model) -> CheckResult:
     problem = replace(problem_of(prepared.spec), check_deadlock=model.check.deadlock)
     found = search(problem, keep_transitions=True, progress=progress)
     seconds = time.monotonic() - started
-    result = judge(model, _outcome(prepared, found), tools.jar_sha256, seconds, cached=False)
+    result = judge(
+        model,
+        _outcome(prepared, found),
+        tools.jar_sha256,
+        seconds,
+        cached=False,
+        engine="python",
+    )
     for finding in result.findings():
         context.emit(finding)
     context.emit(
@@ -60,6 +74,7 @@ def _check(context: Context, model: Model) -> CheckResult:
 
 def _outcome(prepared: PreparedModel, found: SearchResult) -> Outcome:
     violated = found.violated
+    path = None if violated is None else violated.counterexample
     transitions = found.transitions
     fired = {action.name for action in transitions.actions} if transitions else set()
     names = dict.fromkeys(action.name for action in prepared.spec.actions)
@@ -73,7 +88,8 @@ def _outcome(prepared: PreparedModel, found: SearchResult) -> Outcome:
         generated_states=found.generated,
         depth=found.depth,
         variables=prepared.spec.variables,
-        steps=() if violated is None else _steps(prepared, violated.counterexample),
+        steps=_steps(prepared, path),
+        why=_why(prepared, violated),
         never_fired=None if violated else tuple(name for name in names if name not in fired),
     )
 
@@ -88,3 +104,9 @@ def _steps(prepared: PreparedModel, found: Counterexample | None) -> tuple[KeptS
         for action, state in found.steps
     )
     return (first, *rest)
+
+
+def _why(prepared: PreparedModel, violated: FormulaResult | None) -> tuple[str, ...]:
+    if violated is None or violated.counterexample is None:
+        return ()
+    return why(prepared.spec, violated.name, violated.kind, violated.counterexample.states)

@@ -105,7 +105,7 @@ class Explainer:
                 yield from self._connective(args, scope, outcome, decisive=word == r"\lor")
             case s.Builtin(operator="[A]_v" | "<<A>>_v", args=(action, subscript)):
                 yield self._explain(_expression(action), scope)
-                yield replace(self._explain(_expression(subscript), scope), parts=())
+                yield self._stuttering(_expression(subscript), scope)
             case s.Builtin(operator="=>", args=(left, right)):
                 yield self._explain(_expression(left), scope)
                 if self._outcome(_expression(left), scope)[0] is True:
@@ -126,6 +126,12 @@ class Explainer:
                 yield from self._call(node, scope)
             case _:
                 yield from self._operands(node, scope)
+
+    def _stuttering(self, subscript: s.Expr, scope: _Scope) -> Explanation:
+        """Whether the subscript of an action stays as it is: `[A]_v` says so without a word."""
+        unchanged = s.Builtin(subscript.location, "UNCHANGED", (subscript,))
+        text = f"UNCHANGED {self._text(subscript.location)}"
+        return replace(self._explain(unchanged, scope), text=text, parts=())
 
     def _connective(
         self,

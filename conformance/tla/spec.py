@@ -18,6 +18,7 @@ from conformance.tla.evaluate.runtime import Lazy, value_of
 from conformance.tla.evaluate.scope import Kind, kind_of
 from conformance.tla.evaluate.standard import SearchLevel
 from conformance.tla.explain import Explainer, Explanation
+from conformance.tla.text import parse_action
 from conformance.tla.values import Action, State, Value
 
 
@@ -360,6 +361,17 @@ class Spec:
             )
             self._action_formulas[name] = (step, compiled)
         return self._action_formulas[name]
+
+    def explain(self, formula: str, state: State, next_state: State) -> Explanation:
+        """Why a formula is false: of one state, the next one, or of the step.
+
+        `formula` is the name of a state formula or of a property `[][A]_v`, or an action with its
+        arguments, as `str` of an `Action` gives it.
+        """
+        try:
+            return self.state_formula(formula).explain(next_state)
+        except SpecError:
+            return self.action_formula(parse_action(formula)).explain(state, next_state)
 
     def _explainer(self) -> Explainer:
         return Explainer(self._patient.machine)

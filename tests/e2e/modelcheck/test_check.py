@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,8 @@ from conformance.modelcheck.manifest import (
     model_from_config,
 )
 from conformance.modelcheck.tlc import TlcOptions
+from conformance.stages.context import Context
+from conformance.stages.python_engine import check_in_python
 from conformance.suites import coverage, situations, transition_cover
 from conformance.tla.values import Action, State
 from conformance.verdict import Verdict
@@ -144,7 +147,7 @@ def test_each_kind_of_violation_with_its_shortest_counterexample(options: CheckO
 
     actions = [line for line in results[1].story() if not line.startswith(" ")]
     assert actions[:2] == ["1. Initial state", '2. Ask("a")']
-    assert actions[-1] == '6. Take("b")'
+    assert actions[-2:] == ['6. Take("b")', "Why OneTurn is false:"]
     # A temporal counterexample: TLC's labels lack the arguments, the evaluator finds them.
     lasso = results[5].story()
     assert any(line.endswith('Take("a")') for line in lasso)
@@ -172,6 +175,58 @@ def test_what_comes_out_otherwise_is_a_failure_with_the_story(options: CheckOpti
     ]
     findings = [event for event in events if isinstance(event, Finding)]
     assert any('2. Ask("a")' in finding.story for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("expect", "invariants", "properties", "told"),
+    [
+        (
+            violated("OneTurn", 6),
+            ("OneTurn",),
+            (),
+            ["Lock:43:12: turns < 2 is FALSE", "  Lock:43:12: turns is 2"],
+        ),
+        (
+            violated("NeverReleased", 2),
+            (),
+            ("NeverReleased",),
+            [
+                "Lock:47:20: [holder' # Free]_vars is FALSE",
+                "  Lock:47:21: holder' # Free is FALSE",
+                '    Lock:47:21: holder\' is "nobody"',
+                '    Lock:47:31: Free is "nobody"',
+                "  Lock:47:37: UNCHANGED vars is FALSE",
+            ],
+        ),
+        (violated("deadlock", 9), (), (), []),
+    ],
+)
+def test_both_engines_find_the_violation_and_say_why(
+    options: CheckOptions,
+    expect: Expect,
+    invariants: tuple[str, ...],
+    properties: tuple[str, ...],
+    told: list[str],
+) -> None:
+    model = lock(
+        expect, invariants=invariants, properties=properties, deadlock=expect.violated == "deadlock"
+    )
+    by_tlc = check(model, options)
+    (ours,) = check_in_python(Context(check=options), [model])
+    assert by_tlc.problems == ours.problems == ()
+    assert by_tlc.to_json().keys() == ours.to_json().keys()
+    for result in (by_tlc, ours):
+        story = "\n".join(result.story())
+        _, _, why = story.partition(f"\nWhy {expect.violated} is false:\n")
+        assert textwrap.dedent(why).splitlines() == told
+
+
+def test_the_command_that_shows_it_again_names_the_engine(options: CheckOptions) -> None:
+    model = lock(violated("OneTurn", 5), invariants=("OneTurn",))
+    (by_tlc,) = check(model, options).findings()
+    (ours,) = check_in_python(Context(check=options), [model])[0].findings()
+    assert by_tlc.reproduce.endswith("lock.toml --cold")
+    assert ours.reproduce.endswith("lock.toml --engine python")
 
 
 def test_an_override_makes_a_mutant_of_the_spec(options: CheckOptions) -> None:
