@@ -31,6 +31,7 @@ from conformance.replay.suite import finding
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.stages.explore import explore
 from conformance.stages.interleave import interruptible
+from conformance.stages.reasons import reasons
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Test
 from conformance.tla.values import Action, State
@@ -90,7 +91,7 @@ class _Effort:
         self, oracle_name: str, bench: Workbench, divergence: Divergence, oracle: Oracle
     ) -> Found:
         """A kill by step equality, its counterexample told."""
-        told = finding(oracle, divergence)
+        told = finding(oracle, divergence, reasons=reasons(bench.prepared.spec, divergence))
         return Found(
             killed=True,
             oracle=oracle_name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from conformance.errors import UserError
@@ -51,6 +51,8 @@ class Divergence:
     allowed: tuple[State, ...]
     observed: Mapping[str, Value]
     detail: str = ""
+    offered: tuple[Action, ...] = ()
+    """Steps with which the implementation would go on, and the spec does not enable them."""
 
     @property
     def step(self) -> int:
@@ -220,8 +222,10 @@ class Driver:
             self._agreed.update(agreeing)
             return None
         nearest = min(enabled.values(), key=lambda actions: len(actions ^ offered))
-        detail = _offer_lines(offered - nearest, nearest - offered)
-        return self._divergence(Kind.OFFERS, before, self.candidates, {}, detail)
+        more = tuple(sorted(offered - nearest, key=str))
+        detail = _offer_lines(more, sorted(nearest - offered, key=str))
+        found = self._divergence(Kind.OFFERS, before, self.candidates, {}, detail)
+        return replace(found, offered=more)
 
     def _enabled(self, state: State, names: frozenset[str]) -> frozenset[Action]:
         return frozenset(a for a in self._oracle.enabled(state) if a.name in names)
@@ -258,13 +262,9 @@ class Driver:
         return self._divergence(kind, before, allowed, {}, traceback.format_exc(limit=-12))
 
 
-def _offer_lines(more: frozenset[Action], less: frozenset[Action]) -> str:
-    lines = [
-        f"would take {action}, which the spec does not enable" for action in sorted(more, key=str)
-    ]
-    lines += [
-        f"would not take {action}, which the spec enables" for action in sorted(less, key=str)
-    ]
+def _offer_lines(more: Sequence[Action], less: Sequence[Action]) -> str:
+    lines = [f"would take {action}, which the spec does not enable" for action in more]
+    lines += [f"would not take {action}, which the spec enables" for action in less]
     return "\n".join(lines)
 
 

@@ -157,10 +157,11 @@ def finding(
     *,
     stage: str = "replay",
     locate: Locate = lambda _: "",
+    reasons: Sequence[str] = (),
 ) -> Finding:
     """The divergence as a finding: one key per action and set of differing variables.
 
-    How to see it again says who knows where it is kept.
+    How to see it again says who knows where it is kept. `reasons` end the story.
     """
     differing = differences(oracle.variables, divergence)
     action = divergence.action
@@ -179,7 +180,7 @@ def finding(
         formula=name,
         location=locate(action) if action else "",
         differences=differing,
-        story=divergence_story(oracle, divergence),
+        story=(*divergence_story(oracle, divergence), *reasons),
     )
 
 

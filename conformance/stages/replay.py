@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from conformance.errors import UserError
+from conformance.events import Finding
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.places import place
 from conformance.replay.engine import Divergence
@@ -16,6 +17,7 @@ from conformance.replay.recorded import judge
 from conformance.replay.saved import Again, SavedDivergence, replay_again, save
 from conformance.replay.suite import Locate, ReplayResult, finding, replay_suite
 from conformance.stages.context import Context, Outcome, Workbench, stage
+from conformance.stages.reasons import reasons
 from conformance.suites.suite import Suite
 from conformance.tla.values import Action, State
 from conformance.traces.model import End, Trace
@@ -83,11 +85,18 @@ def locator(bench: Workbench) -> Locate:
     return locate
 
 
+def _finding(
+    bench: Workbench, oracle: Oracle, divergence: Divergence, name: str = "replay"
+) -> Finding:
+    why = reasons(bench.prepared.spec, divergence)
+    return finding(oracle, divergence, stage=name, locate=locator(bench), reasons=why)
+
+
 def tell(
     context: Context, bench: Workbench, oracle: Oracle, divergence: Divergence, name: str
 ) -> None:
     """Keep the divergence as an ITF file and report it with the command that replays that."""
-    found = finding(oracle, divergence, stage=name, locate=locator(bench))
+    found = _finding(bench, oracle, divergence, name)
     stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{found.key}").strip("-")
     path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
     save(
@@ -109,7 +118,7 @@ def replay_saved(
         oracle = spec_oracle(bench)
         again, divergence = replay_again(saved, oracle, bench.make_system)
         if divergence is not None:
-            context.emit(finding(oracle, divergence, locate=locator(bench)))
+            context.emit(_finding(bench, oracle, divergence))
         outcome.verdict = Verdict.PASS if again is Again.FIXED else Verdict.FAIL
         outcome.summary = f"{again} ({len(saved.actions)} steps)"
         outcome.figures = {"model": bench.model.name, "again": str(again)}
@@ -129,7 +138,7 @@ def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> None:
         outcome.summary = f"trace {trace.trace_id}, {len(trace.steps)} steps: the spec allows them"
         outcome.verdict = Verdict.PASS
         if divergence is not None:
-            found = finding(oracle, divergence, locate=locator(bench))
+            found = _finding(bench, oracle, divergence)
             context.emit(replace(found, trace=str(trace.trace_id)))
             outcome.summary = f"trace {trace.trace_id} leaves the spec at step {divergence.step}"
             outcome.verdict = Verdict.FAIL

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -61,6 +61,7 @@ class _Scope:
         return replace(self, names=(*kept, *names), values={**self.values, **pairs})
 
 
+_Names = tuple[tuple[str, str], ...]
 _Outcome = tuple["Lazy | None", str]
 """A value and no error, or None and the reason of an error."""
 
@@ -86,6 +87,20 @@ class Explainer:
         """Why the formula has the value that it has on these states."""
         self._states = (state, next_state)
         return self._explain(node, _Scope(tuple(names), values or {}))
+
+    def obstacle(
+        self,
+        node: s.Expr,
+        state: State,
+        names: Sequence[s.Bound] = (),
+        values: Mapping[int, Value] | None = None,
+    ) -> Explanation | None:
+        """What keeps an action from being enabled: a part that no next state makes true.
+
+        None if there is no such part among those that say nothing about the next state.
+        """
+        self._states = (state, state)
+        return self._obstacle(node, _Scope(tuple(names), values or {}))
 
     # --- the tree -------------------------------------------------------------------------
 
@@ -167,9 +182,7 @@ class Explainer:
                 yield self._instance(node, inner)
 
     def _instance(self, node: s.Binding, scope: _Scope) -> Explanation:
-        names = [name for binder in node.binders for name in binder.names]
-        bound = [(name.name, format_value(scope.values[name.uid])) for name in names]
-        return replace(self._explain(node.body, scope), bound=tuple(bound))
+        return replace(self._explain(node.body, scope), bound=_bound(node, scope))
 
     def _instances(self, binders: Sequence[s.Binder], scope: _Scope) -> Iterator[_Scope] | None:
         domains: list[tuple[tuple[s.Bound, ...], list[Value]]] = []
@@ -186,30 +199,38 @@ class Explainer:
 
     def _call(self, node: s.Call | s.Constant, scope: _Scope) -> Iterator[Explanation]:
         """Into the operator's body, where its arguments are plain values."""
+        entered = self._entered(node, scope)
+        if entered is not None:
+            body, inner, bound = entered
+            yield replace(self._explain(body, inner), bound=bound)
+
+    def _entered(
+        self, node: s.Call | s.Constant, scope: _Scope
+    ) -> tuple[s.Expr, _Scope, _Names] | None:
+        """The body of what is called, its scope, and what its parameters stand for."""
         if isinstance(node, s.Call) and node.target in scope.lets:
             definition = self._machine.program.definition(node.target)
             inner = scope
         else:
             meaning = self._machine.program.meaning(node)
             if not isinstance(meaning, s.Definition):
-                return
+                return None
             definition, inner = meaning, _Scope()
         args = node.args if isinstance(node, s.Call) else ()
         primed = self._machine.analysis.primed_names(definition.uid)
         values: list[Value] = []
         for param, arg in zip(definition.params, args, strict=True):
             if isinstance(arg, s.OperatorArg) or param.uid in primed:
-                return
+                return None
             value = self._outcome(arg, scope)[0]
             if value is None or isinstance(value, SymbolicSet):
-                return
+                return None
             values.append(value_of(value))
         bound = tuple(
             (param.name, shown(value))
             for param, value in zip(definition.params, values, strict=True)
         )
-        inner = inner.bind(definition.params, values)
-        yield replace(self._explain(definition.body, inner), bound=bound)
+        return definition.body, inner.bind(definition.params, values), bound
 
     def _operands(self, node: s.Expr, scope: _Scope) -> Iterator[Explanation]:
         """The values of the operands, where the node is no quantifier or other binder."""
@@ -223,6 +244,57 @@ class Explainer:
             explained = self._explain(child, scope)
             # Of what is no formula, the value tells enough, unless it is undefined.
             yield explained if explained.error else replace(explained, parts=())
+
+    # --- what is false whatever the next state is -----------------------------------------
+
+    def _obstacle(self, node: s.Expr, scope: _Scope) -> Explanation | None:
+        if not self._machine.analysis.of(node).primes:
+            return None if self._outcome(node, scope)[0] is True else self._explain(node, scope)
+        match node:
+            case s.Builtin(operator=r"\land", args=args):
+                return next(
+                    filter(None, (self._obstacle(_expression(a), scope) for a in args)), None
+                )
+            case s.Builtin(operator=r"\lor", args=args):
+                return self._blocked(node, (self._obstacle(_expression(a), scope) for a in args))
+            case s.Binding(kind=r"\E"):
+                instances = self._instances(node.binders, scope)
+                if instances is None:
+                    return None
+                return self._blocked(node, (self._bound_obstacle(node, i) for i in instances))
+            case s.If():
+                chosen = self._outcome(node.condition, scope)[0]
+                if not isinstance(chosen, bool):
+                    return None
+                return self._obstacle(node.then if chosen else node.otherwise, scope)
+            case s.Let(definitions=definitions, body=body):
+                return self._obstacle(body, replace(scope, lets=(*scope.lets, *definitions)))
+            case s.Call() | s.Constant():
+                return self._obstacle_of_call(node, scope)
+            case _:
+                return None
+
+    def _bound_obstacle(self, node: s.Binding, scope: _Scope) -> Explanation | None:
+        found = self._obstacle(node.body, scope)
+        return found and replace(found, bound=_bound(node, scope))
+
+    def _obstacle_of_call(self, node: s.Call | s.Constant, scope: _Scope) -> Explanation | None:
+        entered = self._entered(node, scope)
+        if entered is None:
+            return None
+        body, inner, bound = entered
+        found = self._obstacle(body, inner)
+        return found and self._blocked(node, [replace(found, bound=bound)])
+
+    def _blocked(self, node: s.Expr, ways: Iterable[Explanation | None]) -> Explanation | None:
+        """The expression, false because each way to make it true is barred; None if one is not."""
+        barred: list[Explanation] = []
+        for way in ways:
+            if way is None:
+                return None
+            barred.append(way)
+        text = self._text(node.location)
+        return Explanation(text, node.location, "FALSE", parts=tuple(barred[:_MOST_INSTANCES]))
 
     # --- values ---------------------------------------------------------------------------
 
@@ -266,6 +338,11 @@ def _bindings(
     for item in items:
         values = (item,) if len(names) == 1 else unpack(item, len(names))
         yield from _bindings(rest, scope.bind(names, values))
+
+
+def _bound(node: s.Binding, scope: _Scope) -> _Names:
+    names = [name for binder in node.binders for name in binder.names]
+    return tuple((name.name, format_value(scope.values[name.uid])) for name in names)
 
 
 def _expression(node: s.Argument) -> s.Expr:

@@ -373,6 +373,13 @@ class Spec:
         except SpecError:
             return self.action_formula(parse_action(formula)).explain(state, next_state)
 
+    def obstacle(self, action: Action, state: State) -> Explanation | None:
+        """Why an action is not enabled in a state; None if no part of it alone says so."""
+        formula = self.action_formula(action)
+        params = formula.definition.params
+        values = {p.uid: value for p, value in zip(params, action.args, strict=True)}
+        return self._explainer().obstacle(formula.definition.body, state, params, values)
+
     def _explainer(self) -> Explainer:
         return Explainer(self._patient.machine)
 

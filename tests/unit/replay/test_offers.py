@@ -76,6 +76,8 @@ def test_too_much_and_too_little_on_offer_are_divergences(
     assert divergence is not None
     assert (divergence.kind, divergence.step) == (Kind.OFFERS, step)
     assert divergence.detail.splitlines() == detail
+    more = [f"would take {a}, which the spec does not enable" for a in divergence.offered]
+    assert more == [line for line in detail if line.startswith("would take")]
     assert divergence.allowed == ((step,),)
     assert divergence.before == ((max(step - 1, 0),),)
     assert divergence.observed == {}

@@ -1,0 +1,87 @@
+"""What stands at the end of a divergence's story: why the spec does not allow it."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.replay.engine import Divergence, Kind
+from conformance.stages.reasons import reasons
+from conformance.tla import Spec
+from conformance.tla.values import Action, State
+from tests.unit.tla.small import spec
+
+pytestmark = pytest.mark.tlc
+
+BODY = """
+VARIABLE n
+Init == n = 0
+Raise(k) == n + k < 5 /\\ n' = n + k
+Small == n < 5
+Next == \\E k \\in 1..3 : Raise(k)
+"""
+START: State = (0,)
+FULL: State = (4,)
+RAISE = Action("Raise", (1,))
+BARRED = [
+    "Why the spec does not enable Raise({k}):",
+    "  Small:6:13: n + k < 5 is FALSE",
+    "    Small:6:13: n + k is {sum}",
+]
+
+
+@pytest.fixture(scope="module")
+def counter(tmp_path_factory: pytest.TempPathFactory) -> Spec:
+    return spec(tmp_path_factory.mktemp("reasons"), BODY)
+
+
+def diverged(
+    kind: Kind,
+    *,
+    before: State = START,
+    allowed: tuple[State, ...] = (FULL,),
+    detail: str = "",
+    offered: tuple[Action, ...] = (),
+    action: Action = RAISE,
+) -> Divergence:
+    return Divergence(kind, START, (action,), (before,), allowed, {}, detail, offered)
+
+
+def barred(k: int) -> list[str]:
+    return [line.format(k=k, sum=4 + k) for line in BARRED]
+
+
+def test_of_a_broken_invariant_the_part_that_is_false(counter: Spec) -> None:
+    found = diverged(Kind.INVARIANT, before=(7,), detail="Small")
+    assert reasons(counter, found) == (
+        "Why Small is false:",
+        "  Small:7:10: n < 5 is FALSE",
+        "    Small:7:10: n is 7",
+    )
+
+
+def test_of_steps_on_offer_what_stands_in_their_way_three_at_most(counter: Spec) -> None:
+    steps = tuple(Action("Raise", (k,)) for k in range(1, 6))
+    found = diverged(Kind.OFFERS, offered=steps)
+    assert list(reasons(counter, found)) == [line for k in (1, 2, 3) for line in barred(k)]
+
+
+def test_of_a_recorded_step_what_stands_in_its_way(counter: Spec) -> None:
+    found = diverged(Kind.NOT_ENABLED, before=FULL, action=Action("Raise", (2,)))
+    assert list(reasons(counter, found)) == barred(2)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        diverged(Kind.NOT_ALLOWED),
+        diverged(Kind.RAISED),
+        diverged(Kind.OFFERS, detail="would not take Raise(1), which the spec enables"),
+        diverged(Kind.OFFERS, offered=(Action("Unheard"),)),
+        diverged(Kind.OFFERS, offered=(RAISE,), allowed=(START,)),
+        diverged(Kind.NOT_ENABLED, before=FULL, action=Action("Both", ("Raise", "Raise"))),
+        diverged(Kind.INVARIANT, before=(7,), detail="Unheard"),
+    ],
+    ids=lambda found: f"{found.kind}-{'-'.join(map(str, found.offered))}",
+)
+def test_nothing_where_the_spec_has_nothing_to_say(counter: Spec, found: Divergence) -> None:
+    assert reasons(counter, found) == ()
