@@ -130,10 +130,13 @@ class Machine:
     def _enumerate(self, code: Code) -> tuple[Code, Kind] | None:
         value = self._namespace.get(code.text)
         if isinstance(value, sets.SymbolicSet):
-            size = value.size()
+            size = value.at_most()
             if size is None or size > _LARGEST_TABLE:
                 return None
-            value = runtime.value_of(value)
+            try:
+                value = runtime.value_of(value)
+            except EvaluationError:  # of a filter, whose other elements nobody may ask for
+                return None
         if not isinstance(value, frozenset):
             return None
         items = tuple(canonical_sorted(value))
@@ -147,7 +150,13 @@ class Machine:
     def infinite(self, node: s.Expr) -> bool:
         """Whether a constant expression is an infinite set."""
         value = self._namespace.get(self.constant(node).text)
-        return isinstance(value, sets.SymbolicSet) and value.size() is None
+        return isinstance(value, sets.SymbolicSet) and value.at_most() is None
+
+    def by_rule(self, node: s.Expr) -> bool:
+        """Whether a filter of a constant set is to be a rule: of an S \\X T if it is infinite."""
+        value = self._namespace.get(self.constant(node).text)
+        finite_product = isinstance(value, sets.Product) and not self.infinite(node)
+        return isinstance(value, sets.SymbolicSet) and not finite_product
 
     def routine(self, definition: s.Definition) -> CompiledRoutine:
         """The Python function of a definition, compiled when first called for."""

@@ -41,6 +41,10 @@ class SymbolicSet:
         """The number of elements, None if infinite."""
         return None
 
+    def at_most(self) -> int | None:
+        """A number of elements that is known without looking at them, None if infinite."""
+        return self.size()
+
     def elements(self) -> Iterator[Value]:
         """The elements; only called if `size` is finite and not too large."""
         raise AssertionError(f"{self} is infinite")
@@ -156,22 +160,32 @@ class Sequences(SymbolicSet):
 
 
 class Filtered(SymbolicSet):
-    """{x \\in S : P(x)} of an infinite S."""
+    """{x \\in S : P(x)} of an S that is infinite or itself given by a rule."""
 
-    __slots__ = ("_of", "_rule")
+    __slots__ = ("_known", "_of", "_rule")
 
     def __init__(self, of: AnySet, rule: Callable[[object], bool]) -> None:
         self._of = needed(of)
         self._rule = rule
+        self._known: tuple[Value, ...] | None = None
 
     def __contains__(self, value: object) -> bool:
         return contains(self._of, value) and self._rule(value)
 
     def size(self) -> int | None:
-        return None if cardinality(self._of) is None else sum(1 for _ in self.elements())
+        return None if self.at_most() is None else len(self._found())
+
+    def at_most(self) -> int | None:
+        of = self._of
+        return of.at_most() if isinstance(of, SymbolicSet) else len(of)
 
     def elements(self) -> Iterator[Value]:
-        return filter(self._rule, self._of)
+        return iter(self._found())
+
+    def _found(self) -> tuple[Value, ...]:
+        if self._known is None:
+            self._known = tuple(filter(self._rule, self._of))
+        return self._known
 
     def __str__(self) -> str:
         return f"{{x \\in {shown(self._of)} : ...}}"

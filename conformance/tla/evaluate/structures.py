@@ -45,7 +45,7 @@ def _choose(writer: Writer, node: s.Binding, context: Context) -> Code:
 
 def _filter(writer: Writer, node: s.Binding, context: Context) -> Code:
     binder = node.binders[0]
-    if _is_infinite(writer, node.binders):
+    if _is_by_rule(writer, binder.domain):
         return _lazy_filter(writer, binder, node.body, context)
     text, kind = logic.domain(writer, binder, context)
     if binder.pattern:
@@ -67,7 +67,7 @@ def _filter(writer: Writer, node: s.Binding, context: Context) -> Code:
 
 
 def _lazy_filter(writer: Writer, binder: s.Binder, body: s.Expr, context: Context) -> Code:
-    """Of an infinite set: as TLC's SetPredValue it can be asked for its elements only."""
+    """Of a set given by a rule: as TLC's SetPredValue it asks of no element before it must."""
     assert binder.domain is not None
     whole = writer.expr(binder.domain, context).text
     rule, item = writer.emitter.fresh("r"), writer.emitter.fresh("v")
@@ -157,6 +157,19 @@ def _function_kind(writer: Writer, binders: Sequence[s.Binder]) -> Kind:
         return "tuple" if isinstance(first, s.Number) and first.value == 1 else None
     elements = writer.services.elements(domain)
     return "fn" if elements is not None and elements[1] in ("str", "model") else None
+
+
+def _is_by_rule(writer: Writer, domain: s.Expr | None) -> bool:
+    """Whether a filter of the set stays a rule, as in TLC; of a finite S \\X T only there."""
+    if domain is not None and writer.services.analysis.of(domain).constant:
+        return writer.services.by_rule(domain)
+    match domain:
+        case s.RecordSet():
+            return True
+        case s.Builtin(operator="SUBSET" | "[->]" | "Seq"):
+            return writer.services.program.meaning(domain) is None
+        case _:
+            return False
 
 
 def _is_infinite(writer: Writer, binders: Sequence[s.Binder]) -> bool:

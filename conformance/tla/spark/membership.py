@@ -89,7 +89,7 @@ def _member(scope: Scope, item: Term, domain: Term) -> Formula:
             test = conjoin([_member(scope, item, base), domain.predicate(item)])
             # Of a constant only its own value would be asked for, of the predicate TLC asks all.
             decided_here = isinstance(item, Known) and isinstance(base, Known)
-            if test.total and not decided_here:
+            if _by_rule(base) or (test.total and not decided_here):
                 return test
         case Combined(operator=operator, left=left, right=right):
             in_left, in_right = member(scope, item, left), member(scope, item, right)
@@ -117,6 +117,13 @@ def _member(scope: Scope, item: Term, domain: Term) -> Formula:
         case Product(factors=factors):
             return _is_tuple(scope, item, factors)
     return _in_array(scope, item, domain)
+
+
+def _by_rule(base: Term) -> bool:
+    """Whether TLC asks a filter's condition of the one element only."""
+    if isinstance(base, Filtered):
+        return _by_rule(base.base)
+    return isinstance(base, Subsets | Sequences | Functions | Records | Infinite)
 
 
 def _member_of_known(scope: Scope, item: Term, values: frozenset[Value]) -> Formula:
