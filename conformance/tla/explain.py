@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -14,6 +15,9 @@ from conformance.tla.evaluate.sets import SymbolicSet
 from conformance.tla.values import State, Value, canonical_sorted, format_value
 
 _LONGEST_TEXT = 160
+_DEEPEST = 25
+_MOST_PARTS = 400
+"""Levels and parts of an explanation: of a recursive operator there could be any number."""
 _MOST_INSTANCES = 3
 """Instances of a false \\E that are shown."""
 
@@ -75,6 +79,7 @@ class Explainer:
         self._texts: dict[str, list[str]] = {}
         self._wrapped: dict[tuple[int, tuple[int, ...]], s.Expr] = {}
         self._states: tuple[State, State] = ((), ())
+        self._depth = self._explained = 0
 
     def explain(
         self,
@@ -85,7 +90,7 @@ class Explainer:
         values: Mapping[int, Value] | None = None,
     ) -> Explanation:
         """Why the formula has the value that it has on these states."""
-        self._states = (state, next_state)
+        self._states, self._explained = (state, next_state), 0
         return self._explain(node, _Scope(tuple(names), values or {}))
 
     def obstacle(
@@ -99,20 +104,31 @@ class Explainer:
 
         None if there is no such part among those that say nothing about the next state.
         """
-        self._states = (state, state)
+        self._states, self._explained = (state, state), 0
         return self._obstacle(node, _Scope(tuple(names), values or {}))
 
     # --- the tree -------------------------------------------------------------------------
 
     def _explain(self, node: s.Expr, scope: _Scope) -> Explanation:
         outcome = self._outcome(node, scope)
-        return Explanation(
-            text=self._text(node.location),
-            location=node.location,
-            value="" if outcome[1] else shown(outcome[0]),
-            error=outcome[1],
-            parts=tuple(self._parts(node, scope, outcome)),
-        )
+        with self._deeper() as shallow:
+            parts = tuple(self._parts(node, scope, outcome)) if shallow else ()
+        return replace(self._alone(node, outcome), parts=parts)
+
+    def _alone(self, node: s.Expr, outcome: _Outcome) -> Explanation:
+        """What an expression came out as, without its parts."""
+        value = "" if outcome[1] else shown(outcome[0])
+        return Explanation(self._text(node.location), node.location, value, outcome[1])
+
+    @contextmanager
+    def _deeper(self) -> Iterator[bool]:
+        """A level further down; false where nobody would read on."""
+        self._depth += 1
+        self._explained += 1
+        try:
+            yield self._depth <= _DEEPEST and self._explained <= _MOST_PARTS
+        finally:
+            self._depth -= 1
 
     def _parts(self, node: s.Expr, scope: _Scope, outcome: _Outcome) -> Iterator[Explanation]:
         match node:
@@ -241,9 +257,9 @@ class Explainer:
                 continue
             if isinstance(child, s.Builtin) and child.operator in ("{}", "<<>>") and not child.args:
                 continue
-            explained = self._explain(child, scope)
             # Of what is no formula, the value tells enough, unless it is undefined.
-            yield explained if explained.error else replace(explained, parts=())
+            outcome = self._outcome(child, scope)
+            yield self._explain(child, scope) if outcome[1] else self._alone(child, outcome)
 
     # --- what is false whatever the next state is -----------------------------------------
 
@@ -283,7 +299,8 @@ class Explainer:
         if entered is None:
             return None
         body, inner, bound = entered
-        found = self._obstacle(body, inner)
+        with self._deeper() as shallow:
+            found = self._obstacle(body, inner) if shallow else None
         return found and self._blocked(node, [replace(found, bound=bound)])
 
     def _blocked(self, node: s.Expr, ways: Iterable[Explanation | None]) -> Explanation | None:

@@ -21,6 +21,12 @@ Both ==
 None == \E b \in Brokers : hw[b] > 7
 Undefined == log["b3"] = <<>>
 Implied == hw["b1"] = 0 => hw["b2"] = 0
+RECURSIVE Fib(_)
+Fib(n) == n > 99 \/ (n < 18 /\ (Fib(n + 1) \/ Fib(n + 2)))
+RECURSIVE Sum(_)
+Sum(n) == IF n = 0 THEN 0 ELSE n + Sum(n - 1)
+Endless == Fib(0)
+Large == Sum(hw["b2"] + 180) > 0 /\ Sum(hw["b2"] + 180) = 0
 Falls == [][\A b \in Brokers : hw'[b] >= hw[b]]_hw
 """
 
@@ -88,3 +94,10 @@ def test_a_formula_that_holds_is_explained_too(found: Spec) -> None:
     longer = (make_function({"b1": (1,), "b2": (1, 2)}), STATE[1])
     explanation = found.state_formula("Within").explain(longer)
     assert (explanation.value, explanation.parts) == ("TRUE", ())
+
+
+def test_a_long_recursion_is_cut_short(found: Spec) -> None:
+    assert len(found.state_formula("Large").explain(STATE).render().splitlines()) == 3
+    lines = found.state_formula("Endless").explain(STATE).render().splitlines()
+    assert lines[0].endswith("Fib(0) is FALSE")
+    assert 100 < len(lines) < 1_000
