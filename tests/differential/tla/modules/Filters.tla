@@ -30,7 +30,7 @@ TypeOK ==
     /\ [of |-> q, size |-> Cardinality(q)] \in
            {r \in [of: SUBSET (1..25), size: 0..9]: r.size = Cardinality(r.of)}
 
-(* Head(s) has a value for the one that is asked of, not for all. *)
+(* The conditions have a value for the one that is asked of: not for {} < 3, nor for T = {}. *)
 Lazy == <<1, 2>> \in {s \in [1..2 -> {1, 2, {}}]: s[1] < 3 /\ s[2] > s[1]}
 LazySubset == {1} \in {T \in SUBSET {1, 2, 3}: (CHOOSE t \in T: TRUE) = 1}
 
