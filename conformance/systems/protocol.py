@@ -147,5 +147,13 @@ class Closeable(Protocol):
         """Release them. Called once, after the last use."""
 
 
+@runtime_checkable
+class Selective(Protocol):
+    """Optional, of a factory: it tells which models its systems can run."""
+
+    def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
+        """Why it cannot make a system for this root module and these constants; empty if it can."""
+
+
 SystemFactory: TypeAlias = Callable[[Mapping[str, Value]], SystemUnderTest]
 """Makes a system from the values of the model's constants, by name."""
