@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import ClassVar
 
+from conformance.systems.protocol import Limited
+
 PROCESSOR_SECONDS = 2.0
 """Of the processor's time, however busy the machine: a thousand times what any step takes."""
 
@@ -93,6 +95,12 @@ def _silence() -> None:
         Watch._ticking._stop()
 
 
-def watch() -> AbstractContextManager[None]:
-    """A watch where signals arrive, which is the main thread; elsewhere nothing is ended."""
-    return Watch() if threading.current_thread() is threading.main_thread() else nullcontext()
+def watch(system: object = None) -> AbstractContextManager[None]:
+    """A watch where signals arrive, which is the main thread; elsewhere nothing is ended.
+
+    A system that ends its calls itself is given the time for that.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return nullcontext()
+    longest = system.longest_call if isinstance(system, Limited) else 0.0
+    return Watch(wall_seconds=max(WALL_SECONDS, longest))
