@@ -10,11 +10,12 @@ from enum import StrEnum
 
 from conformance.errors import UserError
 from conformance.replay.oracle import Oracle
-from conformance.replay.watch import StepNeverEnds, watch
+from conformance.replay.watch import WALL_SECONDS, StepNeverEnds, watch
 from conformance.systems.protocol import (
     ActionRefused,
     Closeable,
     LeavesOut,
+    Limited,
     Observation,
     Offers,
     SystemFailed,
@@ -132,7 +133,7 @@ class Driver:
         within: AbstractContextManager[None] | None = None,
     ) -> None:
         self._system = system
-        self._watch = within or watch(system)
+        self._watch = within or _watch_over(system)
         self._oracle = oracle
         positions = {name: index for index, name in enumerate(oracle.variables)}
         unknown = [name for name in system.variables if name not in positions]
@@ -270,6 +271,12 @@ class Driver:
         foreign = isinstance(error, SystemFailed)
         detail = str(error) if foreign else traceback.format_exc(limit=-12)
         return self._divergence(kind, before, allowed, {}, detail)
+
+
+def _watch_over(system: SystemUnderTest) -> AbstractContextManager[None]:
+    """A system that ends its calls itself is given the time to do so."""
+    longest = system.longest_call if isinstance(system, Limited) else 0.0
+    return watch(longest) if longest > WALL_SECONDS else watch()
 
 
 def _offer_lines(more: Sequence[Action], less: Sequence[Action]) -> str:

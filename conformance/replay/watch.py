@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import ClassVar
 
-from conformance.systems.protocol import Limited
-
 PROCESSOR_SECONDS = 2.0
 """Of the processor's time, however busy the machine: a thousand times what any step takes."""
 
@@ -95,12 +93,8 @@ def _silence() -> None:
         Watch._ticking._stop()
 
 
-def watch(system: object = None) -> AbstractContextManager[None]:
-    """A watch where signals arrive, which is the main thread; elsewhere nothing is ended.
-
-    A system that ends its calls itself is given the time for that.
-    """
+def watch(wall_seconds: float = WALL_SECONDS) -> AbstractContextManager[None]:
+    """A watch where signals arrive, which is the main thread; elsewhere nothing is ended."""
     if threading.current_thread() is not threading.main_thread():
         return nullcontext()
-    longest = system.longest_call if isinstance(system, Limited) else 0.0
-    return Watch(wall_seconds=max(WALL_SECONDS, longest))
+    return Watch(wall_seconds=wall_seconds)
