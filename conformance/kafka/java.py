@@ -80,16 +80,8 @@ def _compiler(java: Path, tell: Tell, environ: Mapping[str, str]) -> list[str]:
     jars = maven_jars("ecj", [ECJ], tell=tell, environ=environ)
     main = "org.eclipse.jdt.internal.compiler.batch.Main"
     path = os.pathsep.join(map(str, jars))
-    return [
-        str(java),
-        "-cp",
-        path,
-        main,
-        "--release",
-        str(RELEASE),
-        "-nowarn",
-        "-proceedOnError:no",
-    ]
+    # Not --release: that needs a file of the JDK, which a JRE lacks.
+    return [str(java), "-cp", path, main, f"-{RELEASE}", "-nowarn"]
 
 
 def _compile(
