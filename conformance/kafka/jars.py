@@ -120,7 +120,7 @@ def kafka_lib(folder: Path, *, tests: bool = False) -> KafkaJars:
     if clients is None or not any(jar.name.startswith("kafka_2.") for jar in jars):
         raise UserError(
             f"{folder} holds no Kafka: kafka_{_SCALA}-VERSION.jar and kafka-clients-VERSION.jar "
-            "are wanted, with all that they depend on. Name the `libs` folder of a distribution, or "
+            "are wanted, with all that they depend on. Name a distribution's folder `libs`, or "
             "Kafka's source tree after `./gradlew jar copyDependantLibs`."
         )
     return KafkaJars(_version_in(clients), jars)
