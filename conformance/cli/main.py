@@ -44,6 +44,14 @@ COMMANDS = {
         "audit:audit",
         "Refinement, invariants and action properties of every recorded trace, on Spark.",
     ),
+    "cluster": (
+        "cluster:app",
+        "Run real Kafka brokers on this machine; disturb and record them.",
+    ),
+    "tap": (
+        "tap:tap",
+        "Stand between clients and a broker: write down what passes, and disturb it by rule.",
+    ),
     "bugs": (
         "bugs:bugs",
         "Put each fault into a copy of the implementation and table which oracle kills it.",
@@ -68,6 +76,8 @@ def load(name: str) -> typer.Typer:
     """The command's own app, with its options."""
     module, _, function = COMMANDS[name][0].partition(":")
     command = getattr(importlib.import_module(f"conformance.cli.{module}"), function)
+    if isinstance(command, typer.Typer):
+        return command
     own = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     own.command()(command)
     return own
