@@ -240,4 +240,7 @@ def of_address(address: str) -> ExternalFactory:
             f"tcp:{address} is no address: write tcp:HOST:PORT, or tcp:PORT for this machine."
         )
     host = host.strip("[]") or "127.0.0.1"
-    return ExternalFactory(f"tcp:{address}", lambda: SocketTransport(host, int(port), DEFAULT.call))
+    limits = Limits(start=DEFAULT.call)  # it runs already
+    return ExternalFactory(
+        f"tcp:{address}", lambda: SocketTransport(host, int(port), limits.start), limits
+    )
