@@ -52,6 +52,10 @@ COMMANDS = {
         "tap:tap",
         "Stand between clients and a broker: write down what passes, and disturb it by rule.",
     ),
+    "adapter-check": (
+        "adapter_check:adapter_check",
+        "Hold an adapter in any language against the adapter protocol, point by point.",
+    ),
     "bugs": (
         "bugs:bugs",
         "Put each fault into a copy of the implementation and table which oracle kills it.",

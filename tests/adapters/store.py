@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import socketserver
 import sys
 import time
 from typing import Any
@@ -169,16 +169,20 @@ def over_streams(fault: str, number: int) -> None:
 
 
 def over_tcp(fault: str, number: int) -> None:
-    """Listens on a free port, which it prints; serves its connections one after the other."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        send(str(server.getsockname()[1]))
-        while True:
-            connection, _ = server.accept()
-            with connection, connection.makefile("rw", encoding="utf-8") as stream:
-                adapter = Adapter(fault, number)
-                for text in stream:
-                    stream.write(adapter.line(text) + "\n")
-                    stream.flush()
+    """Listens on a free port, which it prints; a thread for each connection."""
+
+    class Conversation(socketserver.StreamRequestHandler):
+        disable_nagle_algorithm = True
+
+        def handle(self) -> None:
+            adapter = Adapter(fault, number)
+            for text in self.rfile:
+                self.wfile.write((adapter.line(text.decode()) + "\n").encode())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Conversation) as server:
+        server.daemon_threads = True
+        send(str(server.server_address[1]))
+        server.serve_forever()
 
 
 if __name__ == "__main__":

@@ -66,12 +66,13 @@ _decode = msgspec.json.Decoder(_Line).decode
 class Channel:
     """A conversation with one adapter, which is started at the first call."""
 
-    __slots__ = ("_in_flight", "_lines", "_open", "_transport", "limits", "name")
+    __slots__ = ("_fresh", "_in_flight", "_lines", "_open", "_transport", "limits", "name")
 
     def __init__(self, name: str, opener: Opener, limits: Limits = Limits()) -> None:
         self.name, self.limits = name, limits
         self._open = opener
         self._transport: Transport | None = None
+        self._fresh = True
         self._lines = 0
         self._in_flight = False
 
@@ -87,9 +88,8 @@ class Channel:
         SystemFailed if it raised an exception, says something that is no answer or is gone;
         SystemHangs if it does not answer in time. UserError if it cannot be started.
         """
-        answers = self._exchange(commands)
         results: list[msgspec.Raw] = []
-        for answer in answers:
+        for answer in self.answers(commands):
             if answer.refused is not None:
                 raise ActionRefused(answer.refused)
             if answer.exception is not None:
@@ -102,6 +102,13 @@ class Channel:
     def ask(self, command: str, **members: object) -> object:
         """What one command was answered, as JSON's plain objects."""
         return msgspec.json.decode(self.call([{"command": command, **members}])[0])
+
+    def start(self) -> None:
+        """Start the adapter, or connect to it, unless that was done. UserError if it cannot be."""
+        if self._in_flight:
+            self.restart()
+        if self._transport is None:
+            self._transport, self._fresh = self._open(), True
 
     def restart(self) -> None:
         """End the adapter, if there is one; the next call starts another."""
@@ -118,26 +125,29 @@ class Channel:
         if self._transport is not None:
             self._transport.hang_up()
 
-    def _exchange(self, commands: Sequence[Command]) -> list[Answer]:
-        if self._in_flight:
-            self.restart()
-        first = self._transport is None
-        transport = self._transport = self._transport or self._open()
+    def answers(self, commands: Sequence[Command]) -> list[Answer]:
+        """The answers as they came, whatever they say; at most one fails, and is the last.
+
+        Raises as `call` does where there is no such answer.
+        """
+        self.start()
+        transport, limits = self._transport, self.limits
+        assert transport is not None
         self._lines += 1
-        number, limits = self._lines, self.limits
+        number = self._lines
         # Whatever happens until the answer is there, a signal's exception too, breaks the channel.
         self._in_flight = True
         try:
             line = transport.exchange(
                 _encode({"id": number, "commands": commands}) + b"\n",
-                limits.start if first else limits.call,
+                limits.start if self._fresh else limits.call,
             )
         except NoAnswer as error:
             raise self._broken(str(error), SystemHangs) from None
         except (Ended, Rubbish) as error:
             raise self._broken(str(error)) from None
         answers = self._checked(line, number, len(commands))
-        self._in_flight = False
+        self._in_flight = self._fresh = False
         return answers
 
     def _checked(self, line: bytes, number: int, asked: int) -> list[Answer]:

@@ -29,7 +29,6 @@ from conformance.systems.external.wire import (
 from conformance.systems.protocol import (
     ActionRefused,
     Observation,
-    SystemFactory,
     SystemFailed,
     SystemUnderTest,
 )
@@ -225,12 +224,12 @@ class ExternalFactory:
         return ""
 
 
-def of_command(command: str) -> SystemFactory:
+def of_command(command: str) -> ExternalFactory:
     """`exec:COMMAND`: a process of ours, with shell-like words but no shell."""
     return ExternalFactory(f"exec:{command}", lambda: ProcessTransport(command))
 
 
-def of_address(address: str) -> SystemFactory:
+def of_address(address: str) -> ExternalFactory:
     """`tcp:HOST:PORT` or `tcp:PORT` of this machine: an adapter that listens.
 
     UserError if it is no address.
@@ -241,4 +240,7 @@ def of_address(address: str) -> SystemFactory:
             f"tcp:{address} is no address: write tcp:HOST:PORT, or tcp:PORT for this machine."
         )
     host = host.strip("[]") or "127.0.0.1"
-    return ExternalFactory(f"tcp:{address}", lambda: SocketTransport(host, int(port), DEFAULT.call))
+    limits = Limits(start=DEFAULT.call)  # it runs already
+    return ExternalFactory(
+        f"tcp:{address}", lambda: SocketTransport(host, int(port), limits.start), limits
+    )

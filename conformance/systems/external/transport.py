@@ -214,7 +214,7 @@ class ProcessTransport:
     def close(self) -> None:
         """Let the process end, and end what is left of it and of what it has started."""
         self.hang_up()
-        self._ends_within(GRACE_SECONDS)
+        self.ends_within(GRACE_SECONDS)
         self._finish()
         self._lines.end_errors()
         for stream in (self._process.stdout, self._process.stderr):
@@ -226,8 +226,8 @@ class ProcessTransport:
         self._finish()
         self.close()
 
-    def _ends_within(self, seconds: float) -> bool:
-        """Wait for its end, reading its standard error, so that it can come to it."""
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for its end, reading its standard error, so that it can come; whether it has."""
         deadline = time.monotonic() + seconds
         while not self._has_ended():
             if time.monotonic() > deadline:
@@ -251,7 +251,7 @@ class ProcessTransport:
             self._process.wait()
 
     def _how_it_ended(self, otherwise: str) -> str:
-        if not self._ends_within(GRACE_SECONDS):
+        if not self.ends_within(GRACE_SECONDS):
             return otherwise
         self._lines.read_errors()
         self._finish()
