@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from conformance.events import Emit, Finding, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
-from conformance.modelcheck.story import changes
 from conformance.replay.engine import Divergence, Driver, Kind, close, run_path
 from conformance.replay.interleave import parts, told
 from conformance.replay.oracle import GraphOracle, Oracle
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.story import differences, observed_lines
+from conformance.story.changes import changes
 from conformance.suites.suite import Suite
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla.values import Action, State
