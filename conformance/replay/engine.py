@@ -18,7 +18,8 @@ from conformance.systems.protocol import (
     Offers,
     SystemUnderTest,
 )
-from conformance.tla.values import Action, State, Value, mismatch
+from conformance.tla.observation import agree
+from conformance.tla.values import Action, State, Value
 
 
 class Kind(StrEnum):
@@ -233,7 +234,7 @@ class Driver:
     def _matches(self, state: State, observed: Mapping[str, Value]) -> bool:
         for name, index in self._indexes:
             seen, expected = observed[name], state[index]
-            if seen is not expected and (seen != expected or mismatch(seen, expected)):
+            if seen is not expected and not agree(expected, seen):
                 return False
         return True
 
