@@ -106,6 +106,8 @@ class Finding:
     story: tuple[str, ...] = ()
     reproduce: str = ""
     count: int = 1
+    artifact: str = ""
+    """The file that holds the behaviour (ITF), if one was written."""
     exhibit: Exhibit | None = None
     """The way to it, for the page; the other formats have `story`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
 
 from conformance.errors import DataError
@@ -12,9 +13,11 @@ from conformance.files import written_aside
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
 from conformance.replay.oracle import Oracle
-from conformance.replay.suite import MakeSystem, finding
-from conformance.tla.itf import ItfTrace, Json, dump_trace, load_trace
+from conformance.replay.suite import MakeSystem
+from conformance.replay.telling import behaviour_of, key
+from conformance.tla.itf import ItfTrace, Json, dump_trace, load_trace, to_itf
 from conformance.tla.values import Action, State
+from conformance.traces.model import complete, is_complete
 
 _KEY = "kconform"
 
@@ -51,23 +54,20 @@ def save(
     constants: Mapping[str, str] | None = None,
 ) -> None:
     """Write the spec's states along the path, and what diverged, into one ITF file."""
-    states = [divergence.initial]
-    for action in divergence.actions[:-1]:
-        following = oracle.successors(states[-1], action)
-        if not following:
-            break
-        states.append(following[0])
-    if divergence.allowed and divergence.actions:
-        states.append(divergence.allowed[0])
+    told = (step.state for step in behaviour_of(oracle, divergence).steps)
+    states = tuple(complete(state) for state in takewhile(is_complete, told))
     actions = divergence.actions[: len(states) - 1]
     about: dict[str, Json] = {
         "model": model,
         "system": system,
-        "key": finding(oracle, divergence).key,
+        "key": key(oracle, divergence),
+        "kind": str(divergence.kind),
+        "detail": divergence.detail,
+        "observed": {name: to_itf(value) for name, value in divergence.observed.items()},
     }
     if constants:
         about["constants"] = dict(constants)
-    trace = ItfTrace(oracle.variables, tuple(states), actions, meta={_KEY: about})
+    trace = ItfTrace(oracle.variables, states, actions, meta={_KEY: about})
     with written_aside(path) as aside:
         aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
 
@@ -138,5 +138,5 @@ def replay_again(
         )
     if result.divergence is None:
         return Again.FIXED, None
-    same = finding(oracle, result.divergence).key == saved.key
+    same = key(oracle, result.divergence) == saved.key
     return (Again.AS_BEFORE if same else Again.DIFFERENTLY), result.divergence

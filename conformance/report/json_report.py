@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from conformance.events import Finding, JsonValue, StageFinished
@@ -41,7 +41,8 @@ def to_json(report: Report) -> dict[str, JsonValue]:
 
 def finding_json(finding: Finding) -> dict[str, JsonValue]:
     """A finding with all its fields; differences as objects."""
-    fields: dict[str, JsonValue] = asdict(finding)
+    fields: dict[str, JsonValue] = asdict(replace(finding, exhibit=None))
+    del fields["exhibit"]  # its steps are told by `story`, its drawing is the page's
     fields["differences"] = [asdict(difference) for difference in finding.differences]
     fields["story"] = list(finding.story)
     return fields

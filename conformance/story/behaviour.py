@@ -30,9 +30,10 @@ class Step:
 class Behaviour:
     """What happened, step by step, from an initial state on.
 
-    The states are the specification's. `observed` is what an implementation showed in place of
-    the last one, by variable; empty where it agreed, or where there was none. `ending` is a line
-    for the end of the story, `reasons` say why the formula is false there.
+    The states are the specification's. A behaviour that `departs` ends with what the
+    specification expected after its last action, and something else came: `observed` is what an
+    implementation showed there, by variable (nothing after an exception). `ending` is for the
+    end of the story, `reasons` say why the formula is false there.
     """
 
     variables: tuple[str, ...]
@@ -40,6 +41,9 @@ class Behaviour:
     observed: Mapping[str, Value] = field(default_factory=dict)
     ending: str = ""
     reasons: tuple[Reason, ...] = ()
+    departs: bool = False
+    told: Callable[[Action], str] = str
+    """How an action is written."""
 
     @property
     def actual(self) -> Seen | None:
@@ -51,19 +55,27 @@ class Behaviour:
 
 
 def lines(behaviour: Behaviour) -> tuple[str, ...]:
-    """The story, line by line; what a step changed is indented below its action."""
+    """The story, line by line; what a step changed is indented below its action.
+
+    An implementation's story begins with its first action and ends with how it departs: what
+    differs there is told beside it.
+    """
     told: list[str] = []
     before: Seen = ()
+    last = len(behaviour.steps) - 1
     for number, step in enumerate(behaviour.steps):
-        told.append(f"{number}. {step.action or 'Initial state'}")
-        if number == 0:
+        action = "Initial state" if step.action is None else behaviour.told(step.action)
+        if not (behaviour.departs and step.action is None):
+            told.append(f"{number}. {action}")
+        if number == 0 and not behaviour.departs:
             told += [f"     {line}" for line in state_lines(behaviour.variables, step.state)]
-        else:
+        elif number and not (behaviour.departs and number == last):
             found = changes(behaviour.variables, before, step.state)
-            told += [f"     {change}" for change in found] or ["     (nothing changes)"]
+            known = any(value is not None for value in step.state)
+            nothing = "     (nothing changes)" if known else "     (the state is not known)"
+            told += [f"     {change}" for change in found] or [nothing]
         before = step.state
-    if behaviour.ending:
-        told.append(behaviour.ending)
+    told += behaviour.ending.splitlines()
     return (*told, *reason_lines(behaviour.reasons))
 
 

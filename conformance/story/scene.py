@@ -132,7 +132,7 @@ def _generic(behaviour: Behaviour) -> Scene:
     rows = []
     for number, (step, actor) in enumerate(zip(behaviour.steps, actors, strict=True)):
         lane = lanes.index(actor) if actor in lanes else (None if step.action is None else 0)
-        bad = bool(behaviour.observed) and number == len(behaviour.steps) - 1
+        bad = behaviour.departs and number == len(behaviour.steps) - 1
         rows.append(Row(action_text(step.action), lane, "", (Cell(),) * len(lanes), bad))
     return Scene(lanes, tuple(rows), ())
 
@@ -181,7 +181,7 @@ class _Painter:
     # --- rows -----------------------------------------------------------------------------
 
     def _row(self, number: int, step: Step, sending: Mapping[str, tuple[Pill, ...]]) -> Row:
-        bad = self._expected is not None and number == len(self._states) - 1
+        bad = self._behaviour.departs and number == len(self._states) - 1
         cells = tuple(
             replace(cell, pills=(*cell.pills, *sending.get(lane, ())))
             for lane in self._lanes
