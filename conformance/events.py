@@ -113,6 +113,34 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleText:
+    """The text of one module; `path` as seen from the current folder."""
+
+    name: str
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is held against what: a system against a model of a specification.
+
+    `places` are the lines, first and last, of the actions and formulas that are counted, by name:
+    `(module, first, last)`. `actions` are those of Next.
+    """
+
+    spec: str
+    protocol: str
+    model: str
+    variant: str
+    system: str
+    version: str
+    actions: tuple[str, ...]
+    modules: tuple[ModuleText, ...]
+    places: Mapping[str, tuple[str, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class StageFinished:
     """A stage ends with its verdict; `figures` is the stage's part of the JSON report."""
 
@@ -128,7 +156,7 @@ class StageFinished:
     """A counterexample that was expected, for the page."""
 
 
-Event = StageStarted | Progress | Finding | StageFinished
+Event = StageStarted | Progress | Held | Finding | StageFinished
 Emit = Callable[[Event], None]
 
 

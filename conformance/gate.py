@@ -118,7 +118,7 @@ def _record_and_audit(
         for bench in chosen:
             store = gate.output / "stores" / bench.model.name.replace("/", "-")
             length = gate.tier.trace_length
-            record(context, bench, spark, store, traces=share, length=length, replace=True)
+            record(context, bench, spark, store, traces=share, length=length, overwrite=True)
             subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
             listing = _fresh(store.with_suffix(".failing"))
             audited = audit(context, subject, spark, listing=listing)

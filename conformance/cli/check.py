@@ -9,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import ColdOption, ConfigOption, JsonOption
+from conformance.cli.options import (
+    ColdOption,
+    CompareOption,
+    ConfigOption,
+    JsonOption,
+    ReportOption,
+)
 from conformance.cli.session import Session, session
 from conformance.config import settled_tier
 from conformance.errors import UserError
@@ -42,10 +48,12 @@ def check(
         bool, typer.Option("--stories", help="Print the counterexample of every violated model.")
     ] = False,
     list_models: Annotated[bool, typer.Option("--list", help="List the models, run none.")] = False,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check models and compare with what their manifests expect."""
-    with session("check", as_json=as_json) as work:
+    with session("check", as_json=as_json, report=report, compare=compare) as work:
         chosen = _choose(work, models or [], config, tier)
         if list_models:
             work.listing("models", list(map(_row, chosen)))

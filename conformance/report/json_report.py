@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from conformance.events import Finding, JsonValue, StageFinished
-from conformance.files import written_aside
 from conformance.report.collect import SCHEMA_VERSION, Report
 from conformance.verdict import merge
 
@@ -75,9 +73,3 @@ def _stage_json(name: str, entries: list[StageFinished]) -> JsonValue:
 def dumps(report: Report) -> str:
     """The JSON text, indented, with a final newline."""
     return json.dumps(to_json(report), indent=2) + "\n"
-
-
-def write_aside(path: Path, text: str) -> None:
-    """Write a file so that it is either whole or absent."""
-    with written_aside(path) as aside:
-        aside.write_text(text, encoding="utf-8")
