@@ -83,6 +83,8 @@ class Exhibit:
     svg: str
     reasons: tuple[Reason, ...] = ()
     ending: str = ""
+    observed: Mapping[str, str] = field(default_factory=dict)
+    """The variables that an implementation showed with other values than the last step's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from conformance.stages.drive import drive_all
 from conformance.stages.explore import explore
 from conformance.stages.mutation import mutation
 from conformance.stages.record import Subject, audit, record, referee
+from conformance.stages.story import keep_counterexamples
 from conformance.stages.suite import cover
 from conformance.systems.registry import BUILT_IN
 from conformance.traces.store import TraceStore
@@ -69,7 +70,7 @@ def run(context: Context, gate: GatePlan) -> None:
 
     Its verdicts are the events'. UserError, and only that, ends it early.
     """
-    check(context, gate.models)
+    keep_counterexamples(check(context, gate.models), gate.output / "counterexamples")
     benches = [workbench(context, model) for model in gate.feeding if _holds(model)]
     if not benches:
         with stage(context, "replay") as outcome:

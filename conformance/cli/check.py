@@ -26,6 +26,7 @@ from conformance.modelcheck.tlc import TlcOptions
 from conformance.stages.check import check as check_by_tlc
 from conformance.stages.context import Context
 from conformance.stages.python_engine import check_in_python
+from conformance.stages.story import keep_counterexamples
 
 
 def check(
@@ -67,6 +68,10 @@ def check(
         context = Context(work.settings, work.emit, options)
         run = check_in_python if engine == "python" else check_by_tlc
         results = run(context, chosen)
+        if report is not None:
+            kept = keep_counterexamples(results, report / "counterexamples")
+            if kept:
+                work.closing = f"counterexamples: {report / 'counterexamples'} (kconform story)"
         for result in results:
             # With a problem, the finding has told the story.
             if stories and result.story() and not result.problems:

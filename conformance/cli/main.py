@@ -44,6 +44,10 @@ COMMANDS = {
         "audit:audit",
         "Refinement, invariants and action properties of every recorded trace, on Spark.",
     ),
+    "story": (
+        "story:story",
+        "Tell or draw the behaviour of an ITF file: a divergence, a counterexample.",
+    ),
     "bugs": (
         "bugs:bugs",
         "Put each fault into a copy of the implementation and table which oracle kills it.",

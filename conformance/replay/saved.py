@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import takewhile
 from pathlib import Path
 
 from conformance.errors import DataError
+from conformance.events import Reason
 from conformance.files import written_aside
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
 from conformance.replay.oracle import Oracle
 from conformance.replay.suite import MakeSystem
 from conformance.replay.telling import behaviour_of, key
-from conformance.tla.itf import ItfTrace, Json, dump_trace, load_trace, to_itf
+from conformance.story.itf import about as about_of
+from conformance.story.itf import trace_of
+from conformance.tla.itf import Json, dump_trace, load_trace
 from conformance.tla.values import Action, State
-from conformance.traces.model import complete, is_complete
-
-_KEY = "kconform"
 
 
 class Again(StrEnum):
@@ -52,22 +51,13 @@ def save(
     model: str,
     system: str,
     constants: Mapping[str, str] | None = None,
+    reasons: Sequence[Reason] = (),
 ) -> None:
     """Write the spec's states along the path, and what diverged, into one ITF file."""
-    told = (step.state for step in behaviour_of(oracle, divergence).steps)
-    states = tuple(complete(state) for state in takewhile(is_complete, told))
-    actions = divergence.actions[: len(states) - 1]
-    about: dict[str, Json] = {
-        "model": model,
-        "system": system,
-        "key": key(oracle, divergence),
-        "kind": str(divergence.kind),
-        "detail": divergence.detail,
-        "observed": {name: to_itf(value) for name, value in divergence.observed.items()},
-    }
+    about: dict[str, Json] = {"model": model, "system": system, "key": key(oracle, divergence)}
     if constants:
         about["constants"] = dict(constants)
-    trace = ItfTrace(oracle.variables, states, actions, meta={_KEY: about})
+    trace = trace_of(behaviour_of(oracle, divergence, reasons), about)
     with written_aside(path) as aside:
         aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
 
@@ -85,8 +75,7 @@ def load(path: Path) -> SavedDivergence:
         trace = load_trace(text)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    about = trace.meta.get(_KEY)
-    meta = about if isinstance(about, Mapping) else {}
+    meta = about_of(trace)
     if not trace.states:
         raise DataError(f"{path} holds no state: there is nothing to replay.")
     actions = tuple(action for action in trace.actions if action is not None)

@@ -120,6 +120,7 @@ def tell(
         model=reference(bench.model),
         system=bench.factory,
         constants=bench.model.constants,
+        reasons=reasons(bench.prepared.spec, divergence),
     )
     context.emit(replace(found, reproduce=f"kconform replay {path}", artifact=str(path)))
 

@@ -10,6 +10,7 @@ from conformance.story.changes import changes
 from conformance.story.picture import Picture
 from conformance.story.scene import scene_of
 from conformance.story.svg import draw
+from conformance.tla.observation import differing
 from conformance.tla.values import format_value
 
 
@@ -27,7 +28,13 @@ def exhibit(
         draw(scene_of(behaviour, picture), title),
         behaviour.reasons,
         behaviour.ending,
+        _observed(behaviour),
     )
+
+
+def _observed(behaviour: Behaviour) -> dict[str, str]:
+    names = differing(behaviour.variables, behaviour.steps[-1].state, behaviour.observed)
+    return {name: format_value(behaviour.observed[name]) for name in names}
 
 
 def _steps(behaviour: Behaviour, locate: Locate) -> Iterator[ShownStep]:

@@ -14,15 +14,27 @@ import time
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from conformance.events import Exhibit
 from conformance.report.collect import Report
-from conformance.report.page.view import anchor, view_of
+from conformance.report.page.view import anchor, shown, view_of
 from conformance.report.text import printable
 from conformance.report.trend import Trend
+from conformance.story.svg import STYLE
 
 
 def dumps(report: Report, *, trend: Trend | None = None, now: float | None = None) -> str:
     """The page's text. `now` is the time of the run in seconds since the epoch."""
     moment = time.gmtime(time.time() if now is None else now)
+    when = time.strftime("%Y-%m-%d %H:%M UTC", moment)
+    return _render("page.html.j2", view=view_of(report, trend), when=when, anchor=anchor)
+
+
+def behaviour_page(exhibit: Exhibit, title: str) -> str:
+    """A page of one behaviour."""
+    return _render("behaviour.html.j2", shown=shown("behaviour", exhibit), title=title)
+
+
+def _render(template: str, **values: object) -> str:
     environment = Environment(
         loader=PackageLoader("conformance.report", "page"),
         autoescape=True,
@@ -33,14 +45,13 @@ def dumps(report: Report, *, trend: Trend | None = None, now: float | None = Non
     )
     script = _source(environment, "page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("page.html.j2").render(
-        view=view_of(report, trend),
-        when=time.strftime("%Y-%m-%d %H:%M UTC", moment),
-        anchor=anchor,
-        style=Markup(_source(environment, "page.css")),
+    return environment.get_template(template).render(
+        # Markup: our own texts, and drawings whose texts were escaped when they were drawn.
+        style=Markup(_source(environment, "page.css") + STYLE),
         script=Markup(script),
         script_hash=digest,
         drawn=Markup,
+        **values,
     )
 
 

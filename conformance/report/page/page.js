@@ -11,8 +11,9 @@
 
   // A behaviour: the slider chooses a step, the table shows the whole state after it.
   function exhibit(root) {
-    const steps = JSON.parse(root.querySelector("script").textContent);
-    const names = all(".steps > li > code", root).map((one) => one.textContent);
+    const { steps, observed } = JSON.parse(root.querySelector("script").textContent);
+    const told = all(".steps > li", root);
+    const names = told.map((one) => one.querySelector("code").textContent);
     const slider = root.querySelector("input[type=range]");
     const output = root.querySelector("output");
     const now = root.querySelector(".now");
@@ -22,18 +23,26 @@
       steps.slice(0, step + 1).forEach((values) =>
         Object.entries(values).forEach(([name, value]) => state.set(name, value)));
       const table = element("table");
-      const head = element("caption", `State after step ${step}: ${names[step]}`);
-      table.append(head);
       const changed = step ? steps[step] : {};
-      const ordered = [...state].sort(([a], [b]) => (b in changed) - (a in changed));
-      for (const [name, value] of ordered) {
-        const row = element("tr", undefined, name in changed ? "changed" : "");
+      const departs = step === steps.length - 1 ? observed : {};
+      const rank = (name) => (name in departs) * 2 + (name in changed);
+      const line = (name, value, kind) => {
+        const row = element("tr", undefined, kind);
         const title = element("th", name);
         title.scope = "row";
         row.append(title, element("td", value.trim() ? value : "(not known)"));
         table.append(row);
+      };
+      for (const [name, value] of [...state].sort(([a], [b]) => rank(b) - rank(a))) {
+        if (name in departs) {
+          line(`${name}, expected`, value, "expected");
+          line(`${name}, actual`, departs[name], "actual");
+        } else line(name, value, name in changed ? "changed" : "");
       }
-      now.replaceChildren(table);
+      const parts = [element("h4", `State after step ${step}: ${names[step]}`), table];
+      const changes = step && told[step].querySelector("ul");
+      if (changes) parts.unshift(element("h4", "What changed"), changes.cloneNode(true));
+      now.replaceChildren(...parts);
       output.textContent = `Step ${step} of ${steps.length - 1}: ${names[step]}`;
       slider.value = step;
       slider.setAttribute("aria-valuetext", output.textContent);

@@ -123,6 +123,8 @@ def anchor(prefix: str, text: str) -> str:
 
 def _sentence(report: Report, found: int) -> str:
     symptoms = len(report.findings)
+    if report.header.get("incomplete") and not symptoms:
+        return "The run did not come to its end: this report tells what was done until then."
     if report.verdict is Verdict.PASS:
         return "Nothing was found that the specification does not allow."
     if found:
@@ -204,8 +206,13 @@ def _new_first(found: tuple[FindingView, ...]) -> tuple[FindingView, ...]:
     return tuple(sorted(found, key=lambda one: one.news == "as before"))
 
 
+def shown(name: str, exhibit: Exhibit) -> Shown:
+    """A behaviour ready for the template; `name` is the anchor of what it stands in."""
+    return Shown(name, exhibit, tuple(_told(exhibit.reasons)))
+
+
 def _shown(name: str, exhibit: Exhibit | None) -> Shown | None:
-    return None if exhibit is None else Shown(name, exhibit, tuple(_told(exhibit.reasons)))
+    return None if exhibit is None else shown(name, exhibit)
 
 
 def _told(reasons: tuple[Reason, ...]) -> Iterator[Told]:
@@ -246,9 +253,10 @@ def _gaps(report: Report) -> Iterator[Gap]:
         yield from _stage_gaps(stage)
     for spec in counts(report):
         if spec.never:
-            yield Gap(
-                f"{spec.spec}: {', '.join(spec.never)}", "no stage took these actions in this run"
-            )
+            why = "no stage took these actions in this run"
+            if stopped:
+                why += ", which stopped at a divergence"
+            yield Gap(f"{spec.spec}: {', '.join(spec.never)}", why)
     if report.header.get("incomplete"):
         yield Gap("the later stages", "the run was interrupted, or ended with an error")
 
