@@ -56,6 +56,10 @@ COMMANDS = {
         "adapter_check:adapter_check",
         "Hold an adapter in any language against the adapter protocol, point by point.",
     ),
+    "story": (
+        "story:story",
+        "Tell or draw the behaviour of an ITF file: a divergence, a counterexample.",
+    ),
     "bugs": (
         "bugs:bugs",
         "Put each fault into a copy of the implementation and table which oracle kills it.",

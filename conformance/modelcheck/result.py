@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.events import Finding, JsonValue
+from conformance.events import Exhibit, Finding, JsonValue
 from conformance.modelcheck.manifest import Expect, Model, near, reference
 from conformance.modelcheck.outcome import Outcome
-from conformance.modelcheck.story import CounterexampleStep, tell
+from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.tlc_output import ViolationKind
+from conformance.story.behaviour import Step, lines
+from conformance.story.exhibit import exhibit
 from conformance.verdict import Verdict
 
 
@@ -37,19 +39,20 @@ class CheckResult:
         """States of the counterexample, the initial one included; None if there is none."""
         return len(self.outcome.steps) or None
 
-    def counterexample(self, variables: Sequence[str]) -> tuple[CounterexampleStep, ...]:
+    def counterexample(self, variables: Sequence[str]) -> tuple[Step, ...]:
         """The counterexample in values, the states in the order of `variables`."""
         return self.outcome.counterexample(variables)
 
     def story(self) -> tuple[str, ...]:
         """The counterexample told step by step, and why it ends there; empty if there is none."""
-        outcome = self.outcome
-        if not outcome.steps:
-            return ()
-        told = tell(outcome.variables, self.counterexample(outcome.variables), outcome.ending)
-        if not outcome.why:
-            return told
-        return (*told, f"Why {outcome.violated} is false:", *(f"  {line}" for line in outcome.why))
+        return lines(self.outcome.behaviour()) if self.outcome.steps else ()
+
+    def exhibit(self) -> Exhibit | None:
+        """The counterexample to be looked at; None if there is none."""
+        if not self.outcome.steps:
+            return None
+        title = f"{self.model.name}: {self.outcome.violated} is violated"
+        return exhibit(self.outcome.behaviour(), picture_of(self.model), title)
 
     def summary(self) -> str:
         """One line for the terminal."""
@@ -65,7 +68,7 @@ class CheckResult:
 
     def findings(self) -> tuple[Finding, ...]:
         """A finding for each problem; the counterexample stands with the first."""
-        story = self.story()
+        story, shown = self.story(), self.exhibit()
         return tuple(
             Finding(
                 key=f"check:{self.model.name}:{problem}",
@@ -76,6 +79,7 @@ class CheckResult:
                 location=near(self.model.origin),
                 story=() if number else story,
                 reproduce=self._command(),
+                exhibit=None if number else shown,
             )
             for number, problem in enumerate(self.problems)
         )

@@ -17,6 +17,7 @@ LAYERS: dict[str, int] = {
     "conformance.resources": 0,
     "conformance.files": 0,
     "conformance.tla": 1,
+    "conformance.story": 2,
     "conformance.modelcheck": 2,
     "conformance.kafka": 2,
     "conformance.suites": 2,
@@ -33,7 +34,7 @@ LAYERS: dict[str, int] = {
     "conformance.cli": 7,
 }
 
-WITHOUT_KAFKA = ("tla", "modelcheck", "suites", "traces", "replay", "audit", "report")
+WITHOUT_KAFKA = ("tla", "story", "modelcheck", "suites", "traces", "replay", "audit", "report")
 KAFKA_WORDS = ("kafka", "leader_epoch", "high_watermark", "follower", "replica")
 
 
