@@ -24,21 +24,9 @@ from impl.types import NO_LEADER
 
 NO_EPOCH = -1
 NO_TOPIC = 0
-VARIABLES = (
-    "registration",
-    "activeController",
-    "online",
-    "brokerEpoch",
-    "context",
-    "batch",
-    "queue",
-    "channel",
-    "late",
-    "partition",
-    "hasLog",
-    "seenController",
-    "metadata",
-)
+OF_CONTROLLERS = ("context", "batch", "queue", "channel")
+OF_BROKERS = ("partition", "hasLog", "seenController", "metadata", "brokerEpoch")
+VARIABLES = ("registration", "activeController", "online", "late", *OF_CONTROLLERS, *OF_BROKERS)
 """Observed: all but the ghosts."""
 
 
@@ -118,7 +106,16 @@ class Observer:
 
     # ---- controllers -----------------------------------------------------------------------
 
-    def context(self, controller: Controller | None) -> Fn:
+    def controller(self, controller: Controller | None) -> tuple[Value, ...]:
+        """The values of OF_CONTROLLERS."""
+        return (
+            self._context(controller),
+            self._batch(controller),
+            self._queue(controller),
+            self._channels(controller),
+        )
+
+    def _context(self, controller: Controller | None) -> Fn:
         """What a controller believes; nothing before it is elected and after it resigned."""
         state = "None" if controller is None else controller.state
         if controller is None or state == "Resigned":
@@ -162,7 +159,7 @@ class Observer:
             {one: values.get(one, otherwise) for one in self._names.ids.values()}
         )
 
-    def batch(self, controller: Controller | None) -> Fn:
+    def _batch(self, controller: Controller | None) -> Fn:
         """A batch's registries."""
         if controller is None:
             return Fn(
@@ -227,7 +224,7 @@ class Observer:
 
     # ---- the network -----------------------------------------------------------------------
 
-    def queue(self, controller: Controller | None) -> Value:
+    def _queue(self, controller: Controller | None) -> Value:
         """What each broker is still to be told."""
         queued: dict[int, Value] = {
             broker: ()
@@ -268,7 +265,7 @@ class Observer:
             told["partitions"] = told.pop("present")
         return told
 
-    def channels(self, controller: Controller | None) -> Value:
+    def _channels(self, controller: Controller | None) -> Value:
         """What the heads of the queues have come to."""
         connections = {} if controller is None else controller.connections
         return self._names.by_broker(
@@ -277,7 +274,17 @@ class Observer:
 
     # ---- brokers ---------------------------------------------------------------------------
 
-    def partition(self, node: Node) -> Fn:
+    def node(self, node: Node) -> tuple[Value, ...]:
+        """The values of OF_BROKERS."""
+        return (
+            self._partition(node),
+            node.has_log,
+            node.controller_epoch,
+            self._metadata(node),
+            node.epoch,
+        )
+
+    def _partition(self, node: Node) -> Fn:
         """The partition as a broker has it."""
         partition = node.partition
         if partition is None:
@@ -293,7 +300,7 @@ class Observer:
             }
         )
 
-    def metadata(self, node: Node) -> Fn:
+    def _metadata(self, node: Node) -> Fn:
         """What a broker tells clients."""
         snapshot = node.metadata
         state = snapshot.partition_states.get(TOPIC_PARTITION)

@@ -9,7 +9,14 @@ from conformance.errors import UserError
 from conformance.systems.controller.connection import Connection
 from conformance.systems.controller.controllers import Controller, elect
 from conformance.systems.controller.node import TOPIC_PARTITION, Node
-from conformance.systems.controller.observation import VARIABLES, Names, Observer, topic_id
+from conformance.systems.controller.observation import (
+    OF_BROKERS,
+    OF_CONTROLLERS,
+    VARIABLES,
+    Names,
+    Observer,
+    topic_id,
+)
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.threads import InterruptibleThreads
 from conformance.tla.values import Action, Value, make_function
@@ -21,6 +28,9 @@ from impl.disk import MemoryDisk
 
 _HANDLERS = frozenset({"HandleRequest", "HandleLateRequest"})
 """Steps of a broker's request handlers, each of which may have a thread of its own."""
+
+_OF_BROKERS = frozenset({"RestartBroker", "HandleLateRequest"})
+"""Steps in which no controller takes part."""
 
 
 class ControllerSystem:
@@ -73,6 +83,8 @@ class ControllerSystem:
         self._online = dict.fromkeys(self._brokers, True)
         self._late: dict[int, ControlRequest | None] = dict.fromkeys(self._brokers)
         self._topics_created = 0
+        self._seen_controllers: dict[int, tuple[Value, ...]] = {}
+        self._seen_nodes: dict[int, tuple[Value, ...]] = {}
         first = elect(self._zookeeper)
         first.send()
         self._controllers = {first.kafka.context.epoch: first}
@@ -95,36 +107,49 @@ class ControllerSystem:
         step = self._actions.get(action.name)
         if step is None:
             raise ActionRefused(f"the adapter knows no action {action.name}")
-        step(*(self._names.ids.get(str(one), one) for one in action.args))
+        arguments = [self._names.ids.get(str(one), one) for one in action.args]
+        self._forget(action.name, arguments)
+        step(*arguments)
+
+    def _forget(self, action: str, arguments: list[Value]) -> None:
+        """Read again what the action's objects hold; others share none with them."""
+        if action in ("CrashBroker", "Resign") or self._interruptible:
+            self._seen_controllers.clear()
+            self._seen_nodes.clear()
+        elif action not in _OF_BROKERS:
+            self._seen_controllers.pop(cast("int", arguments[0]), None)
+        if action in _OF_BROKERS or action == "HandleRequest":
+            self._seen_nodes.pop(cast("int", arguments[-1]), None)
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
-        see, nodes = self._observer, self._nodes
-        controllers = {epoch: self._controllers.get(epoch) for epoch in self._epochs}
+        controllers = {epoch: self._see_controller(epoch) for epoch in self._epochs}
+        nodes = {broker: self._see_node(broker) for broker in self._brokers}
+        late = {one: self._observer.request(self._late[one]) for one in self._brokers}
+        values: dict[str, Value] = {
+            "registration": self._observer.registration(self._zookeeper),
+            "activeController": self._zookeeper.controller_epoch,
+            "online": self._names.by_broker(self._online),
+            "late": self._names.by_broker(late),
+        }
+        for place, name in enumerate(OF_CONTROLLERS):
+            values[name] = make_function({one: seen[place] for one, seen in controllers.items()})
+        for place, name in enumerate(OF_BROKERS):
+            values[name] = self._names.by_broker({one: seen[place] for one, seen in nodes.items()})
+        return Observation(values)
 
-        def of_controllers(value: Callable[[Controller | None], Value]) -> Value:
-            return make_function({epoch: value(one) for epoch, one in controllers.items()})
+    def _see_controller(self, epoch: int) -> tuple[Value, ...]:
+        seen = self._seen_controllers.get(epoch)
+        if seen is None:
+            seen = self._observer.controller(self._controllers.get(epoch))
+            self._seen_controllers[epoch] = seen
+        return seen
 
-        def of_brokers(value: Callable[[int], Value]) -> Value:
-            return self._names.by_broker({one: value(one) for one in self._brokers})
-
-        return Observation(
-            {
-                "registration": see.registration(self._zookeeper),
-                "activeController": self._zookeeper.controller_epoch,
-                "online": of_brokers(lambda one: self._online[one]),
-                "brokerEpoch": of_brokers(lambda one: nodes[one].epoch),
-                "context": of_controllers(see.context),
-                "batch": of_controllers(see.batch),
-                "queue": of_controllers(see.queue),
-                "channel": of_controllers(see.channels),
-                "late": of_brokers(lambda one: see.request(self._late[one])),
-                "partition": of_brokers(lambda one: see.partition(nodes[one])),
-                "hasLog": of_brokers(lambda one: nodes[one].has_log),
-                "seenController": of_brokers(lambda one: nodes[one].controller_epoch),
-                "metadata": of_brokers(lambda one: see.metadata(nodes[one])),
-            }
-        )
+    def _see_node(self, broker: int) -> tuple[Value, ...]:
+        seen = self._seen_nodes.get(broker)
+        if seen is None:
+            seen = self._seen_nodes[broker] = self._observer.node(self._nodes[broker])
+        return seen
 
     # ---- Offers ----------------------------------------------------------------------------
 
