@@ -15,6 +15,7 @@ from conformance.systems.protocol import SystemFactory
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
+        "controller": "conformance.systems.controller:create",
         "group": "conformance.systems.group:create",
         "replication": "conformance.systems.replication:create",
     }
