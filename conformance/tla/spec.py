@@ -18,6 +18,7 @@ from conformance.tla.evaluate.runtime import Lazy, value_of
 from conformance.tla.evaluate.scope import Kind, kind_of
 from conformance.tla.evaluate.standard import SearchLevel
 from conformance.tla.explain import Explainer, Explanation
+from conformance.tla.patterns import ActionPattern
 from conformance.tla.text import parse_action
 from conformance.tla.values import Action, State, Value
 
@@ -86,6 +87,20 @@ class _Template:
     instances: tuple[Instance, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The action instances that some patterns admit, ready to be searched together."""
+
+    patterns: tuple[ActionPattern, ...]
+    templates: tuple[_Template, ...]
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The instances, each once."""
+        found = (instance[-1] for one in self.templates for instance in one.instances)
+        return tuple(dict.fromkeys(action for action in found if isinstance(action, Action)))
+
+
 _T = TypeVar("_T")
 
 
@@ -108,6 +123,7 @@ class Spec:
         self._temporal_definitions: dict[int, bool] = {}
         self._state_formulas: dict[str, StateFormula] = {}
         self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
+        self._searches: dict[tuple[object, ...], Search] = {}
 
     @cached_property
     def _patient(self) -> Spec:
@@ -225,8 +241,12 @@ class Spec:
         return tuple(dict.fromkeys(found()))
 
     @cached_property
+    def _lister(self) -> ActionLister:
+        return ActionLister(self.machine)
+
+    @cached_property
     def _instances(self) -> tuple[Reached, ...]:
-        return tuple(ActionLister(self.machine).instances(self._init_and_next[1]))
+        return tuple(self._lister.instances(self._init_and_next[1]))
 
     @cached_property
     def actions(self) -> tuple[Action, ...]:
@@ -235,8 +255,11 @@ class Spec:
 
     @cached_property
     def _templates(self) -> tuple[_Template, ...]:
+        return self._grouped(self._instances)
+
+    def _grouped(self, instances: Sequence[Reached]) -> tuple[_Template, ...]:
         groups: dict[tuple[object, ...], list[Reached]] = {}
-        for reached in self._instances:
+        for reached in instances:
             operators = tuple(map(id, reached.operators.values()))
             key = (id(reached.node), reached.action.name, operators)
             groups.setdefault(key, []).append(reached)
@@ -249,11 +272,46 @@ class Spec:
         names = [bound for uid, bound in first.names.items() if uid in free]
         rows = [tuple(reached.values[name.uid] for name in names) for reached in group]
         kinds = [_common_kind([row[index] for row in rows]) for index in range(len(names))]
-        search = self.machine.successors(
-            first.node, names, kinds, first.action.name, first.operators
-        )
+        key = (
+            id(first.node), first.action.name, tuple(name.uid for name in names), tuple(kinds),
+            tuple(map(id, first.operators.values())),
+        )  # fmt: skip
+        if key not in self._searches:
+            self._searches[key] = self.machine.successors(
+                first.node, names, kinds, first.action.name, first.operators
+            )
+        search = self._searches[key]
         instances = [(*row, reached.action) for row, reached in zip(rows, group, strict=True)]
         return _Template(search, tuple(instances))
+
+    def select(self, patterns: Sequence[ActionPattern]) -> Selection:
+        """The instances that the patterns admit, each once; what they say is not enumerated.
+
+        Needs no list of all actions, of which large constants have too many. SpecError names an
+        action that the next-state relation lacks, TooManyInstances one that leaves too much open.
+        """
+        found: dict[Action, list[Reached]] = {}
+        for pattern in patterns:
+            for reached in self._lister.matching(self._init_and_next[1], pattern):
+                others = found.setdefault(reached.action, [])
+                if all(one.node is not reached.node or one.values != reached.values
+                       for one in others):  # fmt: skip
+                    others.append(reached)
+        each = [reached for group in found.values() for reached in group]
+        return Selection(tuple(patterns), self._grouped(each))
+
+    def successors_in(self, selection: Selection, state: State) -> list[Successor]:
+        """Every (action, next state) of the selected instances, in a fixed order."""
+        found: list[Successor] = []
+        try:
+            for template in selection.templates:
+                self.machine.guarded(template.search, state, found, template.instances)
+        except EvaluationError:
+            if self.machine.patient:
+                raise
+            patient = self._patient
+            return patient.successors_in(patient.select(selection.patterns), state)
+        return found
 
     def successors(self, state: State) -> list[Successor]:
         """Every (action, next state) that the next-state relation allows, as TLC finds them.
@@ -362,6 +420,12 @@ class Spec:
             self._action_formulas[name] = (step, compiled)
         return self._action_formulas[name]
 
+    def reads(self, formula: str) -> tuple[int, ...]:
+        """The positions of the variables that a formula's value depends on."""
+        definition = self._step(self.program.operator(formula, "a formula"))
+        names = self.machine.analysis.of(definition.body).variables
+        return tuple(index for index, name in enumerate(self.variables) if name in names)
+
     def explain(self, formula: str, state: State, next_state: State) -> Explanation:
         """Why a formula is false: of one state, the next one, or of the step.
 
@@ -419,6 +483,12 @@ class Spec:
         """The value of a state function, such as a VIEW, in a state."""
         definition = self.program.operator(name, "a state function")
         return self._function_of(definition)
+
+    def constant_set(self, node: s.Expr) -> Lazy | None:
+        """The value of a constant expression, a set perhaps kept as a rule; None if it is none."""
+        if not self.machine.analysis.of(node).constant:
+            return None
+        return self._expression_of(node)((), ())
 
     def _function_of(self, definition: s.Definition) -> Callable[[State], Value]:
         compiled = self._expression_of(definition.body)

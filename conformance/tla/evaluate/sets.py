@@ -261,6 +261,16 @@ class Functions(_Remembering):
         size = len(self._domain)
         self._length = size if self._domain == frozenset(range(1, size + 1)) else None
 
+    @property
+    def domain(self) -> frozenset[Value]:
+        """S."""
+        return self._domain
+
+    @property
+    def range(self) -> AnySet:
+        """T."""
+        return self._range
+
     def _holds(self, value: object) -> bool:
         range_ = self._range
         if type(value) is Fn:
@@ -304,6 +314,11 @@ class Records(_Remembering):
     def __init__(self, fields: Mapping[str, AnySet]) -> None:
         super().__init__()
         self._fields = {name: needed(of) for name, of in fields.items()}
+
+    @property
+    def fields(self) -> Mapping[str, AnySet]:
+        """The sets, by field."""
+        return self._fields
 
     def _holds(self, value: object) -> bool:
         if type(value) is Fn:
