@@ -110,9 +110,7 @@ def judge(example: Example, seconds: float) -> Row:
     """Search the model in a process of its own and compare."""
     command = [sys.executable, __file__, "--one", str(example.module), str(example.config)]
     try:
-        run = subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, check=False
-        )
+        run = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return Row("slow", f"not finished after {seconds:.0f} s")
     if run.returncode != 0:
@@ -168,7 +166,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows = pool.map(lambda example: judge(example, options.seconds), chosen)
         for example, row in zip(chosen, rows, strict=True):
             total[row.outcome] += 1
-            print(f"{example.name(options.checkout):<{width}}  {row.outcome:<8} {row.said}", flush=True)
+            print(
+                f"{example.name(options.checkout):<{width}}  {row.outcome:<8} {row.said}",
+                flush=True,
+            )
     print(f"{len(chosen)} models: " + ", ".join(f"{n} {what}" for what, n in total.most_common()))
     return 1 if total["differ"] else 0
 

@@ -44,6 +44,10 @@ COMMANDS = {
         "audit:audit",
         "Refinement, invariants and action properties of every recorded trace, on Spark.",
     ),
+    "show": (
+        "show:show",
+        "Print what a formula or action becomes in Python and in Spark SQL, beside its TLA+ text.",
+    ),
     "bugs": (
         "bugs:bugs",
         "Put each fault into a copy of the implementation and table which oracle kills it.",
