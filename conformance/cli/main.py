@@ -60,6 +60,10 @@ COMMANDS = {
         "story:story",
         "Tell or draw the behaviour of an ITF file: a divergence, a counterexample.",
     ),
+    "show": (
+        "show:show",
+        "Print what a formula or action becomes in Python and in Spark SQL, beside its TLA+ text.",
+    ),
     "bugs": (
         "bugs:bugs",
         "Put each fault into a copy of the implementation and table which oracle kills it.",
