@@ -44,6 +44,10 @@ COMMANDS = {
         "audit:audit",
         "Refinement, invariants and action properties of every recorded trace, on Spark.",
     ),
+    "adapter-check": (
+        "adapter_check:adapter_check",
+        "Hold an adapter in any language against the adapter protocol, point by point.",
+    ),
     "bugs": (
         "bugs:bugs",
         "Put each fault into a copy of the implementation and table which oracle kills it.",
