@@ -18,6 +18,7 @@ LAYERS: dict[str, int] = {
     "conformance.files": 0,
     "conformance.tla": 1,
     "conformance.modelcheck": 2,
+    "conformance.kafka": 2,
     "conformance.suites": 2,
     "conformance.traces": 2,
     "conformance.systems": 3,
