@@ -112,8 +112,9 @@ def response_frame(body: Entity, correlation_id: int) -> bytes:
 def _frame(header: Entity, body: Entity) -> bytes:
     buffer = io.BytesIO(b"\0\0\0\0")
     buffer.seek(_SIZE.size)
-    _writer(type(header))(buffer, header)
-    _writer(type(body))(buffer, body)
+    for part in (header, body):
+        kind: EntityClass = type(part)
+        _writer(kind)(buffer, part)
     content = buffer.getbuffer()
     _SIZE.pack_into(content, 0, len(content) - _SIZE.size)
     return bytes(content)

@@ -46,6 +46,8 @@ _STABLE, _DEAD = "Stable", "Dead"
 _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
 _DELETED_AT_ONCE = 100
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
+"""Seconds between two looks: a request is handled within a millisecond, a timer takes its time."""
 SPECIFICATION = "GroupMembership"
 """The root module that says what the actions are."""
 
@@ -68,6 +70,7 @@ class WireSystem:
         self._made: list[tuple[Port, str]] = []
         self._processes: dict[str, Process] = {}
         self._group_id = ""
+        self._patience, self._pause = address.patience / 1000, _FIRST_PAUSE
         self._others: Mapping[str, Callable[[], None]] = {
             "ExpireInitialDelay": self._wait_for_initial_delay,
             "DeleteGroup": self._delete_group,
@@ -93,13 +96,13 @@ class WireSystem:
         self._joined_last = ""
         self._new_ids: dict[str, str] = {}
         self._group: DescribedGroup | None = None
-        self._patience = self._address.patience / 1000
+        self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if it cannot be taken, SystemFailed for a broker
         that breaks the protocol."""
         name, args = action
-        self._patience = self._address.patience / 1000
+        self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
         if name in OF_A_PROCESS:
             OF_A_PROCESS[name](self._processes[str(args[0])], args)
         elif name in REQUESTS_OF_CHANNEL:
@@ -131,8 +134,12 @@ class WireSystem:
         return self._patience
 
     def look_again(self, seconds: float) -> Mapping[str, Value]:
-        """Observe when something has arrived, or after so long."""
-        self._coordinator.receive(seconds)
+        """Observe when an answer has arrived; at the latest after a pause that doubles each time.
+
+        DescribeGroups may have overtaken a request that is parked now: nothing will arrive then.
+        """
+        self._coordinator.receive(min(seconds, self._pause))
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
         self._group = None
         return self.observe()
 
