@@ -39,6 +39,7 @@ SCHEMES: Mapping[str, Scheme] = MappingProxyType(
         "exec": Scheme("conformance.systems.external:of_command", "exec:COMMAND"),
         "kafka": Scheme("conformance.systems.kafka:of_version", "kafka-VERSION", separator="-"),
         "tcp": Scheme("conformance.systems.external:of_address", "tcp:HOST:PORT"),
+        "wire": Scheme("conformance.systems.wire:of_address", "wire:HOST:PORT"),
     }
 )
 """Names that say what to run. They win over a module of the same name."""
