@@ -9,13 +9,15 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import JsonOption
+from conformance.cli.options import JsonOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
-from conformance.events import Progress, StageFinished, StageStarted
+from conformance.events import JsonValue, Progress, StageFinished, StageStarted
 from conformance.kafka.cluster import Cluster, Settings
 from conformance.kafka.jars import chosen_jars
 from conformance.kafka.maven import Tell
+from conformance.kafka.recording import record
+from conformance.kafka.scenario import read_plan
 from conformance.kafka.schemas import Schemas
 from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
@@ -111,3 +113,35 @@ def run(
                 summary += f", {taps.passed} messages, {taps.undecoded} of them not decoded"
         spent = time.monotonic() - started
         work.emit(StageFinished("cluster", "run", Verdict.PASS, spent, summary))
+
+
+@app.command("record")
+def record_command(
+    scenario: Annotated[Path, typer.Option(help="A TOML file (docs/cluster.md).")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
+    seed: SeedOption = None,
+    version: VersionOption = None,
+    kafka_lib: LibOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a scenario with real clients and faults; keep what tap, agent and disks tell."""
+    with session("cluster", as_json=as_json) as work:
+        started = time.monotonic()
+        tell = teller(work, "record")
+        plan = read_plan(scenario, work.settings.seed if seed is None else seed)
+        jars = chosen_jars(version, kafka_lib, tell=tell)
+        made = record(plan, jars, output, tell=tell)
+        summary = (
+            f"{made.messages} messages ({made.undecoded} not decoded), "
+            f"{made.observations} observations, {made.faults} faults"
+        )
+        spent = time.monotonic() - started
+        figures: dict[str, JsonValue] = {
+            "messages": made.messages,
+            "undecoded": made.undecoded,
+            "observations": made.observations,
+            "faults": made.faults,
+            "seed": plan.seed,
+        }
+        event = StageFinished("record", str(output), Verdict.PASS, spent, summary, figures)
+        work.emit(event)

@@ -324,6 +324,15 @@ class Cluster:
             answer = connection.call("DescribeQuorum", body)
         return int(answer["topics"][0]["partitions"][0]["leaderId"])
 
+    def coordinator(self, group: str) -> int:
+        """The node that coordinates a group."""
+        with self.connection() as connection:
+            answer = connection.call("FindCoordinator", {"keyType": 0, "coordinatorKeys": [group]})
+        (found,) = answer["coordinators"]
+        if found["errorCode"]:
+            raise BrokerGone(f"Group {group} has no coordinator: error {found['errorCode']}.")
+        return int(found["nodeId"])
+
     def end(self) -> None:
         """Kill every node; nothing that was started stays."""
         for node in self.nodes.values():
