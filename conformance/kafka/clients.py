@@ -90,7 +90,9 @@ def confluent_producer(options: Options, ended: Ended) -> None:
         tell("send", number=number)
         producer.produce(options["topic"], str(number), callback=delivered(number))
         number += 1
-        producer.poll(1.0 / options["rate"])
+        due = time.monotonic() + 1.0 / options["rate"]
+        while (left := due - time.monotonic()) > 0:
+            producer.poll(left)
     producer.flush(5.0)
 
 

@@ -34,6 +34,9 @@ from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
 
 SCHEMA_VERSION = 1
+_ASSIGNORS = ",".join(
+    f"org.apache.kafka.clients.consumer.{name}Assignor" for name in ("Range", "RoundRobin")
+)
 _JAVA_CLIENT = Path(__file__).resolve().parent / "javaclient" / "Consumer.java"
 
 
@@ -328,6 +331,8 @@ def _command(client: Client, jars: KafkaJars, bootstrap: str, tell: Tell) -> lis
         "max.poll.interval.ms": client.max_poll_ms,
         "auto.offset.reset": "earliest",
         "auto.commit.interval.ms": 500,
+        # The other libraries know these two: members of one group need one in common.
+        "partition.assignment.strategy": _ASSIGNORS,
     }
     if client.instance:
         settings["group.instance.id"] = client.instance
