@@ -13,6 +13,7 @@ from conformance.cli.options import JsonOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.events import JsonValue, Progress, StageFinished, StageStarted
+from conformance.files import written_aside
 from conformance.kafka.cluster import Cluster, Settings
 from conformance.kafka.jars import chosen_jars
 from conformance.kafka.maven import Tell
@@ -21,6 +22,7 @@ from conformance.kafka.scenario import read_plan
 from conformance.kafka.schemas import Schemas
 from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
+from conformance.systems.group.recorded import group_trace, groups_in
 from conformance.verdict import Verdict
 
 VersionOption = Annotated[
@@ -30,6 +32,9 @@ LibOption = Annotated[
     Path | None,
     typer.Option("--kafka-lib", help="A folder of jars: your own build (KCONFORM_KAFKA_LIB)."),
 ]
+
+_MODEL = "group/dynamic-2m"
+"""Names the specification; every constant of the recording is in its mapping."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
 
@@ -145,3 +150,28 @@ def record_command(
         }
         event = StageFinished("record", str(output), Verdict.PASS, spent, summary, figures)
         work.emit(event)
+
+
+@app.command("traces")
+def traces_command(
+    recording: Annotated[Path, typer.Argument(help="A folder that `cluster record` wrote.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make events of the specification of a recording, and the mapping to judge them with."""
+    with session("cluster", as_json=as_json) as work:
+        started = time.monotonic()
+        made = {group: group_trace(recording, group) for group in groups_in(recording)}
+        for group, trace in made.items():
+            events = output / f"group-{group}.ndjson"
+            mapping = output / f"group-{group}.mapping.toml"
+            for path, text in ((events, trace.ndjson), (mapping, trace.mapping)):
+                with written_aside(path) as aside:
+                    aside.write_text(text, encoding="utf-8")
+            work.say(f"kconform judge {events} --model {_MODEL} --mapping {mapping}")
+        if not made:
+            raise UserError(f"The agent saw no group in {recording}: there is nothing to write.")
+        count = sum(len(trace.events) for trace in made.values())
+        summary = f"{len(made)} groups, {count} events"
+        spent = time.monotonic() - started
+        work.emit(StageFinished("traces", str(output), Verdict.PASS, spent, summary))
