@@ -224,23 +224,42 @@ def _client_of(member_id: str) -> str:
 
 def _steps(observed: Iterable[Seen], names: _Names) -> Iterator[JsonObject]:
     """One event per observation: the coordinator's variables after a step, and which it may be."""
-    before: str | None = None
+    before: tuple[str, JsonObject] | None = None
     for seen in sorted(observed, key=lambda one: one.time):
         operation = seen.body["operation"]
         if operation.startswith(("onGroupUnloaded", "onUnloaded", "onResignation")):
             continue  # the old coordinator forgets; the step is the new one's loading
-        event: JsonObject = {
+        state = _state(_settled(seen.body["state"]), names)
+        if before == (seen.node, state):
+            continue  # the leader's SyncGroup came: it counts when its record is stored
+        moved = before is not None and before[0] != seen.node
+        before = (seen.node, state)
+        yield {
             "trace": seen.body["group"],
             "time": seen.time,
             "source": seen.source,
-            "state": _state(seen.body["state"], names),
+            "action": {"name": "FailOver", "args": []} if moved else _action(operation, names),
+            "state": state,
         }
-        if before is not None and before != seen.node:
-            event["action"] = {"name": "FailOver", "args": []}
-        else:
-            event["action"] = _action(operation, names)
-        before = seen.node
-        yield event
+
+
+def _settled(state: JsonObject | None) -> JsonObject | None:
+    """The state without a SyncGroup of the leader whose record is not stored yet.
+
+    The specification handles it in one step, at the moment at which the group becomes stable; Kafka
+    notes it first and goes on in the append's callback.
+    """
+    leader = state["leader"] if state else None
+    if not state or state["state"] != "CompletingRebalance" or leader not in state["members"]:
+        return state
+    member = state["members"][leader]
+    if not member["awaitingSync"]:
+        return state
+    return {
+        **state,
+        "members": {**state["members"], leader: {**member, "awaitingSync": False}},
+        "pendingSyncMembers": sorted({*state["pendingSyncMembers"], leader}),
+    }
 
 
 def _action(operation: str, names: _Names) -> JsonObject | list[JsonObject]:
