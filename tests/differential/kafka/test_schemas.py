@@ -73,16 +73,10 @@ def referee(request: pytest.FixtureRequest) -> Iterator[Referee]:
 def as_json(layout: Struct, value: dict[str, Any]) -> dict[str, Any]:
     """What Kafka's JSON converter writes: bytes in base 64, tagged defaults left out."""
     return {
-        json_name(entry, value[entry.name]): field_as_json(entry, value[entry.name])
+        entry.name: field_as_json(entry, value[entry.name])
         for entry in layout.fields
         if entry.tag is None or value[entry.name] != entry.default
     }
-
-
-def json_name(entry: Field, value: Any) -> str:
-    """The converter writes the size of records only."""
-    sized = entry.type == "records" and value is not None
-    return f"{entry.name}SizeInBytes" if sized else entry.name
 
 
 def field_as_json(entry: Field, value: Any) -> Any:
@@ -97,7 +91,7 @@ def element_as_json(entry: Field, value: Any) -> Any:
     if entry.struct is not None:
         return as_json(entry.struct, value)
     if entry.type == "records":
-        return len(value)
+        return ""  # the converter does not print them
     return base64.b64encode(value).decode() if entry.type == "bytes" else value
 
 
@@ -147,7 +141,7 @@ def test_any_value_is_kafkas_bytes_and_json(referee: Referee) -> None:
     known = [(message.name, version) for message, version in referee.known]
 
     @settings(
-        max_examples=150,
+        max_examples=100,
         deadline=None,
         derandomize=True,
         database=None,

@@ -33,9 +33,7 @@ def kept(tmp_path: Path, divergence: Divergence) -> SavedDivergence:
 
 def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
     saved = kept(tmp_path, found(WRONG, "A A B"))
-    assert saved == SavedDivergence(
-        "toy", "m:f", "replay:B:not_allowed:x", ("x",), (0,), actions("A A B")
-    )
+    assert saved == SavedDivergence("toy", "m:f", "B:not_allowed:x", ("x",), (0,), actions("A A B"))
 
 
 @pytest.mark.parametrize("constants", [None, {}, {"Brokers": '{"b1", "b2"}', "MaxEpoch": "3"}])
