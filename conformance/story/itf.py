@@ -75,5 +75,6 @@ def _reasons(rows: Sequence[Json]) -> Iterator[Reason]:
     for row in rows:
         depth = row.get("depth") if isinstance(row, Mapping) else None
         if isinstance(row, Mapping) and isinstance(depth, int):
-            told = [_text(row, key) for key in ("text", "outcome", "location")]
-            yield Reason(depth, *told, bound=_text(row, "bound"))
+            text, outcome = _text(row, "text"), _text(row, "outcome")
+            place, bound = _text(row, "location"), _text(row, "bound")
+            yield Reason(depth, text, outcome, place, bound=bound)
