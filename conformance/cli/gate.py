@@ -10,7 +10,14 @@ from typing import Annotated
 import typer
 
 from conformance import __version__
-from conformance.cli.options import ColdOption, CompareOption, JsonOption, MasterOption, SeedOption
+from conformance.cli.options import (
+    ColdOption,
+    CompareOption,
+    JsonOption,
+    MasterOption,
+    SeedOption,
+    SystemOption,
+)
 from conformance.cli.session import session
 from conformance.config import settled_tier
 from conformance.events import JsonValue
@@ -29,6 +36,7 @@ def gate(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for reports and stores.")
     ] = None,
+    system: SystemOption = None,
     seed: SeedOption = None,
     master: MasterOption = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="JVMs side by side.")] = None,
@@ -39,7 +47,10 @@ def gate(
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Model check, generate, replay, explore, record, audit; then one canary bug."""
+    """Model check, generate, replay, explore, record, audit; then one canary bug.
+
+    With --system every suite of the tier that this system can take; the others are listed.
+    """
     with session("gate", as_json=as_json) as work:
         tools = find_tools()
         settings = work.settings
@@ -52,7 +63,9 @@ def gate(
             CheckOptions(jobs=jobs or settings.jobs, cold=cold, tools=tools),
             settings.seed if seed is None else seed,
         )
-        planned = plan(context, chosen, models or (), folder)
+        planned = plan(context, chosen, models or (), folder, system or "")
+        for left_out in planned.left_out:
+            work.say(f"left out: {left_out.model}: {left_out.reason}")
         planned = _with_options(planned, traces, canary, master)
         work.header.update(_header(planned, context, tools))
         run(context, planned)
@@ -67,8 +80,13 @@ def _with_options(
 
 
 def _header(planned: GatePlan, context: Context, tools: Tools) -> dict[str, JsonValue]:
+    chosen: dict[str, JsonValue] = {}
+    if planned.system:
+        left_out: dict[str, JsonValue] = {one.model: one.reason for one in planned.left_out}
+        chosen = {"system": planned.system, "left_out": left_out}
     return {
         "tier": planned.tier.name,
+        **chosen,
         "seed": context.seed,
         "version": __version__,
         "python": platform.python_version(),

@@ -23,7 +23,11 @@ ConfigOption = Annotated[
 ]
 SystemOption = Annotated[
     str | None,
-    typer.Option("--system", help="The system under test: a configured name or module:function."),
+    typer.Option(
+        "--system",
+        help="The system under test: a configured name, module:function, exec:COMMAND, "
+        "tcp:HOST:PORT or kafka-VERSION.",
+    ),
 ]
 MasterOption = Annotated[
     str | None, typer.Option("--master", help="Spark master.", show_default="local[*]")

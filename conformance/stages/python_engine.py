@@ -61,6 +61,7 @@ def _check(context: Context, model: Model) -> CheckResult:
         seconds,
         cached=False,
         engine="python",
+        unchecked=tuple(problem.unchecked),
     )
     for finding in result.findings():
         context.emit(finding)
