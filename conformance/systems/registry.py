@@ -14,6 +14,7 @@ from conformance.systems.protocol import SystemFactory
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
+        "delayed": "conformance.systems.delayed:create",
         "group": "conformance.systems.group:create",
         "replication": "conformance.systems.replication:create",
     }
