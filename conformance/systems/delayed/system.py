@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import takewhile
 
 from conformance.systems.delayed.sections import (
     FINISH_WITH_TRIGGER,
@@ -62,11 +64,18 @@ class _Step:
         """Whether no other thread holds what this one needs."""
         return not self.is_over and self._thread.name in self._scheduler.runnable()
 
-    def go_on(self) -> None:
-        """To the next point."""
+    def go_on(self) -> str:
+        """To the next point; its name, empty at the end of the step."""
+        if self.is_over:
+            return ""
         self.has_begun = True
-        self._scheduler.step(self._thread.name)
+        try:
+            self._scheduler.step(self._thread.name)
+        except ActionRefused:
+            self.is_over = True
+            raise
         self.is_over = not self._passes()
+        return "" if self.is_over else self.point
 
     def _passes(self) -> bool:
         kind = kind_of(self.point)
@@ -96,28 +105,16 @@ class DelayedOperationsSystem:
         self._world = world = World(self._settings)
         self._threads = {}
         for operation in self._settings.operations:
-            self._spawn(operation.name, Role.REQUEST)
-        for name in self._settings.completers:
-            self._spawn(name, Role.COMPLETER)
-        for name in self._settings.cancellers:
-            self._spawn(name, Role.CANCELLER)
+            self._spawn(operation.name, Role.REQUEST, world.request(operation.name))
+        for name, key in self._settings.completers.items():
+            self._spawn(name, Role.COMPLETER, world.completer(key))
+        for name, key in self._settings.cancellers.items():
+            self._spawn(name, Role.CANCELLER, world.canceller(key))
         for thread in self._threads.values():
             world.scheduler.step(thread.name)
 
-    def _spawn(self, name: str, role: Role) -> ThreadState:
-        world, settings = self._world, self._settings
-        match role:
-            case Role.REQUEST:
-                body = world.request(name)
-            case Role.COMPLETER:
-                body = world.completer(settings.completers[name])
-            case Role.CANCELLER:
-                body = world.canceller(settings.cancellers[name])
-            case Role.REAPER:
-                body = world.reap
-            case Role.EXECUTOR:
-                body = world.executor.run_next
-        world.scheduler.spawn(name, body)
+    def _spawn(self, name: str, role: Role, body: Callable[[], None]) -> ThreadState:
+        self._world.scheduler.spawn(name, body)
         self._threads[name] = ThreadState(name, role)
         return self._threads[name]
 
@@ -200,13 +197,14 @@ class DelayedOperationsSystem:
 
     def _begin(self, action: Action) -> _Step:
         name, args = action
+        world = self._world
         if name == _ENVIRONMENT:
-            thread = self._start(REAPER, Role.REAPER)
-            self._pass_deadlines(args[0])
+            assert isinstance(args[0], int)
+            thread = self._start(REAPER, Role.REAPER, world.reaper(args[0]))
         elif name == "TakeDue":
-            if not self._world.executor.tasks:
+            if not world.executor.tasks:
                 raise ActionRefused("nothing is due")
-            thread = self._start(EXECUTOR, Role.EXECUTOR)
+            thread = self._start(EXECUTOR, Role.EXECUTOR, world.executor.run_next)
         else:
             thread = self._standing_before(name, str(args[0]))
         if name == "AddTimer":
@@ -222,10 +220,10 @@ class DelayedOperationsSystem:
             return FIRST_LOOK if thread.last == "Acquire" else SECTIONS[action]
         return SECTIONS[action]
 
-    def _start(self, name: str, role: Role) -> ThreadState:
+    def _start(self, name: str, role: Role, body: Callable[[], None]) -> ThreadState:
         if self._is_busy(name):
             raise ActionRefused(f"the {name} stands at: {self._world.scheduler.point(name)}")
-        return self._spawn(name, role)
+        return self._spawn(name, role, body)
 
     def _standing_before(self, action: str, name: str) -> ThreadState:
         thread = self._threads.get(name)
@@ -235,14 +233,6 @@ class DelayedOperationsSystem:
         if would != action:
             raise ActionRefused(f"the thread {name} would take {would} next")
         return thread
-
-    def _pass_deadlines(self, count: Value) -> None:
-        waiting = self._world.timer.pending()
-        if not isinstance(count, int) or count > len(waiting):
-            raise ActionRefused(f"{len(waiting)} operations wait for their time-out")
-        if count:
-            clock = self._world.clock
-            clock.sleep(max(waiting[count - 1].deadline_ms - clock.milliseconds(), 0))
 
     # ---- Interruptible ---------------------------------------------------------------------
 
@@ -271,25 +261,28 @@ class DelayedOperationsSystem:
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """As Interruptible.interrupt says; a thread that only waits for a lock is disabled."""
         first = self._begin(running)
-        stood_at = ""
-        for number in range(1, point + 1):
-            if first.is_over or not first.can_go_on:
-                break
-            first.go_on()
-            if number == point and not first.is_over:
-                stood_at = first.point
-        second = self._begin(between)
-        for step, other in ((second, first), (first, second)):
-            while not step.is_over:
-                if step.can_go_on:
-                    step.go_on()
-                elif other.has_begun and other.can_go_on:
-                    other.go_on()
-                elif step.has_begun:
-                    raise DeadlockError(f"a thread waits for ever at: {step.point}")
-                else:
-                    break
-        return stood_at
+        stops = (first.go_on() for _ in range(point))
+        stood_at = list(takewhile(bool, stops))
+        steps = [first]
+        # Disabled by the other: what it left undone is judged by the state.
+        with suppress(ActionRefused):
+            steps.insert(0, self._begin(between))
+        for step in steps:
+            _finish_beside(step, [other for other in steps if other is not step])
+        return stood_at[-1] if len(stood_at) == point else ""
+
+
+def _finish_beside(step: _Step, others: list[_Step]) -> None:
+    """To its end; where another one holds what it needs, that goes on."""
+    while not step.is_over:
+        able = [each for each in (step, *others) if each.can_go_on]
+        if able:
+            with suppress(ActionRefused):  # The clock's: fewer wait, as the other came first.
+                able[0].go_on()
+        elif step.has_begun:
+            raise DeadlockError(f"a thread waits for ever at: {step.point}")
+        else:
+            return  # It waits for a lock that the other one has taken and keeps: disabled.
 
 
 def _finish(step: _Step) -> None:

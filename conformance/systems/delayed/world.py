@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from conformance.systems.delayed.settings import OperationSettings, Settings
+from conformance.systems.protocol import ActionRefused
 from impl.clock import MockClock
 from impl.concurrency import Lock
 from impl.deterministic_scheduler import DeterministicScheduler
@@ -140,6 +141,19 @@ class World:
 
         return run
 
-    def reap(self) -> None:
-        """One turn of the reaper, which finds due what the clock has passed."""
-        self.purgatory.advance_clock(0)
+    def reaper(self, due: int) -> Callable[[], None]:
+        """One turn of the reaper, after the next `due` deadlines have passed.
+
+        It raises ActionRefused if fewer operations wait.
+        """
+
+        def run() -> None:
+            waiting = self.timer.pending()
+            if due > len(waiting):
+                raise ActionRefused(f"{len(waiting)} operations wait for their time-out")
+            if due:
+                passed_ms = waiting[due - 1].deadline_ms - self.clock.milliseconds()
+                self.clock.sleep(max(passed_ms, 0))
+            self.purgatory.advance_clock(0)
+
+        return run
