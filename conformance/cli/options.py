@@ -29,4 +29,7 @@ MasterOption = Annotated[
     str | None, typer.Option("--master", help="Spark master.", show_default="local[*]")
 ]
 StoreOption = Annotated[Path, typer.Option("-o", "--output", help="The store to write.")]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", help="Write the report as one HTML page here.")
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]

@@ -17,7 +17,7 @@ from rich.console import Console
 from conformance.config import Settings, load_settings
 from conformance.errors import INTERRUPTED, ExitCode, UserError
 from conformance.events import Emit, JsonValue
-from conformance.files import no_space, tells_of_no_space
+from conformance.files import no_space, tells_of_no_space, written_aside
 from conformance.report import github, json_report
 from conformance.report.collect import SCHEMA_VERSION, Collector, Report
 from conformance.report.terminal import Terminal
@@ -57,10 +57,11 @@ class _Console(Console):
 
 
 @contextmanager
-def session(command: str, *, as_json: bool) -> Iterator[Session]:
+def session(command: str, *, as_json: bool, html: Path | None = None) -> Iterator[Session]:
     """Run a command's body; afterwards print its verdict and leave with its exit code.
 
     With `as_json` standard output carries one JSON object and nothing else, whatever happens.
+    `html` is where the report is written as a page.
     """
     started = time.monotonic()
     console = _Console(stderr=as_json, highlight=False)
@@ -77,6 +78,9 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
             work.finish = finish
             yield work
             report = work.report or finish()
+        if html is not None:
+            _write_page(report, html)
+            work.closing = f"{work.closing}\nreport: {html}".strip()
         _publish(report, terminal, work.closing, as_json=as_json)
     except UserError as error:
         _mistake(command, error, as_json=as_json, started=started)
@@ -98,6 +102,14 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
         mistake = UserError(f"{place}. Mend that and start again.")
         _mistake(command, mistake, as_json=as_json, started=started)
     raise SystemExit(report.exit_code)
+
+
+def _write_page(report: Report, path: Path) -> None:
+    from conformance.report import html  # Jinja: few runs need it
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_aside(path) as aside:
+        aside.write_text(html.dumps(report), encoding="utf-8")
 
 
 def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool) -> None:

@@ -28,7 +28,7 @@ from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.record import Plan, RecordResult
 from conformance.replay.record import record as run_record
 from conformance.stages.context import Context, Workbench, stage
-from conformance.stages.identity import identity, spec_hash
+from conformance.stages.identity import FOREIGN, identity, spec_hash
 from conformance.tla.tools import find_tools
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
@@ -94,7 +94,8 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
             f"or the model {model.name} changed since. Record the traces again, or check out the "
             "version that they were recorded with."
         )
-    if model.feeds_suite or model.expect is None:
+    foreign = store.manifest.identity.system == FOREIGN  # its dictionary lists what occurs
+    if not foreign and (model.feeds_suite or model.expect is None):
         graph, prepared = graph_and_spec(model, context.check, context.emit)
         return Subject(store, prepared, graph)
     return Subject(
@@ -128,7 +129,7 @@ def audit(
     )
     table = None if graph is None else ModelTable.of_graph(graph, store.actions)
     options = Options(
-        optional_actions=_disabled_in(prepared, graph),
+        optional_actions=_optional(subject),
         listing=listing,
         reproduce=lambda trace: f"kconform replay --store {store.path} --trace {trace}",
         place=partial(place, prepared.model),
@@ -171,6 +172,13 @@ def safety_properties(prepared: PreparedModel) -> tuple[str, ...]:
         for name in prepared.model.check.properties
         if is_safety_property(prepared.module, name)
     )
+
+
+def _optional(subject: Subject) -> tuple[str, ...]:
+    """Actions that need not occur: of a foreign trace nobody can ask for any."""
+    if subject.store.manifest.identity.system == FOREIGN:
+        return tuple(dict.fromkeys(action.name for action in subject.store.actions))
+    return _disabled_in(subject.prepared, subject.graph)
 
 
 def _disabled_in(prepared: PreparedModel, graph: StateGraph | None) -> tuple[str, ...]:
