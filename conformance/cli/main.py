@@ -49,7 +49,7 @@ COMMANDS = {
     "export": ("exports:export_command", "Write traces of a store as NDJSON or ITF."),
     "audit": (
         "audit:audit",
-        "Refinement, invariants and action properties of every recorded trace, on Spark.",
+        "Refinement, invariants and action properties of every recorded trace.",
     ),
     "bugs": (
         "bugs:bugs",

@@ -12,6 +12,7 @@ from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options
 from conformance.audit.engine import audit as run_audit
 from conformance.audit.explain import EvaluatedSpec
+from conformance.audit.local import audit_here
 from conformance.audit.referee import STAGE as REFEREE
 from conformance.audit.referee import RefereeResult
 from conformance.audit.referee import referee as run_referee
@@ -106,13 +107,14 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
 def audit(
     context: Context,
     subject: Subject,
-    spark: SparkSession,
+    spark: SparkSession | None,
     *,
     listing: Path | None = None,
     native: bool = False,
 ) -> AuditResult:
     """Judge every trace of the store by the spec's own text.
 
+    Without `spark` it is done in this process, by the same evaluator: for few traces.
     `native` judges the invariants by Spark columns: several times as fast for millions of
     distinct states; below some hundred thousand the JVM's warm-up takes longer than Python.
     """
@@ -134,11 +136,12 @@ def audit(
         reproduce=lambda trace: f"kconform replay --store {store.path} --trace {trace}",
         place=partial(place, prepared.model),
     )
-    return run_audit(
-        spark,
+    evaluator = Evaluator.of(spec, store, () if native else check.invariants, properties)
+    judged = partial(run_audit, spark) if spark is not None else audit_here
+    return judged(
         store,
         rules,
-        Evaluator.of(spec, store, () if native else check.invariants, properties),
+        evaluator,
         model=table,
         spec=EvaluatedSpec(spec),
         options=options,
