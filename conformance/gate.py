@@ -101,7 +101,8 @@ def run(context: Context, gate: GatePlan) -> None:
         profile = Profile.NIGHTLY if gate.tier.name == "nightly" else Profile.CI
         explore(context, bench, profile=profile, examples=gate.tier.examples)
     covered = _record_and_audit(context, gate, benches)
-    coverage(context, benches, replayed, covered, chosen=bool(system))
+    stopped = [bool(result.not_run) for result in driven]
+    coverage(context, benches, replayed, covered, chosen=bool(system), stopped=stopped)
     if gate.canary:
         run_canary(context, benches)
     if gate.tier.name == "nightly" and not system:

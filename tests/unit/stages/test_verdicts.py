@@ -49,6 +49,14 @@ def held(
     return {event.subject: event for event in finished}
 
 
+def test_what_a_stopped_replay_left_out_is_told_as_its_consequence() -> None:
+    events: list[Event] = []
+    coverage(Context(emit=events.append), [bench("m:f", TAKE_A, DROP)], [{}], {}, stopped=[True])
+    (told,) = [event for event in events if isinstance(event, StageFinished)]
+    assert "a replay stopped at a divergence" in told.summary
+    assert "never taken" not in told.summary
+
+
 @pytest.mark.parametrize(
     ("taken", "covered", "thresholds", "short"),
     [
