@@ -13,7 +13,7 @@ import msgspec
 from conformance import resources
 from conformance.errors import UserError
 from conformance.tla.config import parse_config
-from conformance.tla.values import Value
+from conformance.tla.values import Value, format_value
 
 SCHEMA = 1
 

@@ -208,7 +208,8 @@ class _Parser:
         return module
 
     def _once(self, sign: _Token, name: str, module: str | None) -> None:
-        given = [(other.name, other.module) for other in (*self._overrides, *self._scoped_values)]
+        given = {(one.name, one.module) for one in self._overrides}
+        given |= {(one.name, one.module) for one in self._scoped_values}
         if (name, module) in given or (module is None and name in self._constants):
             raise self._error(sign, f"{name} is given twice")
 

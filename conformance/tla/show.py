@@ -182,8 +182,10 @@ def _python(subject: Subject) -> Titled:
         yield "Python: its value", _listed(subject)
 
 
-_FORMULAS = r"""TRUE FALSE \land \lor \lnot => \equiv = /= \in \notin \subseteq < > \leq \geq
-IsFiniteSet ENABLED""".split()
+_FORMULAS = frozenset({
+    "TRUE", "FALSE", r"\land", r"\lor", r"\lnot", "=>", r"\equiv", "=", "/=", r"\in", r"\notin",
+    r"\subseteq", "<", ">", r"\leq", r"\geq", "IsFiniteSet", "ENABLED",
+})  # fmt: skip
 """The operators whose value is a boolean."""
 
 

@@ -126,7 +126,8 @@ def _definitions_named(module: s.Module, name: str, scope: str | None) -> list[i
     return [
         uid
         for uid, definition in module.definitions.items()
-        if definition.name == name and definition.location.module == scope
+        if definition.name.rpartition("!")[2] == name
+        and scope in (definition.location.module, definition.body.location.module)
     ]
 
 
