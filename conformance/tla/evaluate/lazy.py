@@ -9,56 +9,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
 
 from conformance.tla import syntax as s
-from conformance.tla.evaluate.analysis import Analysis
 from conformance.tla.evaluate.emitter import Emitter, Line
-from conformance.tla.evaluate.program import Program
+from conformance.tla.evaluate.protocol import Services
 from conformance.tla.evaluate.scope import (
     Closure,
     Code,
     Context,
     Entry,
-    Kind,
     Lazy,
     Slot,
     common,
 )
 
-if TYPE_CHECKING:
-    from conformance.tla.evaluate.writer import Writer
-
-
 _WORTH_SHARING = 8
 """Nodes of an expression from which on its code may be moved into a function."""
-
-
-class Routine(Protocol):
-    """A compiled definition: its Python name, the variables it reads, how it takes arguments."""
-
-    name: str
-    variables: tuple[str, ...]
-    strict: tuple[bool, ...]
-    kind: Kind
-    lazy: bool
-
-
-class Services(Protocol):
-    """What a writer asks of the machine that owns the generated code."""
-
-    program: Program
-    analysis: Analysis
-    patient: bool
-
-    def constant(self, node: s.Expr) -> Code: ...
-    def pool(self, value: object) -> Code: ...
-    def elements(self, node: s.Expr) -> tuple[Code, Kind] | None: ...
-    def empty(self, code: Code) -> bool: ...
-    def infinite(self, node: s.Expr) -> bool: ...
-    def by_rule(self, node: s.Expr) -> bool: ...
-    def routine(self, definition: s.Definition) -> Routine: ...
-    def enabled(self, writer: Writer, node: s.Expr, context: Context) -> Code: ...
 
 
 class LazyValues:

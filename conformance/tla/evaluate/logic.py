@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from conformance.tla import syntax as s
+from conformance.tla.evaluate.protocol import CodeWriter, unsupported
 from conformance.tla.evaluate.scope import FALSE, TRUE, Code, Context, Kind, Known, common
-
-if TYPE_CHECKING:
-    from conformance.tla.evaluate.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class Jump:
         return self.statements[-1].startswith("return")
 
 
-def jump_to(writer: Writer, *statements: str) -> Jump:
+def jump_to(writer: CodeWriter, *statements: str) -> Jump:
     """A jump that is valid here."""
     return Jump(statements, writer.emitter.loops)
 
@@ -35,7 +32,9 @@ def jump_to(writer: Writer, *statements: str) -> Jump:
 # Values
 
 
-def connective(writer: Writer, word: str, nodes: Sequence[s.Argument], context: Context) -> Code:
+def connective(
+    writer: CodeWriter, word: str, nodes: Sequence[s.Argument], context: Context
+) -> Code:
     """n-ary conjunction ("and") or disjunction ("or"), evaluated from left to right."""
     texts = [writer.truth(nodes[0], context).text]
     for index, node in enumerate(nodes[1:], start=1):
@@ -59,7 +58,7 @@ def connective(writer: Writer, word: str, nodes: Sequence[s.Argument], context: 
     return Code(f"({f' {word} '.join(texts)})", "bool")
 
 
-def conditional(writer: Writer, node: s.If, context: Context) -> Code:
+def conditional(writer: CodeWriter, node: s.If, context: Context) -> Code:
     """IF."""
     condition = writer.truth(node.condition, context)
     return _choose(
@@ -70,7 +69,7 @@ def conditional(writer: Writer, node: s.If, context: Context) -> Code:
     )
 
 
-def case(writer: Writer, node: s.Case, context: Context) -> Code:
+def case(writer: CodeWriter, node: s.Case, context: Context) -> Code:
     """CASE: the first true guard counts, as in TLC."""
 
     def arm(index: int) -> Code:
@@ -86,7 +85,7 @@ def case(writer: Writer, node: s.Case, context: Context) -> Code:
 
 
 def _choose(
-    writer: Writer, condition: str, then: Callable[[], Code], otherwise: Callable[[], Code]
+    writer: CodeWriter, condition: str, then: Callable[[], Code], otherwise: Callable[[], Code]
 ) -> Code:
     emitter = writer.emitter
     first = emitter.open()
@@ -115,7 +114,7 @@ def _choose(
     return Code(name, kind, atom=True)
 
 
-def quantifier(writer: Writer, node: s.Binding, context: Context) -> Code:
+def quantifier(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     """\\A or \\E as a value."""
     every = node.kind == r"\A"
     if writer.services.patient:
@@ -134,7 +133,7 @@ def quantifier(writer: Writer, node: s.Binding, context: Context) -> Code:
 
 
 def search(
-    writer: Writer,
+    writer: CodeWriter,
     binders: Sequence[s.Binder],
     context: Context,
     found: str,
@@ -163,7 +162,7 @@ _Step = tuple[s.Binder, tuple[s.Bound, ...], str, Kind]
 
 
 def _steps(
-    writer: Writer, binders: Sequence[s.Binder], context: Context, *, ordered: bool = False
+    writer: CodeWriter, binders: Sequence[s.Binder], context: Context, *, ordered: bool = False
 ) -> list[_Step]:
     """All sets are evaluated before the first loop."""
     return [
@@ -174,7 +173,7 @@ def _steps(
 
 
 def _patient(
-    writer: Writer, steps: Sequence[_Step], body: s.Expr, context: Context, every: bool
+    writer: CodeWriter, steps: Sequence[_Step], body: s.Expr, context: Context, every: bool
 ) -> Code:
     """A quantifier whose body is a function of one element, nested for further names."""
     if not steps:
@@ -189,7 +188,7 @@ def _patient(
     return Code(f"decide({text}, {function}, {every}, {order})", "bool")
 
 
-def in_order(writer: Writer, node: s.Expr) -> bool:
+def in_order(writer: CodeWriter, node: s.Expr) -> bool:
     """Whether TLC is known to take the elements of a set in our order: an interval, a constant
     set of integers or booleans. The order in which it takes others is its own affair."""
     constant = writer.services.elements(node)
@@ -206,7 +205,7 @@ def _rounds(binder: s.Binder) -> list[tuple[s.Bound, ...]]:
 
 @contextmanager
 def all_loops(
-    writer: Writer, binders: Sequence[s.Binder], context: Context, *, ordered: bool = False
+    writer: CodeWriter, binders: Sequence[s.Binder], context: Context, *, ordered: bool = False
 ) -> Iterator[Context]:
     """Loops over all bindings; yields the context of the innermost."""
     steps = _steps(writer, binders, context, ordered=ordered)
@@ -218,7 +217,7 @@ def all_loops(
 
 @contextmanager
 def bind_loop(
-    writer: Writer,
+    writer: CodeWriter,
     binder: s.Binder,
     names: tuple[s.Bound, ...],
     text: str,
@@ -232,7 +231,7 @@ def bind_loop(
 
 
 def _bound(
-    writer: Writer,
+    writer: CodeWriter,
     binder: s.Binder,
     names: tuple[s.Bound, ...],
     item: str,
@@ -256,18 +255,16 @@ def _python(name: str) -> str:
 
 
 def domain(
-    writer: Writer, binder: s.Binder, context: Context, *, ordered: bool = False
+    writer: CodeWriter, binder: s.Binder, context: Context, *, ordered: bool = False
 ) -> tuple[str, Kind]:
     """What a loop over a binder's set iterates over, and the kind of the elements."""
     if binder.domain is None:
-        from conformance.tla.evaluate.writer import unsupported
-
         raise unsupported(binder, "a quantifier or CHOOSE without a set to range over")
     return elements(writer, binder.domain, context, ordered=ordered)
 
 
 def elements(
-    writer: Writer, node: s.Expr, context: Context, *, ordered: bool = False
+    writer: CodeWriter, node: s.Expr, context: Context, *, ordered: bool = False
 ) -> tuple[str, Kind]:
     """An atom to iterate over the elements of a set, and their kind."""
     constant = writer.services.elements(node)
@@ -297,7 +294,7 @@ def _interval(first: Code, last: Code) -> str:
 # Jumps
 
 
-def jump_if_false(writer: Writer, node: s.Argument, context: Context, jump: Jump) -> None:
+def jump_if_false(writer: CodeWriter, node: s.Argument, context: Context, jump: Jump) -> None:
     """Code that executes the jump if the formula is false, and goes on if it is true."""
     with writer.emitter.at(node.location):
         match _plain(writer, node):
@@ -317,7 +314,7 @@ def jump_if_false(writer: Writer, node: s.Argument, context: Context, jump: Jump
                 pass
 
 
-def jump_if_true(writer: Writer, node: s.Argument, context: Context, jump: Jump) -> None:
+def jump_if_true(writer: CodeWriter, node: s.Argument, context: Context, jump: Jump) -> None:
     """Code that executes the jump if the formula is true, and goes on if it is false."""
     with writer.emitter.at(node.location):
         match _plain(writer, node):
@@ -342,13 +339,15 @@ def jump_if_true(writer: Writer, node: s.Argument, context: Context, jump: Jump)
                 pass
 
 
-def _nest(writer: Writer, stack: ExitStack, parts: Sequence[s.Argument], context: Context) -> None:
+def _nest(
+    writer: CodeWriter, stack: ExitStack, parts: Sequence[s.Argument], context: Context
+) -> None:
     for part in parts:
         test = writer.truth(part, context)
         stack.enter_context(writer.emitter.block(f"if {test.text}:"))
 
 
-def _plain(writer: Writer, node: s.Argument) -> s.Argument | None:
+def _plain(writer: CodeWriter, node: s.Argument) -> s.Argument | None:
     """The node itself unless it is a constant, which is folded, or overridden."""
     assert not isinstance(node, s.OperatorArg)
     if isinstance(node, s.Builtin) and writer.services.program.meaning(node) is not None:
@@ -357,11 +356,11 @@ def _plain(writer: Writer, node: s.Argument) -> s.Argument | None:
 
 
 def _descend(
-    writer: Writer,
+    writer: CodeWriter,
     node: s.Argument,
     context: Context,
     jump: Jump,
-    go: Callable[[Writer, s.Argument, Context, Jump], None],
+    go: Callable[[CodeWriter, s.Argument, Context, Jump], None],
 ) -> bool:
     """Jumps within IF, LET and expanded operators; False for what is no such thing."""
     match _plain(writer, node):
@@ -387,7 +386,9 @@ def _let(node: s.Argument) -> s.Let:
     return node
 
 
-def _expanded(writer: Writer, node: s.Argument, context: Context) -> tuple[s.Expr, Context] | None:
+def _expanded(
+    writer: CodeWriter, node: s.Argument, context: Context
+) -> tuple[s.Expr, Context] | None:
     assert isinstance(node, s.Call)
     assert isinstance(node.target, int)
     if node.target in context.env:
@@ -399,7 +400,7 @@ def _expanded(writer: Writer, node: s.Argument, context: Context) -> tuple[s.Exp
     return None
 
 
-def _test(writer: Writer, test: Code, negation: str, jump: Jump) -> None:
+def _test(writer: CodeWriter, test: Code, negation: str, jump: Jump) -> None:
     emitter = writer.emitter
     if test.text in ("True", "False"):
         if (test.text == "True") == (negation == ""):
@@ -409,7 +410,9 @@ def _test(writer: Writer, test: Code, negation: str, jump: Jump) -> None:
     emitter.line(f"if {negation}{test.text}: {'; '.join(jump.statements)}")
 
 
-def _loop(writer: Writer, node: s.Argument, context: Context, jump: Jump, *, every: bool) -> None:
+def _loop(
+    writer: CodeWriter, node: s.Argument, context: Context, jump: Jump, *, every: bool
+) -> None:
     """A jump out of a quantifier's loops."""
     assert isinstance(node, s.Binding)
     go = jump_if_false if every else jump_if_true

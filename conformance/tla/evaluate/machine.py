@@ -12,6 +12,7 @@ from conformance.tla.evaluate import logic, runtime, sets, standard
 from conformance.tla.evaluate.emitter import TooLong
 from conformance.tla.evaluate.errors import EvaluationError, shown
 from conformance.tla.evaluate.program import Program
+from conformance.tla.evaluate.protocol import CodeWriter
 from conformance.tla.evaluate.scope import (
     Code,
     Context,
@@ -228,11 +229,12 @@ class Machine:
         logic.jump_if_false(writer, body, context, logic.Jump(("return False",), 0))
         writer.emitter.line("return True")
 
-    def enabled(self, writer: Writer, node: s.Expr, context: Context) -> Code:
+    def enabled(self, writer: CodeWriter, node: s.Expr, context: Context) -> Code:
         """ENABLED node: whether the search finds a successor; it need not be complete."""
         name = writer.emitter.fresh("enabled")
         inner = Context(env=context.env, now=context.variables())
         partial, writer.partial = writer.partial, True
+        assert isinstance(writer, Writer)  # the one that `_make` has made
         solver = Solver(writer, self.variables)
         with writer.function(f"def {name}():"):
             # In one loop, so that a failing condition ends the search by `return`.

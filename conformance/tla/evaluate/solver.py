@@ -16,6 +16,7 @@ from conformance.tla import syntax as s
 from conformance.tla.evaluate import builtins, logic
 from conformance.tla.evaluate.continuations import Assignments, Functions, Then
 from conformance.tla.evaluate.logic import Jump
+from conformance.tla.evaluate.protocol import unsupported
 from conformance.tla.evaluate.scope import (
     Closure,
     Code,
@@ -26,7 +27,7 @@ from conformance.tla.evaluate.scope import (
     Operator,
     Standard,
 )
-from conformance.tla.evaluate.writer import Writer, unsupported
+from conformance.tla.evaluate.writer import Writer
 
 _DEEPEST = 4
 """Levels of a recursive operator that may each pass on another operator."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from conformance.tla import syntax as s
 from conformance.tla.evaluate import logic
+from conformance.tla.evaluate.protocol import CodeWriter
 from conformance.tla.evaluate.scope import Code, Context, Entry, Kind, Known
 
-if TYPE_CHECKING:
-    from conformance.tla.evaluate.writer import Writer
 
-
-def binding(writer: Writer, node: s.Binding, context: Context) -> Code:
+def binding(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     """CHOOSE, set filter, set map, function."""
     match node.kind:
         case "CHOOSE":
@@ -26,7 +23,7 @@ def binding(writer: Writer, node: s.Binding, context: Context) -> Code:
             return _function(writer, node, context)
 
 
-def _choose(writer: Writer, node: s.Binding, context: Context) -> Code:
+def _choose(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     binder = node.binders[0]
     text, kind = logic.domain(writer, binder, context, ordered=True)
     result = writer.emitter.fresh("w")
@@ -43,7 +40,7 @@ def _choose(writer: Writer, node: s.Binding, context: Context) -> Code:
     return Code(result, "tuple" if binder.pattern else kind, atom=True)
 
 
-def _filter(writer: Writer, node: s.Binding, context: Context) -> Code:
+def _filter(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     binder = node.binders[0]
     if _is_by_rule(writer, binder.domain):
         return _lazy_filter(writer, binder, node.body, context)
@@ -66,7 +63,7 @@ def _filter(writer: Writer, node: s.Binding, context: Context) -> Code:
     return Code(f"frozenset({found})", "set")
 
 
-def _lazy_filter(writer: Writer, binder: s.Binder, body: s.Expr, context: Context) -> Code:
+def _lazy_filter(writer: CodeWriter, binder: s.Binder, body: s.Expr, context: Context) -> Code:
     """Of a set given by a rule: as TLC's SetPredValue it asks of no element before it must."""
     assert binder.domain is not None
     whole = writer.expr(binder.domain, context).text
@@ -80,7 +77,7 @@ def _lazy_filter(writer: Writer, binder: s.Binder, body: s.Expr, context: Contex
     return Code(f"Filtered({whole}, {rule})", "lazy")
 
 
-def _filter_tuples(writer: Writer, node: s.Binding, text: str, context: Context) -> Code:
+def _filter_tuples(writer: CodeWriter, node: s.Binding, text: str, context: Context) -> Code:
     binder = node.binders[0]
     found = writer.emitter.fresh("s")
     writer.emitter.line(f"{found} = []")
@@ -91,7 +88,7 @@ def _filter_tuples(writer: Writer, node: s.Binding, text: str, context: Context)
     return Code(f"frozenset({found})", "set")
 
 
-def _map(writer: Writer, node: s.Binding, context: Context) -> Code:
+def _map(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     if len(node.binders) == 1 and len(node.binders[0].names) == 1 and not node.binders[0].pattern:
         return _map_one(writer, node, context)
     found = writer.emitter.fresh("s")
@@ -101,7 +98,7 @@ def _map(writer: Writer, node: s.Binding, context: Context) -> Code:
     return Code(f"frozenset({found})", "set")
 
 
-def _map_one(writer: Writer, node: s.Binding, context: Context) -> Code:
+def _map_one(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     binder = node.binders[0]
     text, kind = logic.domain(writer, binder, context)
     name = writer.emitter.fresh("v_" + "".join(c for c in binder.names[0].name if c.isalnum()))
@@ -120,7 +117,7 @@ def _map_one(writer: Writer, node: s.Binding, context: Context) -> Code:
     return Code(f"frozenset({found})", "set")
 
 
-def _function(writer: Writer, node: s.Binding, context: Context) -> Code:
+def _function(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     if _is_infinite(writer, node.binders):
         return _lazy_function(writer, node.binders, node.body, None, context)
     found = writer.emitter.fresh("d")
@@ -142,12 +139,12 @@ def _arguments(binder: s.Binder) -> list[tuple[s.Bound, ...]]:
     return [binder.names] if binder.pattern else [(name,) for name in binder.names]
 
 
-def _key(writer: Writer, names: tuple[s.Bound, ...], context: Context) -> str:
+def _key(writer: CodeWriter, names: tuple[s.Bound, ...], context: Context) -> str:
     codes = [writer.expr(name, context).text for name in names]
     return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
 
 
-def _function_kind(writer: Writer, binders: Sequence[s.Binder]) -> Kind:
+def _function_kind(writer: CodeWriter, binders: Sequence[s.Binder]) -> Kind:
     """ "fn" or "tuple" where the domain tells which it is, in order for a tuple."""
     if len(binders) != 1 or len(binders[0].names) != 1 or binders[0].domain is None:
         return None
@@ -159,7 +156,7 @@ def _function_kind(writer: Writer, binders: Sequence[s.Binder]) -> Kind:
     return "fn" if elements is not None and elements[1] in ("str", "model") else None
 
 
-def _is_by_rule(writer: Writer, domain: s.Expr | None) -> bool:
+def _is_by_rule(writer: CodeWriter, domain: s.Expr | None) -> bool:
     """Whether a filter of the set stays a rule, as in TLC; of a finite S \\X T only there."""
     if domain is not None and writer.services.analysis.of(domain).constant:
         return writer.services.by_rule(domain)
@@ -172,7 +169,7 @@ def _is_by_rule(writer: Writer, domain: s.Expr | None) -> bool:
             return False
 
 
-def _is_infinite(writer: Writer, binders: Sequence[s.Binder]) -> bool:
+def _is_infinite(writer: CodeWriter, binders: Sequence[s.Binder]) -> bool:
     def infinite(domain: s.Expr | None) -> bool:
         if domain is None or not writer.services.analysis.of(domain).constant:
             return isinstance(domain, s.Builtin) and domain.operator == "Seq"
@@ -181,13 +178,13 @@ def _is_infinite(writer: Writer, binders: Sequence[s.Binder]) -> bool:
     return any(infinite(binder.domain) for binder in binders)
 
 
-def recursive_function(writer: Writer, node: s.RecursiveFunction, context: Context) -> Code:
+def recursive_function(writer: CodeWriter, node: s.RecursiveFunction, context: Context) -> Code:
     """f[x \\in S] == ... f[...] ...: results are computed on demand and remembered."""
     return _lazy_function(writer, node.binders, node.body, node.function, context)
 
 
 def _lazy_function(
-    writer: Writer,
+    writer: CodeWriter,
     binders: Sequence[s.Binder],
     body: s.Expr,
     function: s.Bound | None,
@@ -216,7 +213,7 @@ def _lazy_function(
     return Code(f"LazyFunction({whole}, {rule})", "lazy")
 
 
-def application(writer: Writer, node: s.Apply, context: Context) -> Code:
+def application(writer: CodeWriter, node: s.Apply, context: Context) -> Code:
     """f[x]."""
     function = writer.expr(node.function, context)
     argument = writer.expr(node.argument, context)
@@ -236,7 +233,7 @@ def application(writer: Writer, node: s.Apply, context: Context) -> Code:
     return Code(f"({f}.mapping[{x}] if {f}.__class__ is Fn else apply({f}, {x}))")
 
 
-def field(writer: Writer, node: s.Field, context: Context) -> Code:
+def field(writer: CodeWriter, node: s.Field, context: Context) -> Code:
     """r.name, without the record where it is written down as a constructor."""
     found = _written_field(writer, node.record, node.name, context, 0)
     if found is not None:
@@ -253,7 +250,7 @@ def field(writer: Writer, node: s.Field, context: Context) -> Code:
 
 
 def _written_field(
-    writer: Writer, node: s.Expr, name: str, context: Context, depth: int
+    writer: CodeWriter, node: s.Expr, name: str, context: Context, depth: int
 ) -> tuple[s.Expr, Context] | None:
     """The expression of a field of a record that is constructed on the spot, such as
     `Replica(b).log`. Only where it is cheap: another use of the record computes it again."""
@@ -271,20 +268,20 @@ def _written_field(
     return None
 
 
-def _may_be_record(writer: Writer, node: s.Expr) -> bool:
+def _may_be_record(writer: CodeWriter, node: s.Expr) -> bool:
     """Whether it is worth to look into a name or call for a record constructor."""
     meaning = writer.services.program.meaning(node)
     return not isinstance(meaning, s.Definition) or isinstance(meaning.body, s.Record)
 
 
-def record(writer: Writer, node: s.Record, context: Context) -> Code:
+def record(writer: CodeWriter, node: s.Record, context: Context) -> Code:
     """[a |-> e, ...]."""
     fields = _in_order(writer, [value for _, value in node.fields], context)
     pairs = [f"{name!r}: {text}" for (name, _), text in zip(node.fields, fields, strict=True)]
     return Code(f"Fn({{{', '.join(pairs)}}})", "fn")
 
 
-def record_set(writer: Writer, node: s.RecordSet, context: Context) -> Code:
+def record_set(writer: CodeWriter, node: s.RecordSet, context: Context) -> Code:
     """[a : S, ...]."""
     sets = _in_order(writer, [value for _, value in node.fields], context, values=False)
     pairs = [f"{name!r}: {text}" for (name, _), text in zip(node.fields, sets, strict=True)]
@@ -292,13 +289,13 @@ def record_set(writer: Writer, node: s.RecordSet, context: Context) -> Code:
 
 
 def _in_order(
-    writer: Writer, nodes: Sequence[s.Expr], context: Context, *, values: bool = True
+    writer: CodeWriter, nodes: Sequence[s.Expr], context: Context, *, values: bool = True
 ) -> list[str]:
     compute = writer.value if values else writer.expr
     return [compute(node, context).text for node in nodes]
 
 
-def except_(writer: Writer, node: s.Except, context: Context) -> Code:
+def except_(writer: CodeWriter, node: s.Except, context: Context) -> Code:
     """[f EXCEPT !path = value, ...]."""
     code = writer.expr(node.function, context)
     for update in node.updates:
@@ -307,7 +304,7 @@ def except_(writer: Writer, node: s.Except, context: Context) -> Code:
 
 
 def _update(
-    writer: Writer, function: Code, path: list[s.Expr], update: s.Update, context: Context
+    writer: CodeWriter, function: Code, path: list[s.Expr], update: s.Update, context: Context
 ) -> Code:
     """One step of the path: outside the domain, the function stays as it is."""
     f = writer.atom(function)

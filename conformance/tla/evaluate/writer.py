@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.errors import UnsupportedError
 from conformance.tla import syntax as s
 from conformance.tla.evaluate import builtins, logic, structures
-from conformance.tla.evaluate.lazy import LazyValues, Routine
+from conformance.tla.evaluate.lazy import LazyValues
+from conformance.tla.evaluate.protocol import Routine, unsupported
 from conformance.tla.evaluate.scope import (
     Closure,
     Code,
@@ -481,14 +481,3 @@ def _literal(node: s.Expr) -> Code | None:
             return Code(repr(text), "str", atom=True)
         case _:
             return None
-
-
-_TEMPORAL = frozenset(["[]", "<>", "~>", "-+->", "WF", "SF", r"\EE", r"\AA"])
-
-
-def unsupported(node: s.Node, what: str) -> UnsupportedError:
-    """The error for what the Python evaluator lacks."""
-    hint = " TLC checks temporal formulas." if what in _TEMPORAL else ""
-    return UnsupportedError(
-        f"{node.location}: {what} is not supported by the Python evaluator.{hint}"
-    )
