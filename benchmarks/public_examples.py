@@ -28,10 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import UserError
-from conformance.tla.config import parse_config
-from conformance.tla.reader import load_module
+from conformance.tla import bind, load_module, parse_config
 from conformance.tla.search import FormulaKind, SearchResult, problem_of, search
-from conformance.tla.spec import bind
 
 _COUNTS = ("distinctStates", "totalStates")
 _KINDS = {

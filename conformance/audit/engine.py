@@ -22,7 +22,7 @@ from conformance.audit.rules import Rulebook, literal
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError
 from conformance.events import Emit, Finding, Progress, StageFinished, StageStarted, ignore
-from conformance.tla.values import collision_probability
+from conformance.tla import collision_probability
 from conformance.traces.manifest import Manifest
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict

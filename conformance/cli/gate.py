@@ -18,7 +18,7 @@ from conformance.gate import GatePlan, plan, run
 from conformance.modelcheck.check import CheckOptions
 from conformance.report import html, json_report, junit
 from conformance.stages.context import Context
-from conformance.tla.tools import Tools, find_tools
+from conformance.tla import Tools, find_tools
 from conformance.verdict import Verdict
 
 

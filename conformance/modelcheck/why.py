@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from conformance.errors import SpecError
 from conformance.modelcheck.tlc_output import ViolationKind
-from conformance.tla.spec import Spec
-from conformance.tla.values import State
+from conformance.tla import Spec, State
 
 _EXPLAINED = (ViolationKind.INVARIANT, ViolationKind.ACTION_PROPERTY)
 

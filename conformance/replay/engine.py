@@ -18,7 +18,7 @@ from conformance.systems.protocol import (
     Offers,
     SystemUnderTest,
 )
-from conformance.tla.values import Action, State, Value, mismatch
+from conformance.tla import Action, State, Value, mismatch
 
 
 class Kind(StrEnum):

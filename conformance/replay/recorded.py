@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.replay.engine import Divergence, Driver, Kind, PathResult, run_path
 from conformance.replay.oracle import Oracle
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value
 from conformance.traces.model import PartialState, Trace
 
 

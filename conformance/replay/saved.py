@@ -13,8 +13,7 @@ from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
 from conformance.replay.oracle import Oracle
 from conformance.replay.suite import MakeSystem, finding
-from conformance.tla.itf import ItfTrace, Json, dump_trace, load_trace
-from conformance.tla.values import Action, State
+from conformance.tla import Action, ItfTrace, Json, State, dump_trace, load_trace
 
 _KEY = "kconform"
 

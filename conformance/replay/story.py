@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.events import Difference
 from conformance.replay.engine import Divergence
-from conformance.tla.values import Fn, State, Value, format_value
+from conformance.tla import Fn, State, Value, format_value
 
 
 def differences(

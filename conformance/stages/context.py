@@ -16,8 +16,7 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.systems.protocol import SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
-from conformance.tla.tools import find_tools
-from conformance.tla.values import Value
+from conformance.tla import Value, find_tools
 from conformance.verdict import Verdict
 
 

@@ -10,7 +10,7 @@ from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import prepare
 from conformance.stages.context import Context, stage
 from conformance.stages.identity import FOREIGN, identity
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
 from conformance.traces.importing import ImportResult
 from conformance.traces.importing import import_traces as run_import
 from conformance.verdict import Verdict

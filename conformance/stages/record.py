@@ -29,7 +29,7 @@ from conformance.replay.record import Plan, RecordResult
 from conformance.replay.record import record as run_record
 from conformance.stages.context import Context, Workbench, stage
 from conformance.stages.identity import identity, spec_hash
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
 

@@ -19,7 +19,7 @@ from conformance.replay.suite import Locate, ReplayResult, finding, replay_suite
 from conformance.stages.context import Context, Outcome, Workbench, stage
 from conformance.stages.reasons import reasons
 from conformance.suites.suite import Suite
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from conformance.traces.model import End, Trace
 from conformance.verdict import Verdict
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from conformance.errors import DataError, UserError
-from conformance.tla.itf import Json, from_itf, load_trace
-from conformance.tla.values import Action, State, Value, fingerprint
+from conformance.tla import Action, Json, State, Value, fingerprint, from_itf, load_trace
 from conformance.traces.manifest import Identity, Manifest, read_manifest
 from conformance.traces.model import End, PartialState, Trace, TraceStep, is_complete
 from conformance.traces.states import infer_columns

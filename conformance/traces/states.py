@@ -11,10 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from conformance.errors import DataError
+from conformance.tla import INTEGER, Schema, Type, UntypableError, Value, infer
 from conformance.tla.arrow import arrow_type, read_values, write_values
-from conformance.tla.schema import Schema, UntypableError, infer
-from conformance.tla.value_types import INTEGER, Type
-from conformance.tla.values import Value
 from conformance.traces.model import PartialState
 
 FINGERPRINT = "fingerprint"

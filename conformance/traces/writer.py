@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from conformance.errors import UserError
 from conformance.files import space_for
-from conformance.tla.values import Fingerprinter
+from conformance.tla import Fingerprinter
 from conformance.traces.manifest import (
     FORMAT,
     MANIFEST,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.tla import syntax as s
+from conformance.tla.front import syntax as s
 from conformance.tla.spark import functions
 from conformance.tla.spark.candidates import static_candidates
 from conformance.tla.spark.choice import choose

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from conformance.errors import UnsupportedError
-from conformance.tla import syntax as s
-from conformance.tla.evaluate.analysis import Analysis
-from conformance.tla.evaluate.program import Program
+from conformance.tla.errors import UnsupportedError
+from conformance.tla.front import syntax as s
+from conformance.tla.front.syntax import Location
+from conformance.tla.semantics.analysis import Analysis
+from conformance.tla.semantics.program import Program
 from conformance.tla.spark import binders, functions, sql
 from conformance.tla.spark.branches import as_formula, choose_branch
 from conformance.tla.spark.builtins import OPERATORS, Context
@@ -36,7 +37,6 @@ from conformance.tla.spark.terms import (
     Records,
     Term,
 )
-from conformance.tla.syntax import Location
 from conformance.tla.values import Value
 
 BACK_END = "the Spark back end"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from conformance.errors import UnsupportedError
-from conformance.tla import syntax as s
-from conformance.tla.evaluate.analysis import Analysis
-from conformance.tla.evaluate.program import Program
+from conformance.tla.errors import UnsupportedError
+from conformance.tla.front import syntax as s
+from conformance.tla.semantics.analysis import Analysis
+from conformance.tla.semantics.program import Program
 from conformance.tla.spark.environment import Names
 from conformance.tla.spark.formulas import Formula
 from conformance.tla.spark.scope import Scope

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.tla.values import Action, ModelValue, Value, make_record
+from conformance.tla import Action, ModelValue, Value, make_record
 from conformance.traces.exporting import to_ndjson
 from conformance.traces.importing import import_traces
 from conformance.traces.manifest import Identity

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.modelcheck.story import CounterexampleStep, changes, tell
-from conformance.tla.text import parse_value
-from conformance.tla.values import Action
+from conformance.tla import Action, parse_value
 
 
 @pytest.mark.parametrize(

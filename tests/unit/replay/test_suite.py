@@ -15,7 +15,7 @@ from conformance.replay.oracle import GraphOracle, SpecOracle
 from conformance.replay.suite import ReplayResult, divergence_story, finding, replay_suite
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla.values import Action, Fn, State, Value
+from conformance.tla import Action, Fn, State, Value
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, actions, graph, moves, oracle_of
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UnsupportedError
-from conformance.tla import EvaluationError, Spec
-from conformance.tla.values import format_value
+from conformance.tla import EvaluationError, Spec, format_value
 from tests.unit.tla.small import spec
 
 pytestmark = pytest.mark.tlc

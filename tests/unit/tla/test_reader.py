@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import SpecError, UnsupportedError
-from conformance.tla import ModelConfig, bind, load_module, parse_config
+from conformance.tla import ModelConfig, bind, library_option, load_module, parse_config
 from conformance.tla import syntax as s
-from conformance.tla.sany import library_option
 from tests.unit.tla.small import module, spec
 
 pytestmark = pytest.mark.tlc

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from conformance.tla import Action, State
 from conformance.tla.search import End, FormulaKind, Limits, Problem, search
-from conformance.tla.values import Action, State
 from conformance.verdict import Verdict
 
 UP, DOWN, JUMP = Action("Up"), Action("Down"), Action("Jump", (5,))

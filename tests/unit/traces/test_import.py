@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from conformance.traces.exporting import to_itf_text, to_ndjson
 from conformance.traces.importing import ImportResult, import_traces
 from conformance.traces.manifest import Identity
