@@ -10,7 +10,7 @@ import pytest
 
 from conformance.errors import SpecError, UnsupportedError
 from conformance.tla import ModelConfig, bind, library_option, load_module, parse_config
-from conformance.tla import syntax as s
+from conformance.tla.front import syntax as s
 from tests.unit.tla.small import module, spec
 
 pytestmark = pytest.mark.tlc
