@@ -1,5 +1,13 @@
 """Turns expressions into Python code, written into the body of one function.
 
+The pipeline, of which `kconform show NAME --stages` prints every step:
+
+    syntax tree   front/syntax        names and instances resolved
+    facts         semantics/analysis  what an expression depends on, what it is sure to evaluate
+    code          this module         each kind of node to its handler: logic, structures, builtins
+    search        solver              of an action: loops that assign the next state's variables
+    function      machine             source compiled, constants pooled, each line with its place
+
 `Writer.expr` returns a Python expression for a TLA+ expression, after writing the statements
 that it needs. Evaluation is as lazy as TLC's: statements of a conjunct stand inside the `if` of
 the conjuncts before it, a LET is computed where a path first needs it.

@@ -1,4 +1,16 @@
-"""Compiles TLA+ expressions to terms: one case per kind of syntax node."""
+"""Compiles TLA+ expressions to terms: one case per kind of syntax node.
+
+The pipeline from here on, of which `kconform show NAME --stages` prints every step:
+
+    syntax tree   front/syntax   names and instances resolved
+    terms         terms          typed, structure kept; guards say where they have a value
+    formula       formulas       three-valued: true, false, or no value
+    expression    sql            a graph in which equal parts are one node, none of which throws
+    projections   writer         what is used several times is a column of an earlier stage
+
+`api` starts it from a formula's name, `frames` applies it to rows. This module only sends each
+kind of node to the handler that knows it; handlers know it as a `TermCompiler` (`protocol`).
+"""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.errors import DataError
 from conformance.tla import (
     INTEGER,
     STRING,
+    DataError,
     Fn,
     ModelValue,
     Schema,

@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import SpecError, UnsupportedError
-from conformance.tla import ModelConfig, bind, library_option, load_module, parse_config
+from conformance.tla import (
+    ModelConfig,
+    SpecError,
+    UnsupportedError,
+    bind,
+    library_option,
+    load_module,
+    parse_config,
+)
 from conformance.tla.front import syntax as s
 from tests.unit.tla.small import module, spec
 

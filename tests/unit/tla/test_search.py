@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from conformance.tla import Action, State
-from conformance.tla.search import End, FormulaKind, Limits, Problem, search
-from conformance.verdict import Verdict
+from conformance.tla.search import End, FormulaKind, Limits, Problem, Verdict, search
 
 UP, DOWN, JUMP = Action("Up"), Action("Down"), Action("Jump", (5,))
 

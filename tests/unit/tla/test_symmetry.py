@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import SpecError, UnsupportedError
-from conformance.tla import Fn, ModelValue, Value
+from conformance.tla import Fn, ModelValue, SpecError, UnsupportedError, Value
 from conformance.tla.search import problem_of, search
 from conformance.tla.search.symmetry import Orbits, permutations_of
 from tests.unit.tla.small import spec

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.errors import DataError
 from conformance.tla import (
     Action,
+    DataError,
     Fn,
     ModelValue,
     StateReader,

