@@ -15,9 +15,16 @@ from conformance.systems.external.system import (
     ExternalFactory,
     Hello,
     hello_command,
+    limits_of,
     read_hello,
 )
-from conformance.systems.external.transport import GRACE_SECONDS, ProcessTransport
+from conformance.systems.external.transport import (
+    GRACE_SECONDS,
+    Ended,
+    NoAnswer,
+    ProcessTransport,
+    Rubbish,
+)
 from conformance.systems.external.wire import Observations, action_texts, read_action, to_json
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.tla.observation import differing
@@ -25,7 +32,7 @@ from conformance.tla.values import Action, State, Value, format_value
 from conformance.verdict import Verdict
 
 OBSERVE: Command = {"command": "observe"}
-NONSENSE: Command = {"command": "no-such-command"}
+NONSENSE: Mapping[str, str] = {"command": "no-such-command"}
 MANY = 3000
 """Commands in one line: more than fit into a pipe at once, there or back."""
 ACTIONS = 100
@@ -83,7 +90,9 @@ class Subject:
     def greet(self, channel: Channel) -> Hello:
         """Say hello for the model's constants."""
         [answer] = channel.call([hello_command(self.material.constants)])
-        return read_hello(channel.name, answer)
+        said = read_hello(channel.name, answer)
+        channel.limits = limits_of(self.factory.limits, said)
+        return said
 
     def reset(self, channel: Channel | None = None) -> Observation:
         """Begin a test, and look."""
@@ -118,7 +127,10 @@ def check_adapter(factory: ExternalFactory, material: Material) -> Iterator[Poin
     try:
         subject.channel.start()
         for point, holds in POINTS.items():
-            yield _result(point, holds, subject)
+            if subject.hello is None and holds is not _answers_hello:
+                yield PointResult(point, Verdict.INCONCLUSIVE, "not tried: no `hello`", 0.0)
+            else:
+                yield _result(point, holds, subject)
     finally:
         subject.close()
 
@@ -127,6 +139,8 @@ def _result(point: str, holds: Callable[[Subject], str], subject: Subject) -> Po
     started = time.monotonic()
     verdict = Verdict.PASS
     try:
+        if subject.hello is not None and not subject.channel.ready:
+            subject.greet(subject.channel)  # the point before has broken the conversation
         told = holds(subject)
     except NotApplicable as reason:
         told = f"does not concern it: {reason}"
@@ -138,13 +152,14 @@ def _result(point: str, holds: Callable[[Subject], str], subject: Subject) -> Po
 
 
 def _answers_hello(subject: Subject) -> str:
-    said = subject.hello = subject.greet(subject.channel)
+    said = subject.greet(subject.channel)
     wanted = subject.material.specification
     if said.specification != wanted:
         raise NotKept(f"it is an adapter of {said.specification}, the model is one of {wanted}")
     unknown = sorted({*said.variables} - {*subject.material.variables})
     if unknown:
         raise NotKept(f"the specification has no variable {', '.join(unknown)}")
+    subject.hello = said
     hidden = [name for name in subject.material.variables if name not in said.variables]
     return f"{said.name}: {', '.join(said.variables)}" + (
         f"; not observed: {', '.join(hidden)}" if hidden else ""
@@ -286,16 +301,16 @@ def _ends(subject: Subject) -> str:
     try:
         if not isinstance(transport, ProcessTransport):
             raise NotApplicable("it is no process of ours")
-        transport.exchange(
-            msgspec.json.encode({"id": 1, "commands": [NONSENSE]}) + b"\n",
-            subject.factory.limits.start,
-        )
+        line = msgspec.json.encode({"id": 1, "commands": [NONSENSE]}) + b"\n"
+        transport.exchange(line, subject.factory.limits.start)
         transport.hang_up()
         if not transport.ends_within(GRACE_SECONDS):
             raise NotKept(
                 f"it still runs {GRACE_SECONDS:g} s after its standard input has ended: it would "
                 "stay behind if kconform were killed"
             )
+    except (Ended, NoAnswer, Rubbish) as error:
+        raise NotKept(f"another one {error}") from None
     finally:
         transport.kill()
     return "exits when its standard input ends"
