@@ -23,6 +23,7 @@ from conformance.stages.explore import explore
 from conformance.stages.mutation import mutation
 from conformance.stages.record import Subject, audit, record, referee
 from conformance.stages.selection import LeftOut, select
+from conformance.stages.story import keep_counterexamples
 from conformance.stages.suite import cover
 from conformance.systems.registry import BUILT_IN
 from conformance.traces.store import TraceStore
@@ -86,7 +87,7 @@ def run(context: Context, gate: GatePlan) -> None:
 
     Its verdicts are the events'. UserError, and only that, ends it early.
     """
-    check(context, gate.models)
+    keep_counterexamples(check(context, gate.models), gate.output / "counterexamples")
     system = gate.system or None
     benches = [workbench(context, model, system) for model in gate.feeding if _holds(model)]
     if not benches:
@@ -136,7 +137,7 @@ def _record_and_audit(
         for bench in chosen:
             store = gate.output / "stores" / bench.model.name.replace("/", "-")
             length = gate.tier.trace_length
-            record(context, bench, spark, store, traces=share, length=length, replace=True)
+            record(context, bench, spark, store, traces=share, length=length, overwrite=True)
             subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
             listing = _fresh(store.with_suffix(".failing"))
             audited = audit(context, subject, spark, listing=listing)

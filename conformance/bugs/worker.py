@@ -27,7 +27,7 @@ from conformance.replay.oracle import GraphOracle, Oracle
 from conformance.replay.profile import Profile
 from conformance.replay.saved import save
 from conformance.replay.shorten import shortest_failure
-from conformance.replay.suite import finding
+from conformance.replay.telling import finding
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.stages.explore import explore
 from conformance.stages.interleave import interruptible

@@ -18,7 +18,7 @@ from conformance.bugs.fault import (
     select,
 )
 from conformance.bugs.worker import Found
-from conformance.cli.options import JsonOption, SeedOption
+from conformance.cli.options import CompareOption, JsonOption, ReportOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.events import JsonValue
@@ -48,10 +48,12 @@ def bugs(
     examples: Annotated[int, typer.Option(min=1, help="Hypothesis examples per model.")] = 200,
     list_faults: Annotated[bool, typer.Option("--list", help="List the faults, run none.")] = False,
     seed: SeedOption = None,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Put each fault into a copy of the implementation and table which oracle kills it."""
-    with session("bugs", as_json=as_json) as work:
+    with session("bugs", as_json=as_json, report=report, compare=compare) as work:
         found = _catalogues(catalogue, system)
         chosen_seed = work.settings.seed if seed is None else seed
         effort = Effort(chosen_seed, 0 if short else traces, examples)

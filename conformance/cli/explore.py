@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import JsonOption, SeedOption, SystemOption
+from conformance.cli.options import (
+    CompareOption,
+    JsonOption,
+    ReportOption,
+    SeedOption,
+    SystemOption,
+)
 from conformance.cli.session import session
 from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
@@ -29,13 +35,15 @@ def explore(
     ] = None,
     seed: SeedOption = None,
     system: SystemOption = None,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it.
 
     With --constant also beyond the model: more processes or longer runs than TLC can exhaust.
     """
-    with session("explore", as_json=as_json) as work:
+    with session("explore", as_json=as_json, report=report, compare=compare) as work:
         context = Context(
             work.settings,
             work.emit,

@@ -12,20 +12,19 @@ import typer
 from conformance import __version__
 from conformance.cli.options import (
     ColdOption,
+    CompareOption,
     JsonOption,
     MasterOption,
     SeedOption,
     SystemOption,
 )
-from conformance.cli.session import Session, session
+from conformance.cli.session import session
 from conformance.config import settled_tier
 from conformance.events import JsonValue
 from conformance.gate import GatePlan, plan, run
 from conformance.modelcheck.check import CheckOptions
-from conformance.report import html, json_report, junit
 from conformance.stages.context import Context
 from conformance.tla.tools import Tools, find_tools
-from conformance.verdict import Verdict
 
 
 def gate(
@@ -44,6 +43,7 @@ def gate(
     canary: Annotated[
         bool | None, typer.Option(help="Put one known fault in and demand that it is found.")
     ] = None,
+    compare: CompareOption = None,
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,8 +56,9 @@ def gate(
         settings = work.settings
         chosen = settled_tier(settings, tier or settings.tier)
         folder = output or Path(settings.output)
+        work.report_to(folder, compare)
         context = Context(
-            settings,
+            work.settings,
             work.emit,
             CheckOptions(jobs=jobs or settings.jobs, cold=cold, tools=tools),
             settings.seed if seed is None else seed,
@@ -67,14 +68,7 @@ def gate(
             work.say(f"left out: {left_out.model}: {left_out.reason}")
         planned = _with_options(planned, traces, canary, master)
         work.header.update(_header(planned, context, tools))
-        try:
-            run(context, planned)
-        except BaseException:
-            work.header["incomplete"] = True  # a report of half a gate must not look whole
-            work.extra.append(Verdict.INCONCLUSIVE)
-            raise
-        finally:
-            _write_reports(work, folder)
+        run(context, planned)
 
 
 def _with_options(
@@ -99,19 +93,3 @@ def _header(planned: GatePlan, context: Context, tools: Tools) -> dict[str, Json
         "java": tools.java_version,
         "tla2tools": tools.jar_sha256[:12],
     }
-
-
-def _write_reports(work: Session, folder: Path) -> None:
-    """Also after a failure: whoever looks for the report of a failed gate must find it."""
-    if work.finish is None:
-        return
-    report = work.finish()
-    work.report = report
-    texts = {
-        "report.json": json_report.dumps(report),
-        "report.html": html.dumps(report),
-        "junit.xml": junit.dumps(report),
-    }
-    for name, text in texts.items():
-        json_report.write_aside(folder / name, text)
-    work.closing = "\n".join(f"{name:<12} {folder / name}" for name in texts)

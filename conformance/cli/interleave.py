@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import ColdOption, JsonOption, SeedOption, SystemOption
+from conformance.cli.options import (
+    ColdOption,
+    CompareOption,
+    JsonOption,
+    ReportOption,
+    SeedOption,
+    SystemOption,
+)
 from conformance.cli.session import session
 from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
@@ -21,13 +28,15 @@ def interleave(
     seed: SeedOption = None,
     system: SystemOption = None,
     cold: ColdOption = False,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Stop actions between their sections under a lock for others, and look what comes out.
 
     Whatever two threads make of two actions, the spec must allow it for the two in turn.
     """
-    with session("interleave", as_json=as_json) as work:
+    with session("interleave", as_json=as_json, report=report, compare=compare) as work:
         context = Context(
             work.settings,
             work.emit,

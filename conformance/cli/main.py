@@ -44,9 +44,25 @@ COMMANDS = {
         "audit:audit",
         "Refinement, invariants and action properties of every recorded trace, on Spark.",
     ),
+    "cluster": (
+        "cluster:app",
+        "Run real Kafka brokers on this machine; disturb and record them.",
+    ),
+    "tap": (
+        "tap:tap",
+        "Stand between clients and a broker: write down what passes, and disturb it by rule.",
+    ),
     "adapter-check": (
         "adapter_check:adapter_check",
         "Hold an adapter in any language against the adapter protocol, point by point.",
+    ),
+    "story": (
+        "story:story",
+        "Tell or draw the behaviour of an ITF file: a divergence, a counterexample.",
+    ),
+    "show": (
+        "show:show",
+        "Print what a formula or action becomes in Python and in Spark SQL, beside its TLA+ text.",
     ),
     "bugs": (
         "bugs:bugs",
@@ -72,6 +88,8 @@ def load(name: str) -> typer.Typer:
     """The command's own app, with its options."""
     module, _, function = COMMANDS[name][0].partition(":")
     command = getattr(importlib.import_module(f"conformance.cli.{module}"), function)
+    if isinstance(command, typer.Typer):
+        return command
     own = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     own.command()(command)
     return own

@@ -34,3 +34,11 @@ MasterOption = Annotated[
 ]
 StoreOption = Annotated[Path, typer.Option("-o", "--output", help="The store to write.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option("--report", help="Write report.html, report.json and junit.xml to this folder."),
+]
+CompareOption = Annotated[
+    Path | None,
+    typer.Option("--compare", help="An earlier report.json: what is new since, what is gone."),
+]

@@ -9,9 +9,11 @@ import typer
 from conformance.audit.session import spark_session
 from conformance.cli.options import (
     ColdOption,
+    CompareOption,
     ForceOption,
     JsonOption,
     MasterOption,
+    ReportOption,
     SeedOption,
     StoreOption,
     SystemOption,
@@ -33,10 +35,12 @@ def record(
     master: MasterOption = None,
     force: ForceOption = False,
     cold: ColdOption = False,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the implementation along random walks and store what it did."""
-    with session("record", as_json=as_json) as work:
+    with session("record", as_json=as_json, report=report, compare=compare) as work:
         tier = settled_tier(work.settings, work.settings.tier)
         context = Context(
             work.settings,
@@ -53,6 +57,6 @@ def record(
                 output,
                 traces=traces or tier.traces,
                 length=length or tier.trace_length,
-                replace=force,
+                overwrite=force,
             )
         work.closing = f"store: {output}\naudit it: kconform audit {output}"

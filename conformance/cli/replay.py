@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conformance.cli.options import ColdOption, JsonOption, SeedOption, SystemOption
+from conformance.cli.options import (
+    ColdOption,
+    CompareOption,
+    JsonOption,
+    ReportOption,
+    SeedOption,
+    SystemOption,
+)
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
@@ -44,10 +51,12 @@ def replay(
     seed: SeedOption = None,
     system: SystemOption = None,
     cold: ColdOption = False,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Drive an implementation along a suite, a saved divergence or a recorded trace."""
-    with session("replay", as_json=as_json) as work:
+    with session("replay", as_json=as_json, report=report, compare=compare) as work:
         context = Context(
             work.settings,
             work.emit,

@@ -181,7 +181,13 @@ class _Engine:
             self._tell(finding)
         self._tell(
             StageFinished(
-                STAGE, model.name, result.verdict, seconds, result.summary(), result.to_json()
+                STAGE,
+                model.name,
+                result.verdict,
+                seconds,
+                result.summary(),
+                result.to_json(),
+                exhibit=None if result.problems else result.exhibit(),
             )
         )
         return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,6 +19,7 @@ from conformance.systems.protocol import (
     Limited,
     Observation,
     Offers,
+    Patient,
     SystemFailed,
     SystemHangs,
     SystemUnderTest,
@@ -120,6 +122,7 @@ class Driver:
         "_initial",
         "_offers",
         "_oracle",
+        "_patient",
         "_sometimes",
         "_system",
         "_watch",
@@ -150,6 +153,7 @@ class Driver:
         self._initial: State = ()
         self._actions: list[Action] = []
         self._offers = system if isinstance(system, Offers) else None
+        self._patient = system if isinstance(system, Patient) else None
         self._agreed: set[State] = set()
         self._agreements = _Agreements()
 
@@ -191,6 +195,8 @@ class Driver:
             with self._watch:
                 self._system.apply(action)
                 observed = self._system.observe()
+                if self._patient is not None:
+                    observed = self._look_again(self._patient, allowed, observed)
         except ActionRefused as refusal:
             return self._divergence(Kind.REFUSED, before, allowed, {}, str(refusal))
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
@@ -202,6 +208,18 @@ class Driver:
         if self.candidates:
             return self._compare_offers(before, observed)
         return self._divergence(Kind.NOT_ALLOWED, before, allowed, observed)
+
+    def _look_again(
+        self, system: Patient, allowed: Sequence[State], observed: Mapping[str, Value]
+    ) -> Mapping[str, Value]:
+        """What is seen once it is allowed, or when the system's patience is at its end."""
+        until = time.monotonic() + system.patience
+        while not any(self._matches(state, observed) for state in allowed):
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            observed = system.look_again(left)
+        return observed
 
     def _compare_offers(
         self, before: Sequence[State], observed: Mapping[str, Value]

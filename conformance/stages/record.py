@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from conformance.audit.result import AuditResult
 from conformance.audit.rules import compile_rules
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError
+from conformance.events import Emit, Event, StageFinished
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
@@ -28,7 +29,8 @@ from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.record import Plan, RecordResult
 from conformance.replay.record import record as run_record
 from conformance.stages.context import Context, Workbench, stage
-from conformance.stages.identity import identity, spec_hash
+from conformance.stages.held import held
+from conformance.stages.identity import FOREIGN, identity, spec_hash
 from conformance.tla.tools import find_tools
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
@@ -42,7 +44,7 @@ def record(
     *,
     traces: int,
     length: int,
-    replace: bool = False,
+    overwrite: bool = False,
 ) -> RecordResult:
     """Record random walks of the system into a new store."""
     with stage(context, "record", bench.model.name, traces) as outcome:
@@ -58,16 +60,18 @@ def record(
             path,
             graph=bench.graph,
             emit=context.emit,
-            replace=replace,
+            replace=overwrite,
         )
-        # What was recorded is judged by the audit; here it only has to be there.
+        # What was recorded is judged by the audit; but what a walk could not follow is known.
         counts = result.manifest.counts
         outcome.verdict = Verdict.PASS if counts.traces else Verdict.INCONCLUSIVE
         outcome.figures = {"store": str(path), **result.figures()}
         outcome.summary = (
             f"{counts.traces:,} traces, {counts.steps:,} steps, {counts.states:,} distinct states"
-            + (f"; {result.diverged:,} left what the spec allows" if result.diverged else "")
         )
+        if result.diverged:
+            outcome.verdict = Verdict.FAIL
+            outcome.summary += f"; {result.diverged:,} left what the spec allows: audit them"
     return result
 
 
@@ -94,12 +98,14 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
             f"or the model {model.name} changed since. Record the traces again, or check out the "
             "version that they were recorded with."
         )
+    graph: StateGraph | None = None
     if model.feeds_suite or model.expect is None:
         graph, prepared = graph_and_spec(model, context.check, context.emit)
-        return Subject(store, prepared, graph)
-    return Subject(
-        store, prepare(model, context.check.tools or find_tools(), context.check.parser), None
-    )
+    else:
+        prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
+    of = store.manifest.identity
+    context.emit(held(prepared, of.system, "" if of.system == FOREIGN else of.system_version))
+    return Subject(store, prepared, graph)
 
 
 def audit(
@@ -141,8 +147,19 @@ def audit(
         model=table,
         spec=EvaluatedSpec(spec),
         options=options,
-        emit=context.emit,
+        emit=_naming(context.emit, prepared.model.name),
     )
+
+
+def _naming(emit: Emit, model: str) -> Emit:
+    """The audit knows formulas and stores; the reports also want to know of which model."""
+
+    def named(event: Event) -> None:
+        if isinstance(event, StageFinished):
+            event = replace(event, figures={"model": model, **event.figures})
+        emit(event)
+
+    return named
 
 
 def referee(context: Context, subject: Subject, listing: Path, *, traces: int) -> RefereeResult:

@@ -94,6 +94,18 @@ class LeavesOut(Protocol):
 
 
 @runtime_checkable
+class Patient(Protocol):
+    """Optional: a system in real time, of which a look may come too early."""
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which it is worth to look again after the last `apply`."""
+
+    def look_again(self, seconds: float) -> Mapping[str, Value]:
+        """Observe as soon as something may have changed, after so many seconds at the latest."""
+
+
+@runtime_checkable
 class Limited(Protocol):
     """Optional: a system that ends its calls itself, after longer than others get."""
 

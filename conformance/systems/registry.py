@@ -15,6 +15,7 @@ from conformance.systems.protocol import SystemFactory
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
+        "controller": "conformance.systems.controller:create",
         "group": "conformance.systems.group:create",
         "replication": "conformance.systems.replication:create",
     }
@@ -38,6 +39,7 @@ SCHEMES: Mapping[str, Scheme] = MappingProxyType(
         "exec": Scheme("conformance.systems.external:of_command", "exec:COMMAND"),
         "kafka": Scheme("conformance.systems.kafka:of_version", "kafka-VERSION", separator="-"),
         "tcp": Scheme("conformance.systems.external:of_address", "tcp:HOST:PORT"),
+        "wire": Scheme("conformance.systems.wire:of_address", "wire:HOST:PORT"),
     }
 )
 """Names that say what to run. They win over a module of the same name."""

@@ -156,8 +156,8 @@ class Adapter:
         raise LookupError("a name that is known")
 
     def hello(self, constants: dict[str, Any]) -> dict[str, Any]:
-        if "Keys" not in constants:
-            raise Refused("it needs the constant Keys")
+        if not constants.get("Keys", {}).get("#set"):
+            raise Refused("it needs the constant Keys, and it is not empty")
         self.store = Store(constants["Keys"]["#set"], self.fault, self.number)
         hello: dict[str, Any] = {
             "protocol": 2 if self.fault == "newer" else 1,

@@ -1,19 +1,11 @@
-"""Tells a counterexample as a story: numbered actions, and under each what it changed."""
+"""What differs between two states, at the innermost places that differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from conformance.tla.values import Action, Fn, State, Value, canonical_sorted, format_value
-
-
-@dataclass(frozen=True, slots=True)
-class CounterexampleStep:
-    """A state and the action that led to it; None at the start."""
-
-    action: Action | None
-    state: State
+from conformance.tla.values import Fn, Value, canonical_sorted, format_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +19,14 @@ class Change:
         return f"{self.place}: {self.what}"
 
 
-def tell(
-    variables: Sequence[str], steps: Sequence[CounterexampleStep], ending: str = ""
-) -> tuple[str, ...]:
-    """The story, line by line; changes are indented under their action."""
-    lines: list[str] = []
-    for number, step in enumerate(steps, start=1):
-        lines.append(f"{number}. {step.action or 'Initial state'}")
-        if number == 1:
-            pairs = zip(variables, step.state, strict=True)
-            lines += [f"     {name} = {format_value(value)}" for name, value in pairs]
-        else:
-            found = changes(variables, steps[number - 2].state, step.state)
-            lines += [f"     {change}" for change in found] or ["     (nothing changes)"]
-    if ending:
-        lines.append(ending)
-    return tuple(lines)
-
-
-def changes(variables: Sequence[str], before: State, after: State) -> list[Change]:
-    """What differs between two states, at the innermost places that differ."""
+def changes(
+    variables: Sequence[str], before: Sequence[Value | None], after: Sequence[Value | None]
+) -> list[Change]:
+    """What the step changed; of what was not seen (None) before or after, nothing is said."""
     found: list[Change] = []
     for name, old, new in zip(variables, before, after, strict=True):
-        found.extend(_changes(name, old, new))
+        if old is not None and new is not None:
+            found.extend(_changes(name, old, new))
     return found
 
 
@@ -58,7 +35,7 @@ def _changes(place: str, old: Value, new: Value) -> Iterator[Change]:
         return
     if isinstance(old, Fn) and isinstance(new, Fn) and old.keys() == new.keys():
         for key in canonical_sorted(old):
-            yield from _changes(f"{place}{_selector(key)}", old[key], new[key])
+            yield from _changes(f"{place}{selector(key)}", old[key], new[key])
     elif isinstance(old, tuple) and isinstance(new, tuple):
         yield from _sequence_changes(place, old, new)
     elif isinstance(old, frozenset) and isinstance(new, frozenset):
@@ -67,7 +44,8 @@ def _changes(place: str, old: Value, new: Value) -> Iterator[Change]:
         yield Change(place, f"{format_value(old)} -> {format_value(new)}")
 
 
-def _selector(key: Value) -> str:
+def selector(key: Value) -> str:
+    """How an entry is written after its function: `.b1`, `[2]`."""
     # A function on strings and a record are one thing in TLA+: `f.b1` is `f["b1"]`, and shorter.
     return f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{format_value(key)}]"
 

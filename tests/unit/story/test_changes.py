@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.modelcheck.story import CounterexampleStep, changes, tell
+from conformance.story.behaviour import Behaviour, Step, lines
+from conformance.story.changes import changes
 from conformance.tla.text import parse_value
 from conformance.tla.values import Action
 
@@ -30,19 +31,19 @@ def test_a_change_is_told_at_its_innermost_place(
 
 
 def test_a_story_has_numbered_actions_with_their_arguments() -> None:
-    steps = [
-        CounterexampleStep(None, (0, ())),
-        CounterexampleStep(Action("Add", ("b1",)), (1, ("b1",))),
-        CounterexampleStep(Action("Noop"), (1, ("b1",))),
-    ]
-    assert tell(["count", "log"], steps, "And so on.") == (
-        "1. Initial state",
+    steps = (
+        Step(None, (0, ())),
+        Step(Action("Add", ("b1",)), (1, ("b1",))),
+        Step(Action("Noop"), (1, ("b1",))),
+    )
+    assert lines(Behaviour(("count", "log"), steps, ending="And so on.")) == (
+        "0. Initial state",
         "     count = 0",
         "     log = <<>>",
-        '2. Add("b1")',
+        '1. Add("b1")',
         "     count: 0 -> 1",
         '     log: appended "b1"',
-        "3. Noop",
+        "2. Noop",
         "     (nothing changes)",
         "And so on.",
     )
