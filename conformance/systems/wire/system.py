@@ -134,7 +134,7 @@ class WireSystem:
             self._submit(process, process.heartbeat)
         elif name in SESSIONS:
             self._group = None
-            self._wait_for_session(str(args[0]))
+            self._wait_for_session(str(args[0]), seen=name == "ExpireSession")
         elif name in self._others:
             self._group = None
             self._others[name]()
@@ -203,6 +203,11 @@ class WireSystem:
             self._new_ids.pop(process.name, None)
             id = self._ids.of_the_spec(message.member_id, process.name)
             message = self._foresight.asking(message, id, self._address)
+            if self._settings.initial_delays:
+                delays = self._settings.initial_delays + 1
+                message = replace(
+                    message, rebalance_timeout_ms=delays * self._address.initial_delay
+                )
         self._group = None
         outgoing = self._ids.outgoing(message, self._group_id)
         pending = self._coordinator.submit(outgoing, process.name)
@@ -308,18 +313,35 @@ class WireSystem:
                 self._coordinator.ask(session.heartbeat)
                 self._sessions[id] = replace(session, kept_alive=now)
 
-    def _wait_for_session(self, id: str) -> None:
-        """It expires by itself once nothing keeps it alive."""
+    def _wait_for_session(self, id: str, *, seen: bool) -> None:
+        """It expires by itself once nothing keeps it alive. DescribeGroups shows a member go, but
+        not one whose id was given and not used yet: there the time is waited out."""
         self._sessions.pop(id, None)
-        self._patience += self._address.session / 1000
+        if seen:
+            self._patience += self._address.session / 1000
+        else:
+            self._wait_out(self._address.session)
 
     def _wait_for_rebalance(self) -> None:
         self._patience += self._address.rebalance / 1000
 
     def _wait_for_initial_delay(self) -> None:
-        """It is over by itself; each member that joins meanwhile may prolong it once."""
+        """It is over by itself; each member that joins meanwhile may prolong it once.
+
+        Where the specification counts how often (`initial_delays`), one delay is one step, which
+        shows nothing while it is prolonged.
+        """
+        if self._settings.initial_delays:
+            self._wait_out(self._address.initial_delay)
         prolonged = len(self._settings.members) + 1
         self._patience += prolonged * self._address.initial_delay / 1000
+
+    def _wait_out(self, milliseconds: int) -> None:
+        """Let so much time pass; answers that arrive and other members' sessions go on."""
+        until = time.monotonic() + milliseconds / 1000
+        while (left := until - time.monotonic()) > 0:
+            self._keep_alive()
+            self._coordinator.receive(min(left, _LONGEST_PAUSE))
 
 
 def _as_asked(exchange: Exchange, answer: Any) -> Any:
