@@ -28,7 +28,7 @@ from conformance.stages.deviations import deviations as deviations_stage
 from conformance.stages.identity import FOREIGN
 from conformance.stages.overridden import deviating
 from conformance.stages.replay import replay as replay_stage
-from conformance.stages.replay import replay_recorded, replay_saved
+from conformance.stages.replay import not_driven_lines, replay_recorded, replay_saved
 from conformance.stages.suite import cover, make_suite, measured
 from conformance.suites.suite import load_suite
 from conformance.traces.model import complete
@@ -157,5 +157,5 @@ def _replay_suite(
             f"There is no suite {kind!r}: give cover, walks, situations or the path of a .npz file."
         )
     result = replay_stage(context, bench, suite, stop_after=stop_after)
-    for note in result.notes:
+    for note in (*not_driven_lines(result), *result.notes):
         work.say(f"  note: {note}")

@@ -1,0 +1,155 @@
+"""A coordinator behind a port: driven by suites, joined by nobody's but Kafka's protocol.
+
+The brokers here are ours: the server over impl, and small ones that break the protocol.
+"""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conformance.cli.main import app
+
+INITIAL_DELAY = 150
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    """The address of our own coordinator, in a process of its own."""
+    command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
+    command += ["--initial-delay-ms", str(INITIAL_DELAY), "--min-session-ms", "10"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1]
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+def replay(
+    model: str, system: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, str]:
+    monkeypatch.chdir(folder)
+    ended = CliRunner().invoke(app, ["replay", model, "--system", system])
+    return ended.exit_code, ended.output
+
+
+def test_a_whole_suite_agrees_through_the_port(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = f"wire:{broker}?initial-delay={INITIAL_DELAY}&groups=24"
+    code, output = replay("group/protocols-2m", system, tmp_path, monkeypatch)
+    assert code == 0, output
+    assert "203 tests passed, 0 failed, 0 inconclusive" in output
+
+
+def test_what_a_port_cannot_bring_about_is_listed(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = f"wire:{broker}?initial-delay={INITIAL_DELAY}&groups=24"
+    code, output = replay("group/store-failure-2m", system, tmp_path, monkeypatch)
+    assert code == 0, output
+    assert "cannot be driven" in output
+    assert "FailToStoreAssignment needs a log that refuses an append" in output
+
+
+# ---- brokers that break the protocol --------------------------------------------------------
+
+API_VERSIONS = 18
+OFFERED = [
+    (10, 0, 4),
+    (11, 0, 9),
+    (12, 0, 4),
+    (13, 0, 5),
+    (14, 0, 5),
+    (8, 2, 9),
+    (15, 0, 5),
+    (42, 0, 2),
+]
+
+
+class Liar(socketserver.BaseRequestHandler):
+    """Says what it offers, then does what `lie` says with the next request."""
+
+    lie = b""
+
+    def handle(self) -> None:
+        while head := self.request.recv(4, socket.MSG_WAITALL):
+            frame = self.request.recv(struct.unpack(">i", head)[0], socket.MSG_WAITALL)
+            key, _, correlation_id = struct.unpack_from(">hhi", frame)
+            if key != API_VERSIONS:
+                if not self.lie:
+                    return
+                self.request.sendall(self.lie.replace(b"CCCC", frame[4:8]))
+                continue
+            body = struct.pack(">ihi", correlation_id, 0, len(OFFERED))
+            body += b"".join(struct.pack(">hhh", *one) for one in OFFERED)
+            self.request.sendall(struct.pack(">i", len(body)) + body)
+
+
+@pytest.fixture
+def liar(request: pytest.FixtureRequest) -> Iterator[str]:
+    handler = type("Lie", (Liar,), {"lie": request.param})
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        host, port = server.server_address[:2]
+        yield f"{host!s}:{port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("liar", "told"),
+    [
+        (b"", "find_coordinator version 4: the broker closed the connection"),
+        (b"\x7f\xff\xff\xff", "the answer says that it has 2147483647 bytes"),
+        (b"\0\0\0\x08CCCC\0\xff\xff\xff", "the answer cannot be read"),
+        (b"\0\0\0\x0bXXXX\0\0\0\0\0\x01\0", "the answer is to correlation id"),
+    ],
+    indirect=["liar"],
+    ids=["closes", "endless", "garbage", "another's answer"],
+)
+def test_a_broker_that_breaks_the_protocol_is_a_finding_with_the_bytes(
+    liar: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, output = replay("group/protocols-2m", f"wire:{liar}?groups=1", tmp_path, monkeypatch)
+    assert code == 1, output
+    assert told in output
+    assert "sent     00 00 00" in output
+
+
+def test_nobody_who_listens_is_told_in_one_paragraph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    code, output = replay("group/protocols-2m", f"wire:{address}", tmp_path, monkeypatch)
+    assert code == 2
+    assert "No broker answers at" in output
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("wire:", "is no address of a broker"),
+        ("wire:localhost", "is no address of a broker"),
+        ("wire:localhost:99999", "is no address of a broker"),
+        ("wire:localhost:1?speed=3", "knows no setting 'speed'"),
+        ("wire:localhost:1?session=soon", "session is a number"),
+    ],
+)
+def test_a_name_that_says_nothing_is_a_mistake(
+    name: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, output = replay("group/protocols-2m", name, tmp_path, monkeypatch)
+    assert code == 2
+    assert told in " ".join(output.split())
