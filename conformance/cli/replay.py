@@ -27,8 +27,8 @@ from conformance.stages.context import Context, Workbench, one_model, with_const
 from conformance.stages.deviations import deviations as deviations_stage
 from conformance.stages.identity import FOREIGN
 from conformance.stages.overridden import deviating
-from conformance.stages.replay import replay as replay_stage
 from conformance.stages.replay import not_driven_lines, replay_recorded, replay_saved
+from conformance.stages.replay import replay as replay_stage
 from conformance.stages.suite import cover, make_suite, measured
 from conformance.suites.suite import load_suite
 from conformance.traces.model import complete
