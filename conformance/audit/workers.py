@@ -105,6 +105,11 @@ class Evaluator:
         return visits.select(*KEY, "visits", "listed", "asked").mapInArrow(judge, _VISITS)
 
 
+def bound_worker(evaluator: Evaluator) -> _Worker:
+    """The spec bound in this process, as each of Spark's workers has it."""
+    return _worker(evaluator.payload)
+
+
 @lru_cache(maxsize=2)
 def _worker(payload: bytes) -> _Worker:
     # A Python worker serves many tasks; compiling the spec takes longer than most of them.

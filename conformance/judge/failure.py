@@ -33,6 +33,7 @@ def failure_of(spec: Spec, steps: SpecSteps, events: Sequence[Event], found: Fou
         action=str(event.actions[0]) if event.actions else "",
         source=event.source,
         candidates=first.tried,
+        seen=event.after,
         blockers=tuple(_distinct(blockers)[:_SHOWN]),
         others=tuple(f"{events[one.event]} ({events[one.event].source})" for one in rest[:_SHOWN]),
     )
@@ -74,7 +75,7 @@ def _of_actions(spec: Spec, steps: SpecSteps, event: Event, state: State) -> Ite
     for action, after in taken:
         differences = _differing(spec, after, event.after)
         if differences:
-            yield Blocker(state, str(action), (), differences)
+            yield Blocker(state, str(action), (), differences, after)
     enabled = {action for action, _ in taken}
     for action in [one for one in actions if one not in enabled][:_ACTIONS]:
         yield Blocker(state, str(action), obstacle_lines(spec, action, state))

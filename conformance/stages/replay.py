@@ -137,10 +137,20 @@ def replay_saved(
         again, divergence = replay_again(saved, oracle, bench.make_system)
         if divergence is not None:
             context.emit(_finding(bench, oracle, divergence))
-        outcome.verdict = Verdict.PASS if again is Again.FIXED else Verdict.FAIL
+        outcome.verdict = _AGAIN.get(again, Verdict.FAIL)
         outcome.summary = f"{again} ({len(saved.actions)} steps)"
-        outcome.figures = {"model": bench.model.name, "again": str(again)}
+        if saved.system not in ("", bench.factory):
+            outcome.summary = f"{again} by {bench.factory} ({len(saved.actions)} steps)"
+            outcome.summary += f"; saved of {saved.system}"
+        outcome.figures = {
+            "model": bench.model.name,
+            "system": bench.factory,
+            "again": str(again),
+        }
     return again, divergence
+
+
+_AGAIN = {Again.FIXED: Verdict.PASS, Again.ELSEWHERE: Verdict.INCONCLUSIVE}
 
 
 def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> None:

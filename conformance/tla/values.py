@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from math import expm1
-from typing import ClassVar, NamedTuple, TypeAlias, cast
+from typing import ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 
 __all__ = [
     "Action",
@@ -132,6 +132,9 @@ Value: TypeAlias = "bool | int | str | ModelValue | frozenset[Value] | tuple[Val
 
 State: TypeAlias = tuple[Value, ...]
 """The values of a spec's variables, in the spec's order."""
+
+
+_Part = TypeVar("_Part", "Value", "Value | None")
 
 
 class Action(NamedTuple):
@@ -331,10 +334,10 @@ class Sharing:
         self._encode = Fingerprinter()._encode
         self._values: dict[bytes, Value] = {}
 
-    def __call__(self, state: State) -> State:
-        """The same state, made of the values that were met first."""
+    def __call__(self, state: tuple[_Part, ...]) -> tuple[_Part, ...]:
+        """The same state, made of the values that were met first; None stays None."""
         first, encode = self._values.setdefault, self._encode
-        return tuple([first(encode(value), value) for value in state])
+        return tuple([value if value is None else first(encode(value), value) for value in state])
 
 
 _DIGEST = b"d"

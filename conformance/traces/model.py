@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -68,6 +69,12 @@ def complete(state: PartialState) -> State:
     if len(values) != len(state):
         raise ValueError("the state has unobserved variables")
     return tuple(values)
+
+
+def values_of(variables: Sequence[str], state: PartialState) -> dict[str, Value]:
+    """The observed variables of a state, by name."""
+    pairs = zip(variables, state, strict=True)
+    return {name: value for name, value in pairs if value is not None}
 
 
 def state_fingerprint(

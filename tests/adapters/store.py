@@ -11,6 +11,7 @@ import os
 import socketserver
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 VARIABLES = ["value", "version", "answer"]
@@ -18,6 +19,22 @@ VARIABLES = ["value", "version", "answer"]
 
 class Refused(Exception):
     """The store cannot do it."""
+
+
+class Shared(dict[str, tuple[str, int]]):
+    """Entries that every process sees: in files of the folder that the test says."""
+
+    def __init__(self, keys: list[str]) -> None:
+        super().__init__()
+        self.folder = Path(os.environ["KCONFORM_TEST_SHARED"])
+        for key in keys:
+            self[key] = ("absent", 0)
+
+    def __setitem__(self, key: str, entry: tuple[str, int]) -> None:
+        (self.folder / key).write_text(json.dumps(entry))
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return json.loads((self.folder / key).read_text())
 
 
 class Store:
@@ -29,6 +46,8 @@ class Store:
     def reset(self, _initial: dict[str, Any]) -> None:
         self.entries: dict[str, tuple[str, int]] = {}
         self.answer = "none"
+        if self.fault == "shares":
+            self.entries = Shared(self.keys)
 
     def apply(self, action: str, arguments: list[Any]) -> None:
         self.applied += 1
@@ -69,6 +88,8 @@ class Store:
             "version": {key: self.entries.get(key, ("absent", 0))[1] for key in self.keys},
             "answer": self.answer,
         }
+        if self.fault == "fickle":
+            self.entries["a"] = ("x", self.entries.get("a", ("", 0))[1] + 1)
         if self.applied >= self.when:
             if self.fault == "leaves-out":
                 del shown["version"]
@@ -115,8 +136,10 @@ class Adapter:
         if self.store is None:
             raise LookupError("a hello before it")
         if name == "reset":
-            return self.store.reset(command["initial"])
+            return None if self.fault == "keeps" else self.store.reset(command["initial"])
         if name == "apply":
+            if self.fault == "accepts" and command["action"] == "NoSuchAction":
+                return None
             return self.store.apply(command["action"], command["arguments"])
         if name == "observe":
             return self.store.observe()
@@ -124,13 +147,17 @@ class Adapter:
             return [dict(self.store.entries), self.store.answer]
         if name == "restore":
             entries, self.store.answer = command["snapshot"]
+            if self.fault == "forgetful":
+                return None
             self.store.entries = {key: tuple(entry) for key, entry in entries.items()}
+            return None
+        if self.fault == "obeys":
             return None
         raise LookupError("a name that is known")
 
     def hello(self, constants: dict[str, Any]) -> dict[str, Any]:
-        if "Keys" not in constants:
-            raise Refused("it needs the constant Keys")
+        if not constants.get("Keys", {}).get("#set"):
+            raise Refused("it needs the constant Keys, and it is not empty")
         self.store = Store(constants["Keys"]["#set"], self.fault, self.number)
         hello: dict[str, Any] = {
             "protocol": 2 if self.fault == "newer" else 1,

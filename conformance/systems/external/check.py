@@ -15,6 +15,7 @@ from conformance.systems.external.system import (
     ExternalFactory,
     Hello,
     hello_command,
+    limits_of,
     read_hello,
 )
 from conformance.systems.external.transport import (
@@ -31,7 +32,7 @@ from conformance.tla.values import Action, State, Value, format_value
 from conformance.verdict import Verdict
 
 OBSERVE: Command = {"command": "observe"}
-NONSENSE: Command = {"command": "no-such-command"}
+NONSENSE: Mapping[str, str] = {"command": "no-such-command"}
 MANY = 3000
 """Commands in one line: more than fit into a pipe at once, there or back."""
 ACTIONS = 100
@@ -89,7 +90,9 @@ class Subject:
     def greet(self, channel: Channel) -> Hello:
         """Say hello for the model's constants."""
         [answer] = channel.call([hello_command(self.material.constants)])
-        return read_hello(channel.name, answer)
+        said = read_hello(channel.name, answer)
+        channel.limits = limits_of(self.factory.limits, said)
+        return said
 
     def reset(self, channel: Channel | None = None) -> Observation:
         """Begin a test, and look."""

@@ -101,13 +101,17 @@ def read_hello(name: str, said: msgspec.Raw) -> Hello:
     return answer
 
 
+def limits_of(limits: Limits, said: Hello) -> Limits:
+    """The limits that the adapter has asked for."""
+    return limits if said.call_seconds is None else replace(limits, call=said.call_seconds)
+
+
 class ExternalSystem:
     """Drives an adapter. An action and the observation after it travel in one line."""
 
     def __init__(self, channel: Channel, constants: Mapping[str, Value], said: Hello) -> None:
         self._channel, self._constants, self.hello = channel, constants, said
-        if said.call_seconds is not None:
-            channel.limits = replace(channel.limits, call=said.call_seconds)
+        channel.limits = limits_of(channel.limits, said)
         self._text = action_texts(said.values)
         self._observations = Observations(said.variables, frozenset(said.sometimes))
         self._observed: Observation | None = None

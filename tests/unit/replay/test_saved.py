@@ -98,6 +98,13 @@ def test_a_path_that_the_spec_lacks_now_says_nothing(tmp_path: Path) -> None:
     assert made.closed == 1
 
 
+def test_another_branch_that_the_spec_allows_is_neither_failure_nor_fix(tmp_path: Path) -> None:
+    saved = kept(tmp_path, found(WRONG, "A A B"))
+    forked, made = oracle_of([*EDGES, (0, 3, "A")]), Table(RIGHT | {(0, "A"): 3})
+    assert replay_again(saved, forked, lambda: made) == (Again.ELSEWHERE, None)
+    assert made.closed == 1
+
+
 def test_other_variables_are_another_spec() -> None:
     saved = SavedDivergence("toy", "m:f", "k", ("y",), (0,), ())
     with pytest.raises(DataError, match="other variables"):
