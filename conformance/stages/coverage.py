@@ -24,8 +24,8 @@ def coverage(
     `replayed` are the steps by action name of each bench's replay; `covered` by system the
     covered and all of `states` and `transitions` in recorded traces, summed over its models. An
     action of the spec that no model of the run ever takes makes a pass vacuous; where models were
-    `chosen` by what a system can take, only an action of one of their graphs: others are told. `stopped`
-    says which replays ended early at a divergence: what they left out is its consequence.
+    `chosen` by what a system can take, only an action of one of their graphs: others are told.
+    `stopped` says which replays ended early at a divergence, and left things out because of it.
     """
     early = {one.factory for one, ended in zip(benches, stopped, strict=False) if ended}
     by_system: dict[str, Counter[str]] = {}
