@@ -28,9 +28,7 @@ from conformance.judge.verdict import Judgement
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.modelcheck.tlc import Processes, TlcOptions
-from conformance.tla import Action, Spec, State, find_tools
-from conformance.tla.observation import Part, Place
-from conformance.tla.patterns import ActionPattern
+from conformance.tla import Action, ActionPattern, Part, Place, Spec, State, find_tools
 
 
 @dataclass(frozen=True, slots=True)

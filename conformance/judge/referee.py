@@ -26,9 +26,7 @@ from conformance.modelcheck.manifest import Check
 from conformance.modelcheck.outcome import said
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc
-from conformance.tla import Spec, Tools, Value, format_value
-from conformance.tla.observation import Part
-from conformance.tla.patterns import ActionPattern
+from conformance.tla import ActionPattern, Part, Spec, Tools, Value, format_value
 
 __all__ = ["Refereed", "referee"]
 

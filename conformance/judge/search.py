@@ -16,9 +16,7 @@ from conformance.errors import SpecError
 from conformance.judge.events import Event
 from conformance.judge.order import Cut, Order
 from conformance.judge.steps import Steps
-from conformance.tla import Action, State, Value, canonical_key
-from conformance.tla.observation import Part
-from conformance.tla.python.labels import TooManyInstances
+from conformance.tla import Action, Part, State, TooManyInstances, Value, canonical_key
 
 __all__ = ["Blocked", "Found", "Limits", "Move", "Node", "Search"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conformance.judge.verdict import Blocker, Judgement
-from conformance.tla import Fn, Value, parse_action
-from conformance.tla.observation import Part
+from conformance.tla import Fn, Part, Value, parse_action
 from conformance.traces.model import End, PartialState, Trace, TraceStep
 from conformance.verdict import Verdict
 

@@ -10,16 +10,18 @@ from conformance.errors import DataError, UserError
 from conformance.judge.events import Event, Recording
 from conformance.judge.mapping import Collect, Mapping, Rename, Translate
 from conformance.tla import (
+    ActionPattern,
     Fn,
     ModelValue,
+    Part,
+    Place,
     Value,
     canonical_sorted,
     format_value,
     make_function,
+    parse_place,
     parse_value,
 )
-from conformance.tla.observation import Part, Place, parse_place
-from conformance.tla.patterns import ActionPattern
 
 __all__ = ["derived_constants", "translated"]
 

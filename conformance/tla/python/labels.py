@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
 
-from conformance.errors import SpecError
+from conformance.tla.errors import SpecError
 from conformance.tla.front import syntax as s
-from conformance.tla.patterns import ActionPattern
 from conformance.tla.python.machine import Machine
 from conformance.tla.python.runtime import unpack
 from conformance.tla.semantics.equality import value_of
 from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.values import Action, Value, canonical_sorted, equal
+from conformance.tla.values.patterns import ActionPattern
 
 
 @dataclass(frozen=True, slots=True)

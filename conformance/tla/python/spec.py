@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from conformance.errors import SpecError, UnsupportedError
+from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front import syntax as s
 from conformance.tla.front.config import ModelConfig
-from conformance.tla.patterns import ActionPattern
 from conformance.tla.python.explain import Explainer, Explanation
 from conformance.tla.python.labels import ActionLister, Reached
 from conformance.tla.python.machine import Instance, Machine, Search, Successor
@@ -21,6 +20,7 @@ from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.semantics.program import Program, link
 from conformance.tla.semantics.temporal import TemporalReader
 from conformance.tla.values import Action, State, Value
+from conformance.tla.values.patterns import ActionPattern
 from conformance.tla.values.text import parse_action
 
 

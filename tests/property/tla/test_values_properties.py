@@ -17,8 +17,10 @@ from conformance.tla import (
     EvaluationError,
     Fingerprinter,
     Fn,
+    Functions,
     ItfTrace,
     ModelValue,
+    Records,
     Sharing,
     StateReader,
     ValueReader,
@@ -37,7 +39,6 @@ from conformance.tla import (
     to_itf,
 )
 from conformance.tla.semantics.kinds import is_element, is_subset, same
-from conformance.tla.semantics.sets import Functions, Records
 from tests.property.tla.strategies import values
 
 

@@ -9,7 +9,7 @@ import pytest
 from conformance.errors import UserError
 from conformance.judge.order import Guarantee
 from conformance.judge.translate import derived_constants, translated
-from conformance.tla.patterns import ActionPattern
+from conformance.tla import ActionPattern
 from tests.unit.judge.locks import mapping, recording
 
 

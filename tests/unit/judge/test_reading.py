@@ -11,8 +11,7 @@ import pytest
 from conformance.errors import UserError
 from conformance.judge.events import Clock, Recording
 from conformance.judge.reading import read_recordings
-from conformance.tla.observation import Part, parse_place
-from conformance.tla.patterns import ActionPattern
+from conformance.tla import ActionPattern, Part, parse_place
 from tests.unit.judge.paths import path_of
 from tests.unit.traces.test_store import FREE, HELD, IDENTITY, trace
 

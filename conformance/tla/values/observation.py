@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from conformance.errors import DataError
+from conformance.tla.errors import DataError
 from conformance.tla.values import Fn, State, Value, equal, format_value
 from conformance.tla.values.text import parse_value
 
