@@ -25,7 +25,7 @@ def coverage(
     covered and all of `states` and `transitions` in recorded traces, summed over its models. An
     action of the spec that no model of the run ever takes makes a pass vacuous; where models were
     `chosen` by what a system can take, only an action of one of their graphs: others are told.
-    `stopped` says which replays ended early at a divergence, with what they left out.
+    `stopped` says which replays ended early at a divergence, and left things out because of it.
     """
     early = {one.factory for one, ended in zip(benches, stopped, strict=False) if ended}
     by_system: dict[str, Counter[str]] = {}

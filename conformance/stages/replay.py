@@ -125,7 +125,7 @@ def tell(
 ) -> None:
     """Keep the divergence as an ITF file and report it with the command that replays that."""
     found = _finding(bench, oracle, divergence, name)
-    stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{found.key}").strip("-")
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{name}-{found.key}").strip("-")
     path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
     save(
         path,

@@ -110,7 +110,7 @@ def test_a_saved_divergence_and_a_mistake_have_what_is_said_of_them(here: Path) 
     run(here, f"replay {MODEL}")
     (saved,) = (here / "kconform-out" / "divergences").glob("store-replay-*")
     again = run(here, f"replay {saved.relative_to(here)}")
-    assert set(again) - ALWAYS == {"model", "again"}
+    assert set(again) - ALWAYS == {"model", "system", "again"}
     assert again["again"] == "FAILED as before"
     run(here, f"import run.ndjson -o foreign --model {MODEL}")
     judged = run(here, "replay --store foreign --trace 0")

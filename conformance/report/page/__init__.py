@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import time
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -43,6 +44,7 @@ def _render(template: str, **values: object) -> str:
         lstrip_blocks=True,
         finalize=_visible,
     )
+    environment.filters["data"] = _data
     script = _source(environment, "page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(
@@ -58,6 +60,12 @@ def _render(template: str, **values: object) -> str:
 def _source(environment: Environment, name: str) -> str:
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0]
+
+
+def _data(value: object) -> Markup:
+    """JSON inside of a script element, which only a `<` could end: nothing else is escaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))
 
 
 def _visible(value: object) -> object:

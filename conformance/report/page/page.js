@@ -11,7 +11,7 @@
 
   // A behaviour: the slider chooses a step, the table shows the whole state after it.
   function exhibit(root) {
-    const { steps, observed } = JSON.parse(root.querySelector("script").textContent);
+    const { texts, steps, observed } = JSON.parse(root.querySelector("script").textContent);
     const told = all(".steps > li", root);
     const names = told.map((one) => one.querySelector("code").textContent);
     const slider = root.querySelector("input[type=range]");
@@ -21,7 +21,7 @@
     const show = (step, scroll) => {
       const state = new Map();
       steps.slice(0, step + 1).forEach((values) =>
-        Object.entries(values).forEach(([name, value]) => state.set(name, value)));
+        Object.entries(values).forEach(([name, number]) => state.set(name, texts[number])));
       const table = element("table");
       const changed = step ? steps[step] : {};
       const departs = step === steps.length - 1 ? observed : {};

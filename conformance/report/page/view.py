@@ -41,9 +41,17 @@ class Shown:
     reasons: tuple[Told, ...]
 
     @property
-    def values(self) -> list[dict[str, str]]:
-        """By step the variables with another value than before."""
-        return [dict(step.values) for step in self.exhibit.steps]
+    def data(self) -> dict[str, object]:
+        """What the script needs: by step the variables with another value than before.
+
+        Values come again and again: they stand in `texts` once, and are named by their numbers.
+        """
+        texts: dict[str, int] = {}
+        steps = [
+            {name: texts.setdefault(value, len(texts)) for name, value in step.values.items()}
+            for step in self.exhibit.steps
+        ]
+        return {"texts": [*texts], "steps": steps, "observed": dict(self.exhibit.observed)}
 
 
 @dataclass(frozen=True, slots=True)
