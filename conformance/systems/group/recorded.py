@@ -338,7 +338,11 @@ def _state(state: JsonObject | None, names: _Names) -> JsonObject:
 
 
 def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
-    """GroupMembership's constants: what the recording names, and everything may happen."""
+    """GroupMembership's constants: what the recording names.
+
+    Member ids come in the order in which they were given out. Assignors sort by the real ones; but
+    assignments are not observed, and one partition is as good as several.
+    """
     states = [seen.body["state"] for seen in observed if seen.body["state"]]
     members = [member for state in states for member in state["members"].values()]
     protocols = sorted({name for member in members for name in member["protocols"]})
@@ -346,25 +350,18 @@ def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
     last = max(state["generation"] for state in states)
     clients = sorted(names.instances)
     ids = [
-        f'[id |-> "{name}", member |-> "{names.client(real)}"]'
-        for real, name in sorted(names.ids.items())
+        f'[id |-> "{name}", member |-> "{names.client(real)}"]' for real, name in names.ids.items()
     ]
     return {
         "Members": _set(clients),
         "InstanceOf": _cases({client: f'"{names.instances[client]}"' for client in clients}),
-        "MemberIds": f"<<{', '.join(_in_turn(ids, names))}>>",
+        "MemberIds": f"<<{', '.join(ids)}>>",
         "Generations": f"0..{last + 1}",
         "Partitions": "0..0",
         "Protocols": _set(protocols),
         "MaxSize": str(len(names.ids) + 1),
         "ProtocolsOf": _cases({name: _set(by_client.get(name, protocols)) for name in clients}),
     }
-
-
-def _in_turn(ids: list[str], names: _Names) -> list[str]:
-    """Assignors sort by the real ids; a process's own are given out from first to last."""
-    order = {name: index for index, name in enumerate(names.ids.values())}
-    return sorted(ids, key=lambda text: order[text.split('"')[1]])
 
 
 def _set(texts: Iterable[str]) -> str:
