@@ -100,9 +100,14 @@ AGENT = [
     (75, "", state("Stable", 1, joined())),
 ]
 TAP = [
+    message(4, "JoinGroup", 0),
+    message(5, "JoinGroup", 0, "response", errorCode=16),  # not the coordinator: nothing happened
     message(10, "JoinGroup", 1),
+    message(25, "JoinGroup", 1, "response", errorCode=79),
     message(30, "JoinGroup", 2),
+    message(55, "JoinGroup", 2, "response", errorCode=0),
     message(60, "SyncGroup", 3),
+    message(77, "SyncGroup", 3, "response", errorCode=0),
     message(80, "Heartbeat", 4),
     message(81, "Heartbeat", 4, "response", errorCode=0),
     message(90, "Heartbeat", 5),
@@ -128,7 +133,7 @@ def test_requests_and_observations_in_their_order(tmp_path: Path) -> None:
     assert actions[3] == {"name": "HandleJoinGroup", "args": ["m1"]}
     assert {"name": "ExpireRebalance", "args": []} in actions[4]
     assert [event["source"] for event in trace.events][:2] == [
-        "tap.ndjson:1",
+        "tap.ndjson:3",
         "node1/agent.ndjson:1",
     ]
 
@@ -146,6 +151,26 @@ def test_states_in_the_specifications_names(tmp_path: Path) -> None:
         "CompletingRebalance",
         "Stable",  # the leader's SyncGroup counts when it is stored: one event, not two
     ]
+
+
+def test_a_request_without_an_answer_was_lost_when_the_next_one_comes(tmp_path: Path) -> None:
+    lost = [*TAP, message(100, "JoinGroup", 7), message(110, "JoinGroup", 8)]
+    trace = group_trace(recording(tmp_path, AGENT, lost), "g")
+    names = [event["action"]["name"] for event in trace.events[-3:]]
+    assert names == ["SendJoinGroup", "LoseMessage", "SendJoinGroup"]
+
+
+def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
+    made = recording(tmp_path, AGENT, TAP)
+    faults = [
+        {"action": "kill-client", "client": "m1", "time": 100},
+        {"action": "kill-client", "client": "p1", "time": 101},
+        {"action": "kill", "client": "", "time": 102},
+    ]
+    (made / "recording.json").write_text(json.dumps({"faults": faults}), "utf-8")
+    trace = group_trace(made, "g")
+    assert trace.events[-1]["action"] == {"name": "RestartProcess", "args": ["m1"]}
+    assert "LoseMessage" not in str(trace.events)
 
 
 def test_a_fail_over_is_a_step_of_its_own(tmp_path: Path) -> None:
