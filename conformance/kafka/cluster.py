@@ -72,7 +72,7 @@ def free_ports(count: int) -> list[int]:
     found = list(islice(free, count))
     if len(found) < count:
         raise EnvironmentProblem(
-            f"There are not {count} free ports from {_PORTS.start} to {_PORTS.stop - 1} on 127.0.0.1."
+            f"127.0.0.1 has no {count} free ports from {_PORTS.start} to {_PORTS.stop - 1}."
         )
     return found
 
