@@ -99,3 +99,11 @@ def test_every_path_between_tapped_nodes_has_its_own_port() -> None:
         for other in (1, 2, 3):
             assert behind[ends.voters[node, other]] == ends.bound[other, "CONTROLLER"]
     assert not set(listening) & set(ends.bound.values())
+
+
+@pytest.mark.parametrize("name", ["groups", "replication"])
+def test_the_scenarios_of_the_documentation_are_read(name: str) -> None:
+    path = Path(__file__).resolve().parents[3] / "docs" / "scenarios" / f"{name}.toml"
+    plan = read_plan(path, 1)
+    assert plan.scenario.brokers == 3
+    assert plan.faults
