@@ -382,7 +382,10 @@ def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
     states = [seen.body["state"] for seen in observed if seen.body["state"]]
     members = [member for state in states for member in state["members"].values()]
     protocols = sorted({name for member in members for name in member["protocols"]})
-    by_client = {member["clientId"]: sorted(member["protocols"]) for member in members}
+    # Of a group that was loaded from the log, members have the selected protocol only.
+    by_client: dict[str, set[str]] = {}
+    for member in members:
+        by_client.setdefault(member["clientId"], set()).update(member["protocols"])
     last = max(state["generation"] for state in states)
     clients = sorted(names.instances)
     ids = [
@@ -396,7 +399,9 @@ def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
         "Partitions": "0..0",
         "Protocols": _set(protocols),
         "MaxSize": str(len(names.ids) + 1),
-        "ProtocolsOf": _cases({name: _set(by_client.get(name, protocols)) for name in clients}),
+        "ProtocolsOf": _cases(
+            {name: _set(sorted(by_client.get(name, protocols))) for name in clients}
+        ),
     }
 
 

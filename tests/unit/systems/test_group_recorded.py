@@ -204,6 +204,16 @@ def test_static_members_and_constants(tmp_path: Path) -> None:
     assert "CompleteJoin" in mapping["silent"]["actions"]
 
 
+def test_a_loaded_member_has_the_selected_protocol_only_but_started_with_more(
+    tmp_path: Path,
+) -> None:
+    more = {M1: {**member("m1"), "protocols": ["range", "roundrobin"]}}
+    agent = [(20, 'handleJoinGroup ["m1"]', state("Stable", 1, more)), *AGENT[4:]]
+    trace = group_trace(recording(tmp_path, agent, TAP), "g")
+    constants = tomllib.loads(trace.mapping)["constants"]
+    assert 'p = "m1" -> {"range", "roundrobin"}' in constants["ProtocolsOf"]
+
+
 def test_what_is_no_recording(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is no recording"):
         groups_in(tmp_path)
