@@ -255,11 +255,15 @@ def _steps(observed: Iterable[Seen], names: _Names) -> Iterator[JsonObject]:
 
 
 def _settled(state: JsonObject | None) -> JsonObject | None:
-    """The state without a SyncGroup of the leader whose record is not stored yet.
+    """The state without what waits only for the group's record to be stored.
 
-    The specification handles it in one step, at the moment at which the group becomes stable; Kafka
-    notes it first and goes on in the append's callback.
+    That is a SyncGroup of the leader, and the JoinGroup of a static member that takes its place
+    again in a stable group. The specification handles each in one step; Kafka notes it first and
+    answers in the append's callback.
     """
+    if state and state["state"] == "Stable":
+        members = state["members"].items()
+        return {**state, "members": {real: {**one, "awaitingJoin": False} for real, one in members}}
     leader = state["leader"] if state else None
     if not state or state["state"] != "CompletingRebalance" or leader not in state["members"]:
         return state
