@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import tomllib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 
@@ -24,9 +23,7 @@ from conformance.verdict import Verdict
 
 def tap(
     broker: Annotated[str, typer.Argument(help="host:port of a broker, any Kafka-compatible one.")],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File to write.", show_default="stdout")
-    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The NDJSON file to write.")],
     listen: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of 127.0.0.1 to listen on; 0: a free one.")
     ] = 0,
@@ -42,7 +39,7 @@ def tap(
 
     Addresses in the broker's answers are replaced by the tap's own, so that clients stay on it.
     """
-    with session("tap", as_json=as_json or output is None) as work:
+    with session("tap", as_json=as_json) as work:
         started = time.monotonic()
         host, _, port = broker.rpartition(":")
         if not host or not port.isdigit():
@@ -51,9 +48,8 @@ def tap(
         jars = chosen_jars(version, kafka_lib, tell=teller(work, "tap"))
         schemas = Schemas.of(jars.classpath)
         with ExitStack() as stack:
-            file: TextIO = sys.stdout
-            if output is not None:
-                file = stack.enter_context(output.open("w", encoding="utf-8"))
+            # Line by line: whoever follows the file sees each message when it passes.
+            file = stack.enter_context(output.open("w", encoding="utf-8", buffering=1))
             link = Link(f"client->{broker}", listen, int(port), host)
             proxy = stack.enter_context(TapThread(schemas, [link], writer_to(file), follow=True))
             proxy.add_rules(read)

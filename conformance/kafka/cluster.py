@@ -14,8 +14,8 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
@@ -61,13 +61,29 @@ class Settings:
     ready_seconds: float = 120.0
 
 
+_PORTS = range(15_000, 32_000)
+"""Below those from which the operating system takes a client's own ports: a broker binds seconds
+after its port was chosen, and again when it is started again."""
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on now."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Ports of 127.0.0.1 that nobody listens on now. Raises EnvironmentProblem."""
+    free = (port for port in random.SystemRandom().sample(_PORTS, len(_PORTS)) if _is_free(port))
+    found = list(islice(free, count))
+    if len(found) < count:
+        raise EnvironmentProblem(
+            f"127.0.0.1 has no {count} free ports from {_PORTS.start} to {_PORTS.stop - 1}."
+        )
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,8 @@ class Tap:
         self.passed = 0
         """Messages that passed, both directions."""
         self.undecoded = 0
+        self.held = 0
+        """Messages that wait for `release` now."""
         self._schemas = schemas
         self._links = links
         self._follow = follow
@@ -294,7 +296,11 @@ class Tap:
         if rule.action == "delay":
             await asyncio.sleep(rule.seconds)
         elif rule.action == "hold":
-            await self._released.wait()
+            self.held += 1
+            try:
+                await self._released.wait()
+            finally:
+                self.held -= 1
         return rule.action != "drop"
 
 
@@ -389,6 +395,11 @@ class TapThread:
     def undecoded(self) -> int:
         """Messages that passed without being understood."""
         return self._tap.undecoded
+
+    @property
+    def held(self) -> int:
+        """Messages that wait for `release` now."""
+        return self._tap.held
 
     @property
     def ports(self) -> tuple[int, ...]:

@@ -26,6 +26,10 @@ _SENT = {
 }
 _BESIDE = ("Heartbeat", "OffsetCommit")
 """Requests that matter when they are answered with an error: else neither side changes."""
+_ELSEWHERE = {14, 15, 16}
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: no group saw it."""
+_LOADING = ("onGroupUnloaded", "onUnloaded", "onResignation", "replay")
+"""What an old coordinator forgets, and what a new one reads before it is one."""
 _HANDLERS = {
     "handleJoinGroup": "HandleJoinGroup",
     "classicGroupJoin": "HandleJoinGroup",
@@ -44,7 +48,7 @@ _FREE = {
     "Commits": "TRUE",
     "Heartbeats": "TRUE",
     "Timeouts": "TRUE",
-    "Losses": "FALSE",
+    "Losses": "TRUE",
     "LateRequests": "TRUE",
     "Restarts": "TRUE",
     "Leaves": "TRUE",
@@ -119,17 +123,20 @@ def group_trace(recording: Path, group: str) -> GroupTrace:
     Raises DataError if the folder is no recording or has nothing of the group.
     """
     observed = list(_observed(recording, group))
-    sent = list(_sent(recording, group))
     if not observed:
         raise DataError(
             f"The agent saw nothing of group {group!r} in {recording}: record it with "
             "`agent = true` and a consumer of that group."
         )
     names = _Names.of(observed)
-    events = [*_steps(observed, names), *_sends(sent, names)]
+    events = [
+        *_steps(observed, names),
+        *_sends(_exchanges(recording, group), names),
+        *_crashes(recording, names),
+    ]
     # An answer leaves before the agent's stamp at the section's exit: the entry is what orders.
     events.sort(key=lambda event: event["time"])
-    ordered = [{**event, "time": event["time"] / 1e9} for event in events]
+    ordered = [{"trace": group, **event, "time": event["time"] / 1e9} for event in events]
     return GroupTrace(tuple(ordered), _constants(observed, names))
 
 
@@ -150,33 +157,38 @@ def _observed(recording: Path, group: str) -> Iterator[Seen]:
                 yield Seen(line["entered"], place, line["node"], line)
 
 
-def _sent(recording: Path, group: str) -> Iterator[Seen]:
-    """What members sent, and both ends of each Heartbeat and OffsetCommit that was refused."""
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """A member's request and the answer, if one came."""
+
+    request: Seen
+    response: Seen | None = None
+
+    @property
+    def errors(self) -> set[int]:
+        """What the answer said was wrong."""
+        body = self.response.body["body"] if self.response else {}
+        if "errorCode" in body:
+            return {body["errorCode"]} - {0}
+        parts = [part for topic in body.get("topics", ()) for part in topic["partitions"]]
+        return {part["errorCode"] for part in parts} - {0}
+
+
+def _exchanges(recording: Path, group: str) -> list[_Exchange]:
+    """The group's requests at the tap, in their order."""
     path = recording / "tap.ndjson"
-    asked: dict[tuple[int, int], Seen] = {}
+    found: dict[tuple[int, int], _Exchange] = {}
     for number, line in _lines(path) if path.is_file() else ():
         body = line.get("body")
-        if not body or "api" not in line or line.get("rule") == "drop":
+        if not body or line.get("api") not in (*_SENT, *_BESIDE):
             continue
         seen = Seen(line["time"], f"tap.ndjson:{number}", line["link"], line)
         key = (line["connection"], line["correlation"])
         if line["direction"] == "request" and body.get("groupId") == group:
-            if line["api"] in _SENT:
-                yield seen
-            elif line["api"] in _BESIDE:
-                asked[key] = seen
-        elif line["direction"] == "response" and key in asked:
-            request = asked.pop(key)
-            if _refused(body):
-                yield request
-                yield seen
-
-
-def _refused(body: JsonObject) -> bool:
-    if "errorCode" in body:
-        return bool(body["errorCode"])
-    errors = [part["errorCode"] for topic in body["topics"] for part in topic["partitions"]]
-    return any(errors)
+            found[key] = _Exchange(seen)
+        elif line["direction"] == "response" and key in found:
+            found[key] = _Exchange(found[key].request, seen)
+    return sorted(found.values(), key=lambda one: one.request.time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +239,14 @@ def _steps(observed: Iterable[Seen], names: _Names) -> Iterator[JsonObject]:
     before: tuple[str, JsonObject] | None = None
     for seen in sorted(observed, key=lambda one: one.time):
         operation = seen.body["operation"]
-        if operation.startswith(("onGroupUnloaded", "onUnloaded", "onResignation")):
-            continue  # the old coordinator forgets; the step is the new one's loading
+        if operation.startswith(_LOADING):
+            continue
         state = _state(_settled(seen.body["state"]), names)
         if before == (seen.node, state):
             continue  # the leader's SyncGroup came: it counts when its record is stored
         moved = before is not None and before[0] != seen.node
         before = (seen.node, state)
         yield {
-            "trace": seen.body["group"],
             "time": seen.time,
             "source": seen.source,
             "action": {"name": "FailOver", "args": []} if moved else _action(operation, names),
@@ -244,11 +255,15 @@ def _steps(observed: Iterable[Seen], names: _Names) -> Iterator[JsonObject]:
 
 
 def _settled(state: JsonObject | None) -> JsonObject | None:
-    """The state without a SyncGroup of the leader whose record is not stored yet.
+    """The state without what waits only for the group's record to be stored.
 
-    The specification handles it in one step, at the moment at which the group becomes stable; Kafka
-    notes it first and goes on in the append's callback.
+    That is a SyncGroup of the leader, and the JoinGroup of a static member that takes its place
+    again in a stable group. The specification handles each in one step; Kafka notes it first and
+    answers in the append's callback.
     """
+    if state and state["state"] == "Stable":
+        members = state["members"].items()
+        return {**state, "members": {real: {**one, "awaitingJoin": False} for real, one in members}}
     leader = state["leader"] if state else None
     if not state or state["state"] != "CompletingRebalance" or leader not in state["members"]:
         return state
@@ -284,19 +299,44 @@ def _process(value: object, names: _Names) -> str | None:
     return names.client(value) or (value if value in names.instances else None)
 
 
-def _sends(sent: Iterable[Seen], names: _Names) -> Iterator[JsonObject]:
-    group = ""
-    for seen in sent:
-        line = seen.body
-        group = line["body"].get("groupId", group)
-        if line["client"] in names.instances:
-            step = "Send" if line["direction"] == "request" else "Process"
-            name = _SENT.get(line["api"], f"{step}{line['api']}")
+def _sends(exchanges: Iterable[_Exchange], names: _Names) -> Iterator[JsonObject]:
+    """What members did, as far as the tap tells; what no coordinator took is left out."""
+    unanswered: set[str] = set()
+    for exchange in exchanges:
+        request, response = exchange.request, exchange.response
+        api, client = request.body["api"], request.body["client"]
+        if client not in names.instances or exchange.errors & _ELSEWHERE:
+            continue
+        if api in _BESIDE:
+            if exchange.errors and response is not None:
+                yield _step(request, f"Send{api}", client)
+                yield _step(response, f"Process{api}", client)
+            continue
+        if client in unanswered:
+            yield _step(request, "LoseMessage", client)
+        unanswered.discard(client)
+        if response is None and api != "LeaveGroup":
+            unanswered.add(client)
+        yield _step(request, _SENT[api], client)
+
+
+def _step(seen: Seen, name: str, process: str) -> JsonObject:
+    return {
+        "time": seen.time,
+        "source": seen.source,
+        "action": {"name": name, "args": [process]},
+    }
+
+
+def _crashes(recording: Path, names: _Names) -> Iterator[JsonObject]:
+    """Members that the recording's faults killed: they forget all, started again or not."""
+    faults = json.loads((recording / "recording.json").read_text("utf-8")).get("faults", [])
+    for fault in faults:
+        if fault["action"] == "kill-client" and fault["client"] in names.instances:
             yield {
-                "trace": group,
-                "time": seen.time,
-                "source": seen.source,
-                "action": {"name": name, "args": [line["client"]]},
+                "time": fault["time"],
+                "source": "recording.json",
+                "action": {"name": "RestartProcess", "args": [fault["client"]]},
             }
 
 
@@ -338,33 +378,35 @@ def _state(state: JsonObject | None, names: _Names) -> JsonObject:
 
 
 def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
-    """GroupMembership's constants: what the recording names, and everything may happen."""
+    """GroupMembership's constants: what the recording names.
+
+    Member ids come in the order in which they were given out. Assignors sort by the real ones; but
+    assignments are not observed, and one partition is as good as several.
+    """
     states = [seen.body["state"] for seen in observed if seen.body["state"]]
     members = [member for state in states for member in state["members"].values()]
     protocols = sorted({name for member in members for name in member["protocols"]})
-    by_client = {member["clientId"]: sorted(member["protocols"]) for member in members}
+    # Of a group that was loaded from the log, members have the selected protocol only.
+    by_client: dict[str, set[str]] = {}
+    for member in members:
+        by_client.setdefault(member["clientId"], set()).update(member["protocols"])
     last = max(state["generation"] for state in states)
     clients = sorted(names.instances)
     ids = [
-        f'[id |-> "{name}", member |-> "{names.client(real)}"]'
-        for real, name in sorted(names.ids.items())
+        f'[id |-> "{name}", member |-> "{names.client(real)}"]' for real, name in names.ids.items()
     ]
     return {
         "Members": _set(clients),
         "InstanceOf": _cases({client: f'"{names.instances[client]}"' for client in clients}),
-        "MemberIds": f"<<{', '.join(_in_turn(ids, names))}>>",
+        "MemberIds": f"<<{', '.join(ids)}>>",
         "Generations": f"0..{last + 1}",
         "Partitions": "0..0",
         "Protocols": _set(protocols),
         "MaxSize": str(len(names.ids) + 1),
-        "ProtocolsOf": _cases({name: _set(by_client.get(name, protocols)) for name in clients}),
+        "ProtocolsOf": _cases(
+            {name: _set(sorted(by_client.get(name, protocols))) for name in clients}
+        ),
     }
-
-
-def _in_turn(ids: list[str], names: _Names) -> list[str]:
-    """Assignors sort by the real ids; a process's own are given out from first to last."""
-    order = {name: index for index, name in enumerate(names.ids.values())}
-    return sorted(ids, key=lambda text: order[text.split('"')[1]])
 
 
 def _set(texts: Iterable[str]) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from conformance.errors import UserError
+from conformance.kafka.cluster import _is_free, free_ports
 from conformance.kafka.scenario import read_plan
+from conformance.kafka.tapped import tapped
 
 TEXT = """
 brokers = 3
@@ -73,3 +76,34 @@ def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, words: str) -
 def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         read_plan(tmp_path / "absent.toml", 1)
+
+
+def test_ports_are_free_and_distinct() -> None:
+    ports = free_ports(50)
+    assert len(set(ports)) == 50
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", ports[0]))
+        taken.listen()
+        assert not _is_free(ports[0])
+    assert _is_free(ports[1])
+
+
+def test_every_path_between_tapped_nodes_has_its_own_port() -> None:
+    ends, links = tapped((1, 2, 3))
+    listening = [link.listen for link in links]
+    assert len(set(listening)) == len(links) == 3 + 3 + 9
+    behind = {link.listen: link.port for link in links}
+    for node in (1, 2, 3):
+        assert behind[ends.advertised[node, "CLIENT"]] == ends.bound[node, "CLIENT"]
+        assert behind[ends.advertised[node, "BROKER"]] == ends.bound[node, "BROKER"]
+        for other in (1, 2, 3):
+            assert behind[ends.voters[node, other]] == ends.bound[other, "CONTROLLER"]
+    assert not set(listening) & set(ends.bound.values())
+
+
+@pytest.mark.parametrize("name", ["groups", "replication"])
+def test_the_scenarios_of_the_documentation_are_read(name: str) -> None:
+    path = Path(__file__).resolve().parents[3] / "docs" / "scenarios" / f"{name}.toml"
+    plan = read_plan(path, 1)
+    assert plan.scenario.brokers == 3
+    assert plan.faults

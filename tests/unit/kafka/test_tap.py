@@ -138,11 +138,14 @@ def test_a_message_is_dropped(broker: Broker) -> None:
 
 
 def test_answers_are_held_until_they_are_released(broker: Broker) -> None:
-    with tapped(broker, Rule("hold", direction="response")) as (tap, events):
+    with tapped(broker, Rule("hold", direction="response", client="me")) as (tap, events):
         client = Client(tap.ports[0])
         client.send("held", 1)
         other = Client(tap.ports[0], "other")
         assert other.ask("free", 2) == (2, {"error": 4})
+        deadline = time.monotonic() + 10
+        while not tap.held and time.monotonic() < deadline:
+            time.sleep(0.001)
         tap.release()
         assert client.answer() == (1, {"error": 4})
     assert [event["rule"] for event in messages(events) if "rule" in event] == ["hold"]

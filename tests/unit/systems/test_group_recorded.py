@@ -1,0 +1,226 @@
+"""A small recording, written by hand as agent and tap write one, becomes events of the spec."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.errors import DataError
+from conformance.systems.group.recorded import group_trace, groups_in
+
+UUID = "01234567-89ab-cdef-0123-456789abcdef"
+M1, M2 = f"m1-{UUID}", f"i2-{UUID}"
+
+
+def member(client: str, *, instance: str | None = None, **flags: bool) -> dict[str, Any]:
+    return {
+        "clientId": client,
+        "groupInstanceId": instance,
+        "isNew": flags.get("new", False),
+        "awaitingJoin": flags.get("join", False),
+        "awaitingSync": flags.get("sync", False),
+        "protocols": ["range"],
+        "assignment": base64.b64encode(b"").decode(),
+    }
+
+
+def state(name: str, generation: int, members: dict[str, Any], **further: Any) -> dict[str, Any]:
+    return {
+        "state": name,
+        "generation": generation,
+        "protocol": "range" if generation else None,
+        "pendingMembers": [],
+        "pendingSyncMembers": [],
+        "awaitingJoin": 0,
+        "newMemberAdded": False,
+        "staticMembers": {},
+        "leader": M1 if members else None,
+        "members": members,
+        **further,
+    }
+
+
+def recording(
+    folder: Path, agent: list[tuple[int, str, Any]], tap: list[dict[str, Any]], node: str = "1"
+) -> Path:
+    (folder / f"node{node}").mkdir(parents=True, exist_ok=True)
+    lines = [
+        {
+            "node": node,
+            "sequence": index,
+            "entered": time,
+            "time": time + 5,
+            "operation": operation,
+            "group": "g",
+            "state": seen,
+        }
+        for index, (time, operation, seen) in enumerate(agent)
+    ]
+    other = {**lines[0], "group": "other"}
+    text = "".join(json.dumps(line) + "\n" for line in [*lines, other])
+    (folder / f"node{node}" / "agent.ndjson").write_text(text, "utf-8")
+    (folder / "tap.ndjson").write_text("".join(json.dumps(one) + "\n" for one in tap), "utf-8")
+    (folder / "recording.json").write_text("{}", "utf-8")
+    return folder
+
+
+def message(
+    time: int, api: str, number: int, direction: str = "request", client: str = "m1", **body: Any
+) -> dict[str, Any]:
+    return {
+        "time": time,
+        "connection": 1,
+        "link": "client->1",
+        "direction": direction,
+        "api": api,
+        "correlation": number,
+        "client": client,
+        "body": {"groupId": "g", **body} if direction == "request" else body,
+    }
+
+
+def joined(**flags: bool) -> dict[str, Any]:
+    return {M1: member("m1", **flags)}
+
+
+AGENT = [
+    (20, 'handleJoinGroup ["g","","m1"]', state("Empty", 0, {}, pendingMembers=[M1])),
+    (
+        40,
+        f'handleJoinGroup ["g","{M1}","m1"]',
+        state("PreparingRebalance", 0, joined(new=True, join=True)),
+    ),
+    (50, "", state("CompletingRebalance", 1, joined(), pendingSyncMembers=[M1])),
+    (70, f'handleSyncGroup ["g",1,"{M1}"]', state("CompletingRebalance", 1, joined(sync=True))),
+    (75, "", state("Stable", 1, joined())),
+]
+TAP = [
+    message(4, "JoinGroup", 0),
+    message(5, "JoinGroup", 0, "response", errorCode=16),  # not the coordinator: nothing happened
+    message(10, "JoinGroup", 1),
+    message(25, "JoinGroup", 1, "response", errorCode=79),
+    message(30, "JoinGroup", 2),
+    message(55, "JoinGroup", 2, "response", errorCode=0),
+    message(60, "SyncGroup", 3),
+    message(77, "SyncGroup", 3, "response", errorCode=0),
+    message(80, "Heartbeat", 4),
+    message(81, "Heartbeat", 4, "response", errorCode=0),
+    message(90, "Heartbeat", 5),
+    message(91, "Heartbeat", 5, "response", errorCode=27),
+    message(95, "JoinGroup", 6, client="stranger"),
+]
+
+
+def test_requests_and_observations_in_their_order(tmp_path: Path) -> None:
+    trace = group_trace(recording(tmp_path, AGENT, TAP), "g")
+    actions = [event["action"] for event in trace.events]
+    assert [one["name"] if isinstance(one, dict) else "several" for one in actions] == [
+        "SendJoinGroup",
+        "HandleJoinGroup",
+        "SendJoinGroup",
+        "HandleJoinGroup",
+        "several",  # a timer, or a request whose section was not seen
+        "ProcessJoinGroup",
+        "several",
+        "SendHeartbeat",  # only the one that was refused
+        "ProcessHeartbeat",
+    ]
+    assert actions[3] == {"name": "HandleJoinGroup", "args": ["m1"]}
+    assert {"name": "ExpireRebalance", "args": []} in actions[4]
+    assert [event["source"] for event in trace.events][:2] == [
+        "tap.ndjson:3",
+        "node1/agent.ndjson:1",
+    ]
+
+
+def test_states_in_the_specifications_names(tmp_path: Path) -> None:
+    trace = group_trace(recording(tmp_path, AGENT, TAP), "g")
+    seen = [event["state"] for event in trace.events if "state" in event]
+    assert seen[0]["pendingMembers"] == {"#set": ["m1-1"]}
+    assert (seen[0]["protocolName"], seen[0]["leader"]) == ("none", "")
+    assert seen[1]["awaitingJoin"] == seen[1]["newMembers"] == {"#set": ["m1-1"]}
+    assert seen[1]["supported"] == {"#map": [["m1-1", {"#set": ["range"]}]]}
+    assert [one["groupState"] for one in seen] == [
+        "Empty",
+        "PreparingRebalance",
+        "CompletingRebalance",
+        "Stable",  # the leader's SyncGroup counts when it is stored: one event, not two
+    ]
+
+
+def test_a_request_without_an_answer_was_lost_when_the_next_one_comes(tmp_path: Path) -> None:
+    lost = [*TAP, message(100, "JoinGroup", 7), message(110, "JoinGroup", 8)]
+    trace = group_trace(recording(tmp_path, AGENT, lost), "g")
+    names = [event["action"]["name"] for event in trace.events[-3:]]
+    assert names == ["SendJoinGroup", "LoseMessage", "SendJoinGroup"]
+
+
+def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
+    made = recording(tmp_path, AGENT, TAP)
+    faults = [
+        {"action": "kill-client", "client": "m1", "time": 100},
+        {"action": "kill-client", "client": "p1", "time": 101},
+        {"action": "kill", "client": "", "time": 102},
+    ]
+    (made / "recording.json").write_text(json.dumps({"faults": faults}), "utf-8")
+    trace = group_trace(made, "g")
+    assert trace.events[-1]["action"] == {"name": "RestartProcess", "args": ["m1"]}
+    assert "LoseMessage" not in str(trace.events)
+
+
+def test_a_fail_over_is_a_step_of_its_own(tmp_path: Path) -> None:
+    recording(tmp_path, [(200, "onGroupLoaded []", state("Stable", 1, joined()))], [], node="2")
+    (tmp_path / "node1").mkdir()
+    unloaded = (180, "onGroupUnloaded []", state("Dead", 1, joined()))
+    trace = group_trace(recording(tmp_path, [*AGENT, unloaded], TAP), "g")
+    assert trace.events[-1]["action"] == {"name": "FailOver", "args": []}
+    states = [event["state"]["groupState"] for event in trace.events if "state" in event]
+    assert "Dead" not in states
+
+
+def test_a_group_that_is_gone_is_dead(tmp_path: Path) -> None:
+    trace = group_trace(recording(tmp_path, [*AGENT, (99, "", None)], TAP), "g")
+    assert trace.events[-1]["state"] == {"groupState": "Dead"}
+
+
+def test_static_members_and_constants(tmp_path: Path) -> None:
+    both = {**joined(), M2: member("m2", instance="i2", new=True, join=True)}
+    agent = [*AGENT, (99, "", state("Stable", 3, both, staticMembers={"i2": M2}))]
+    trace = group_trace(recording(tmp_path, agent, TAP), "g")
+    last = [event["state"] for event in trace.events if "state" in event][-1]
+    assert last["staticMembers"] == {"#map": [["i2", "m2-1"], ["none", ""]]}
+    mapping = tomllib.loads(trace.mapping)
+    assert mapping["constants"]["Members"] == '{"m1", "m2"}'
+    assert 'p = "m2" -> "i2"' in mapping["constants"]["InstanceOf"]
+    assert mapping["constants"]["Generations"] == "0..4"
+    assert mapping["constants"]["MemberIds"] == (
+        '<<[id |-> "m1-1", member |-> "m1"], [id |-> "m2-1", member |-> "m2"]>>'
+    )
+    assert "CompleteJoin" in mapping["silent"]["actions"]
+
+
+def test_a_loaded_member_has_the_selected_protocol_only_but_started_with_more(
+    tmp_path: Path,
+) -> None:
+    more = {M1: {**member("m1"), "protocols": ["range", "roundrobin"]}}
+    agent = [(20, 'handleJoinGroup ["m1"]', state("Stable", 1, more)), *AGENT[4:]]
+    trace = group_trace(recording(tmp_path, agent, TAP), "g")
+    constants = tomllib.loads(trace.mapping)["constants"]
+    assert 'p = "m1" -> {"range", "roundrobin"}' in constants["ProtocolsOf"]
+
+
+def test_what_is_no_recording(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is no recording"):
+        groups_in(tmp_path)
+    made = recording(tmp_path, AGENT, TAP)
+    assert groups_in(made) == ["g", "other"]
+    with pytest.raises(DataError, match="saw nothing of group 'h'"):
+        group_trace(made, "h")
+    (made / "tap.ndjson").write_text("{half a li", "utf-8")
+    with pytest.raises(DataError, match=r"tap\.ndjson is no part"):
+        group_trace(made, "g")
