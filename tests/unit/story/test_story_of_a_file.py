@@ -15,8 +15,7 @@ from conformance.events import Reason
 from conformance.stages.story import read_story
 from conformance.story.behaviour import Behaviour, Step, lines
 from conformance.story.itf import trace_of
-from conformance.tla import Action, Fn
-from conformance.tla.values.itf import dump_trace
+from conformance.tla import Action, Fn, dump_trace
 
 STEPS = (Step(None, (0, Fn({"b1": ()}))), Step(Action("Add", ("b1",)), (1, Fn({"b1": (1,)}))))
 BEHAVIOUR = Behaviour(
