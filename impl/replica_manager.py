@@ -1,16 +1,24 @@
 """A broker's partitions, and the handlers of what other brokers and the controller ask of it.
 
 Source: ReplicaManager. The fetcher managers, the controller, time and disk are constructor
-arguments. Nothing here waits: a fetch is answered at once with what there is.
+arguments. Nothing here waits: a fetch is answered at once with what there is. What waits at the
+leader is in `impl.delayed`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import Clock
 from impl.concurrency import Concurrency
+from impl.control_requests import (
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
 from impl.disk import parent
 from impl.errors import (
     ApiException,
@@ -18,11 +26,12 @@ from impl.errors import (
     KafkaException,
     UnknownTopicOrPartitionException,
 )
-from impl.fetch_session import FetchSessionCache
+from impl.fetch_session import FetchContext, FetchSessionCache
 from impl.fetcher.replicas import ReplicaQuota, UnboundedQuota
 from impl.log import Log
 from impl.log_manager import LogManager
 from impl.log_types import FetchIsolation
+from impl.metadata_cache import ZkMetadataCache
 from impl.network import (
     FetchRequest,
     FetchResponse,
@@ -49,6 +58,7 @@ from impl.types import (
     UNDEFINED_EPOCH,
     UNKNOWN_BROKER_EPOCH,
     UNKNOWN_OFFSET,
+    UNKNOWN_OFFSET_METADATA,
     ZERO_UUID,
     BrokerEndPoint,
     EpochData,
@@ -57,10 +67,18 @@ from impl.types import (
     FetchPartitionRequest,
     InitialFetchState,
     LogAppendInfo,
+    LogOffsetMetadata,
     TopicPartition,
 )
 
 _INVALID_HIGH_WATERMARK = -1
+
+
+class LogReadResult(NamedTuple):
+    """One partition's read: what is answered, and where the read began."""
+
+    data: FetchPartitionData
+    fetch_offset_metadata: LogOffsetMetadata
 
 
 class ReplicaManager:
@@ -166,10 +184,9 @@ class ReplicaManager:
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Take over the decisions that are not older than what this broker knows."""
         with self._replica_state_change_lock:
-            if self._is_stale_broker_epoch(request.broker_epoch):
-                return LeaderAndIsrResponse(Errors.STALE_BROKER_EPOCH, {})
-            if request.controller_epoch < self.controller_epoch:
-                return LeaderAndIsrResponse(Errors.STALE_CONTROLLER_EPOCH, {})
+            error = self._validate_epochs(request.broker_epoch, request.controller_epoch)
+            if error is not Errors.NONE:
+                return LeaderAndIsrResponse(error, {})
             self.controller_epoch = request.controller_epoch
             errors = {
                 state.topic_partition: self._validate_leader_and_isr(state)
@@ -263,6 +280,33 @@ class ReplicaManager:
             return log.log_end_offset
         return log.high_watermark
 
+    def handle_stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stop replicas unless the controller or the broker epoch of the request is old."""
+        with self._replica_state_change_lock:
+            error = self._validate_epochs(request.broker_epoch, request.controller_epoch)
+            if error is not Errors.NONE:
+                return StopReplicaResponse(error, {})
+            self.controller_epoch = request.controller_epoch
+            return StopReplicaResponse(Errors.NONE, self.stop_replicas(request.partition_states))
+
+    def maybe_update_metadata_cache(
+        self, request: UpdateMetadataRequest, metadata_cache: ZkMetadataCache
+    ) -> UpdateMetadataResponse:
+        """Hand the request to the cache unless its controller or broker epoch is old."""
+        with self._replica_state_change_lock:
+            error = self._validate_epochs(request.broker_epoch, request.controller_epoch)
+            if error is Errors.NONE:
+                metadata_cache.update_metadata(request)
+                self.controller_epoch = request.controller_epoch
+            return UpdateMetadataResponse(error)
+
+    def _validate_epochs(self, broker_epoch: int, controller_epoch: int) -> Errors:
+        """The broker epoch comes first: a request to a former life says nothing (KIP-380)."""
+        if self._is_stale_broker_epoch(broker_epoch):
+            return Errors.STALE_BROKER_EPOCH
+        stale = controller_epoch < self.controller_epoch
+        return Errors.STALE_CONTROLLER_EPOCH if stale else Errors.NONE
+
     def stop_replicas(
         self, states: Mapping[TopicPartition, StopReplicaPartitionState]
     ) -> dict[TopicPartition, Errors]:
@@ -275,11 +319,18 @@ class ReplicaManager:
                 self.alter_log_dirs_manager.remove_fetcher_for_partitions(stopped)
             for topic_partition in stopped:
                 if states[topic_partition].delete_partition:
-                    partition = self._partitions.pop(topic_partition, None)
-                    if partition is not None:
-                        partition.delete()
+                    self._delete_replica(topic_partition)
                 self._try_complete_delayed_requests(topic_partition)
             return errors
+
+    def _delete_replica(self, topic_partition: TopicPartition) -> None:
+        """Delete the logs; also of a partition of which only they are left after a restart."""
+        partition = self._partitions.pop(topic_partition, None)
+        if partition is not None:
+            partition.delete()
+        log = self.log_manager.get_log(topic_partition)
+        if log is not None:
+            self.log_manager.delete_log(log)
 
     def _validate_stop(
         self, topic_partition: TopicPartition, state: StopReplicaPartitionState
@@ -300,17 +351,16 @@ class ReplicaManager:
         return partition.append_records_to_leader(records, required_acks)
 
     def fetch(self, request: FetchRequest) -> FetchResponse:
-        """Answer a Fetch request: replica ids below 0 are clients."""
-        context = self._sessions.new_context(request)
+        """Answer a Fetch request at once, with what there is."""
+        context = self.new_fetch_context(request)
         if isinstance(context, Errors):
             return FetchResponse({}, context)
-        is_replica = request.replica_id >= 0
-        params = FetchParams(
-            request.replica_id,
-            request.broker_epoch,
-            FetchIsolation.LOG_END if is_replica else FetchIsolation.HIGH_WATERMARK,
-        )
+        params = fetch_params(request)
         return context.respond(self.read_from_log(params, context.partitions, request.max_bytes))
+
+    def new_fetch_context(self, request: FetchRequest) -> FetchContext | Errors:
+        """The request's view of its session."""
+        return self._sessions.new_context(request)
 
     def fetch_for_future_replica(
         self, request: FetchRequest
@@ -324,14 +374,28 @@ class ReplicaManager:
         params: FetchParams,
         partitions: Mapping[TopicPartition, FetchPartitionRequest],
         max_bytes: int,
+        update_fetch_state: bool = True,
     ) -> dict[TopicPartition, FetchPartitionData]:
+        """As `read_partitions`: what is answered."""
+        reads = self.read_partitions(params, partitions, max_bytes, update_fetch_state)
+        return {topic_partition: read.data for topic_partition, read in reads.items()}
+
+    def read_partitions(
+        self,
+        params: FetchParams,
+        partitions: Mapping[TopicPartition, FetchPartitionRequest],
+        max_bytes: int,
+        update_fetch_state: bool = True,
+    ) -> dict[TopicPartition, LogReadResult]:
         """Read each partition in order, at most `max_bytes` in all, but at least one batch."""
         answer = {}
         remaining = max_bytes
         min_one_message = True
         for topic_partition, data in partitions.items():
-            read = self._read(topic_partition, params, data, remaining, min_one_message)
-            size = read.records.size_in_bytes
+            read = self._read(
+                topic_partition, params, data, remaining, min_one_message, update_fetch_state
+            )
+            size = read.data.records.size_in_bytes
             if size > 0:
                 min_one_message = False
                 remaining = max(0, remaining - size)
@@ -345,21 +409,34 @@ class ReplicaManager:
         data: FetchPartitionRequest,
         max_bytes: int,
         min_one_message: bool,
-    ) -> FetchPartitionData:
+        update_fetch_state: bool,
+    ) -> LogReadResult:
         try:
             partition = self.get_partition_or_exception(topic_partition)
             if not _is_consistent_topic_id(data.topic_id, partition.topic_id):
                 return _error_data(Errors.INCONSISTENT_TOPIC_ID)
             now_ms = self._clock.milliseconds()
             limit = min(max_bytes, data.max_bytes)
-            read = partition.fetch_records(params, data, now_ms, limit, min_one_message)
+            read = partition.fetch_records(
+                params, data, now_ms, limit, min_one_message, update_fetch_state
+            )
         except ApiException as error:
             return _error_data(error.error)
         records = read.records
         if params.is_from_follower and self._throttles(partition, params.replica_id, records):
             records = MemoryRecords.EMPTY
-        return FetchPartitionData(
+        answer = FetchPartitionData(
             Errors.NONE, read.high_watermark, read.log_start_offset, records, read.diverging_epoch
+        )
+        return LogReadResult(answer, read.fetch_offset_metadata)
+
+    def should_leader_throttle(self, partition: Partition, replica_id: int) -> bool:
+        """Whether the quota holds back what a follower fetches; never of one in sync."""
+        quota = self._leader_quota
+        return (
+            quota.is_throttled(partition.topic_partition)
+            and replica_id not in partition.in_sync_replica_ids
+            and quota.is_quota_exceeded()
         )
 
     def _throttles(self, partition: Partition, replica_id: int, records: MemoryRecords) -> bool:
@@ -482,6 +559,16 @@ class ReplicaManager:
         self.log_manager.shutdown()
 
 
+def fetch_params(request: FetchRequest) -> FetchParams:
+    """What all partitions of a Fetch request share: replica ids below 0 are clients."""
+    is_replica = request.replica_id >= 0
+    return FetchParams(
+        request.replica_id,
+        request.broker_epoch,
+        FetchIsolation.LOG_END if is_replica else FetchIsolation.HIGH_WATERMARK,
+    )
+
+
 def _is_consistent_topic_id(requested: str | None, known: str | None) -> bool:
     return requested in (None, ZERO_UUID, known) or known is None
 
@@ -490,5 +577,6 @@ def _epoch_or_none(epoch: int | None) -> int | None:
     return None if epoch == NO_EPOCH else epoch
 
 
-def _error_data(error: Errors) -> FetchPartitionData:
-    return FetchPartitionData(error, _INVALID_HIGH_WATERMARK, UNKNOWN_OFFSET)
+def _error_data(error: Errors) -> LogReadResult:
+    answer = FetchPartitionData(error, _INVALID_HIGH_WATERMARK, UNKNOWN_OFFSET)
+    return LogReadResult(answer, UNKNOWN_OFFSET_METADATA)

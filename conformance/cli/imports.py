@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import ForceOption, HtmlOption, JsonOption, StoreOption
+from conformance.cli.options import (
+    CompareOption,
+    ForceOption,
+    JsonOption,
+    ReportOption,
+    StoreOption,
+    model_names,
+)
 from conformance.cli.session import session
 from conformance.judge.mapping import Mapping, load_mapping
 from conformance.stages.context import Context, one_model
@@ -17,7 +24,12 @@ FilesArgument = Annotated[
     list[Path], typer.Argument(help="Traces: .ndjson or .itf.json files.", show_default=False)
 ]
 ModelOption = Annotated[
-    str, typer.Option("--model", help="The model whose spec the traces are to follow.")
+    str,
+    typer.Option(
+        "--model",
+        help="The model whose spec the traces are to follow.",
+        autocompletion=model_names,
+    ),
 ]
 MappingOption = Annotated[
     Path | None,
@@ -30,12 +42,13 @@ def import_command(
     output: StoreOption,
     model: ModelOption,
     mapping: MappingOption = None,
-    html: HtmlOption = None,
     force: ForceOption = False,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Judge traces of a foreign implementation, and keep what explains them in a store."""
-    with session("import", as_json=as_json, html=html) as work:
+    with session("import", as_json=as_json, report=report, compare=compare) as work:
         context = Context(work.settings, work.emit)
         request = _request(files, model, mapping)
         tally = judge_files(context, request, output, name="import", replace_store=force)
@@ -53,11 +66,12 @@ def judge_command(
         bool,
         typer.Option("--invariants-only", help="Judge states, not the steps between them."),
     ] = False,
-    html: HtmlOption = None,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Look for a behaviour of the spec that explains what was seen of a system."""
-    with session("judge", as_json=as_json, html=html) as work:
+    with session("judge", as_json=as_json, report=report, compare=compare) as work:
         context = Context(work.settings, work.emit)
         request = _request(files, model, mapping, only=trace, invariants_only=invariants_only)
         for line in unclear_lines(judge_files(context, request)):

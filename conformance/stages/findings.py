@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from conformance.events import Finding
 from conformance.judge.verdict import Blocker, Judgement
-from conformance.modelcheck.story import changes
+from conformance.story.changes import changes
 from conformance.tla.values import State
 from conformance.verdict import Verdict
 

@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
+from impl.concurrency import Concurrency
 from impl.group.group_metadata import GroupMetadata
-from impl.group.purgatory import DelayedOperation, Key
+from impl.purgatory.delayed_operation import DelayedOperation
+
+Key = tuple[str, str]
 
 
 class RebalanceActions(Protocol):
     """What the delayed operations call back; always with the group's lock held."""
+
+    @property
+    def concurrency(self) -> Concurrency:
+        """What makes the operations' locks."""
 
     def try_complete_join(self, group: GroupMetadata, complete: Callable[[], bool], /) -> bool:
         """Complete if nobody is left to wait for."""
@@ -69,9 +76,14 @@ def member_key(group_id: str, member_id: str) -> Key:
 
 
 class GroupOperation(DelayedOperation):
-    """A delayed operation of a group; `member_id` is None for those of the whole group."""
+    """A delayed operation of a group; `member_id` is None for those of the whole group.
 
-    __slots__ = ("actions", "group", "member_id")
+    Its lock is the group's, which guards all that it looks at.
+    """
+
+    __slots__ = ("actions", "group", "key", "member_id")
+
+    kind: ClassVar[str] = "group operation"
 
     def __init__(
         self,
@@ -81,9 +93,10 @@ class GroupOperation(DelayedOperation):
         key: Key,
         member_id: str | None = None,
     ) -> None:
-        super().__init__(delay_ms, group.lock, key)
+        super().__init__(delay_ms, actions.concurrency, group.lock, name="group operation")
         self.actions = actions
         self.group = group
+        self.key = key
         self.member_id = member_id
 
     @property
@@ -94,6 +107,11 @@ class GroupOperation(DelayedOperation):
     def __repr__(self) -> str:
         whose = self.group_id if self.member_id is None else f"{self.group_id}/{self.member_id}"
         return f"<{self.kind} of {whose}, deadline {self.deadline_ms}>"
+
+    def run(self) -> bool:
+        """See `DelayedOperation.run`; completion and expiry are one step for the group."""
+        with self.lock:
+            return super().run()
 
 
 class DelayedJoin(GroupOperation):

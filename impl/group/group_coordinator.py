@@ -128,11 +128,11 @@ class GroupCoordinator:
 
     def fire(self, operation: GroupOperation) -> bool:
         """Let one timer expire now, whatever the clock says. False if it is over already."""
-        return operation.run()
+        return operation.is_scheduled and operation.run()
 
     def expire_due(self) -> int:
         """Let all timers expire whose deadline has passed; return how many did."""
-        return self._rebalancer.timer.expire_due()
+        return self._rebalancer.expire_due()
 
     def on_election(self, partition: int, coordinator_epoch: int) -> None:
         """This broker leads an offsets partition from this epoch on: load its groups."""

@@ -7,6 +7,7 @@ the group's lock held, also by the timer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from impl.clock import Clock
 from impl.concurrency import Concurrency
@@ -38,7 +39,12 @@ from impl.group.messages import (
     JoinGroupResponse,
     SyncGroupResponse,
 )
-from impl.group.purgatory import DelayedOperationPurgatory, Timer
+from impl.purgatory.deadline_timer import DeadlineTimer, TimerShare
+from impl.purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
+
+GroupOperationT = TypeVar("GroupOperationT", bound=GroupOperation)
+_SHARDS = 16
+"""Watch lists with a lock of their own: groups are handled under one lock each anyway."""
 
 
 class GroupRebalancer:
@@ -53,13 +59,23 @@ class GroupRebalancer:
     ) -> None:
         self._config = config
         self._manager = manager
-        self.timer = Timer(clock, concurrency)
-        self._heartbeats: DelayedOperationPurgatory[DelayedHeartbeat] = DelayedOperationPurgatory(
-            "Heartbeat", self.timer, concurrency
+        self.concurrency = concurrency
+        self.timer = DeadlineTimer(clock, concurrency)
+        self._heartbeats: DelayedOperationPurgatory[DelayedHeartbeat] = self._purgatory("Heartbeat")
+        self._rebalances: DelayedOperationPurgatory[GroupOperation] = self._purgatory("Rebalance")
+
+    def _purgatory(self, name: str) -> DelayedOperationPurgatory[GroupOperationT]:
+        """One of two with one order of deadlines; the coordinator's own reaper expires both."""
+        return DelayedOperationPurgatory(
+            name, TimerShare(self.timer), self.concurrency, shards=_SHARDS, reaper_enabled=False
         )
-        self._rebalances: DelayedOperationPurgatory[GroupOperation] = DelayedOperationPurgatory(
-            "Rebalance", self.timer, concurrency
-        )
+
+    def expire_due(self) -> int:
+        """Let all timers expire whose deadline has passed; return how many did."""
+        expired = self.timer.expire_due()
+        self._heartbeats.maybe_purge()
+        self._rebalances.maybe_purge()
+        return expired
 
     # -- the join phase
 
@@ -81,16 +97,14 @@ class GroupRebalancer:
         else:
             delayed_rebalance = DelayedJoin(self, group, group.rebalance_timeout_ms)
         group.transition_to(PREPARING_REBALANCE)
-        self._rebalances.try_complete_else_watch(delayed_rebalance)
+        _watch(self._rebalances, delayed_rebalance)
 
     def extend_initial_join(
         self, group: GroupMetadata, remaining_ms: int, remaining_after_ms: int
     ) -> None:
         """Wait once more, but never beyond the rebalance time-out of the group's first members."""
         delay_ms = min(self._config.group_initial_rebalance_delay_ms, remaining_ms)
-        self._rebalances.try_complete_else_watch(
-            InitialDelayedJoin(self, group, delay_ms, remaining_after_ms)
-        )
+        _watch(self._rebalances, InitialDelayedJoin(self, group, delay_ms, remaining_after_ms))
 
     def check_and_complete_join(self, group: GroupMetadata) -> None:
         """End the join phase if there is one and nobody is left to wait for."""
@@ -107,9 +121,7 @@ class GroupRebalancer:
         if group.is_in(DEAD):
             return
         if not group.maybe_elect_new_joined_leader() and group.members:
-            self._rebalances.try_complete_else_watch(
-                DelayedJoin(self, group, group.rebalance_timeout_ms)
-            )
+            _watch(self._rebalances, DelayedJoin(self, group, group.rebalance_timeout_ms))
             return
         group.init_next_generation()
         if group.is_in(EMPTY):
@@ -137,9 +149,7 @@ class GroupRebalancer:
     # -- the sync phase
 
     def _schedule_pending_sync(self, group: GroupMetadata) -> None:
-        self._rebalances.try_complete_else_watch(
-            DelayedSync(self, group, group.rebalance_timeout_ms)
-        )
+        _watch(self._rebalances, DelayedSync(self, group, group.rebalance_timeout_ms))
 
     def remove_pending_sync_member(self, group: GroupMetadata, member_id: str) -> None:
         """The member has sent its SyncGroup."""
@@ -271,16 +281,17 @@ class GroupRebalancer:
         member.heartbeat_satisfied = True
         self._heartbeats.check_and_complete(member_key(group.group_id, member.member_id))
         member.heartbeat_satisfied = False
-        self._heartbeats.try_complete_else_watch(
-            DelayedHeartbeat(self, group, timeout_ms, member.member_id, is_pending=False)
+        _watch(
+            self._heartbeats,
+            DelayedHeartbeat(self, group, timeout_ms, member.member_id, is_pending=False),
         )
 
     def add_pending_member_expiration(
         self, group: GroupMetadata, member_id: str, timeout_ms: int
     ) -> None:
         """Forget a pending member that does not join in time."""
-        self._heartbeats.try_complete_else_watch(
-            DelayedHeartbeat(self, group, timeout_ms, member_id, is_pending=True)
+        _watch(
+            self._heartbeats, DelayedHeartbeat(self, group, timeout_ms, member_id, is_pending=True)
         )
 
     def complete_heartbeat_of_replaced_member(self, group: GroupMetadata, member_id: str) -> None:
@@ -341,6 +352,13 @@ class GroupRebalancer:
         self._rebalances.cancel_for_key(sync_key(group.group_id))
         for member_id in (*group.members, *group.pending_members):
             self._heartbeats.check_and_complete(member_key(group.group_id, member_id))
+
+
+def _watch(
+    purgatory: DelayedOperationPurgatory[GroupOperationT], operation: GroupOperationT
+) -> None:
+    """Complete the operation, or keep it under its one key."""
+    purgatory.try_complete_else_watch(operation, (operation.key,))
 
 
 def sync_response(group: GroupMetadata, member: MemberMetadata) -> SyncGroupResponse:

@@ -9,7 +9,9 @@ import pytest
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
 from impl.errors import Errors
-from impl.group.purgatory import DelayedOperation, DelayedOperationPurgatory, Timer
+from impl.purgatory.deadline_timer import DeadlineTimer
+from impl.purgatory.delayed_operation import DelayedOperation
+from impl.purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
 from tests.unit.impl.group.driver import CONFIG, Driver
 
 KEY = ("key", "")
@@ -19,7 +21,7 @@ class Operation(DelayedOperation):
     """Completes when its event has come; remembers what happened to it."""
 
     def __init__(self, delay_ms: int) -> None:
-        super().__init__(delay_ms, NoConcurrency().lock("operation"), KEY)
+        super().__init__(delay_ms, NoConcurrency())
         self.event = False
         self.happened: list[str] = []
 
@@ -33,17 +35,21 @@ class Operation(DelayedOperation):
         self.happened.append("expired")
 
 
-def make() -> tuple[MockClock, Timer, DelayedOperationPurgatory[Operation]]:
+def make() -> tuple[MockClock, DeadlineTimer, DelayedOperationPurgatory[Operation]]:
     clock = MockClock()
-    timer = Timer(clock, NoConcurrency())
-    return clock, timer, DelayedOperationPurgatory("test", timer, NoConcurrency())
+    timer = DeadlineTimer(clock, NoConcurrency())
+    return (
+        clock,
+        timer,
+        DelayedOperationPurgatory("test", timer, NoConcurrency(), reaper_enabled=False),
+    )
 
 
 @pytest.mark.parametrize(("now", "fires"), [(99, False), (100, False), (101, True)])
 def test_a_timer_fires_after_its_deadline(now: int, fires: bool) -> None:
     clock, timer, purgatory = make()
     operation = Operation(100)
-    assert not purgatory.try_complete_else_watch(operation)
+    assert not purgatory.try_complete_else_watch(operation, [KEY])
     clock.sleep(now)
     assert timer.expire_due() == fires
     assert operation.happened == (["completed", "expired"] if fires else [])
@@ -53,7 +59,7 @@ def test_a_timer_fires_after_its_deadline(now: int, fires: bool) -> None:
 def test_without_a_delay_it_fires_at_the_next_tick(delay: int) -> None:
     _, timer, purgatory = make()
     operation = Operation(delay)
-    purgatory.try_complete_else_watch(operation)
+    purgatory.try_complete_else_watch(operation, [KEY])
     assert operation.happened == []
     assert timer.expire_due() == 1
 
@@ -62,21 +68,21 @@ def test_what_is_complete_already_is_not_watched() -> None:
     _, timer, purgatory = make()
     operation = Operation(100)
     operation.event = True
-    assert purgatory.try_complete_else_watch(operation)
-    assert (operation.happened, len(purgatory), len(timer)) == (["completed"], 0, 0)
+    assert purgatory.try_complete_else_watch(operation, [KEY])
+    assert (operation.happened, purgatory.watched, timer.size) == (["completed"], 0, 0)
 
 
 def test_an_event_completes_and_removes() -> None:
     clock, timer, purgatory = make()
     waiting, due = Operation(100), Operation(100)
     for operation in (waiting, due):
-        purgatory.try_complete_else_watch(operation)
+        purgatory.try_complete_else_watch(operation, [KEY])
     due.event = True
     assert purgatory.check_and_complete(KEY) == 1
-    assert (len(purgatory), timer.pending()) == (1, (waiting,))
+    assert (purgatory.watched, timer.pending()) == (1, (waiting,))
     waiting.event = True
     assert purgatory.check_and_complete(KEY) == 1
-    assert (len(purgatory), len(timer), timer.next_deadline_ms()) == (0, 0, None)
+    assert (purgatory.watched, timer.size, timer.next_deadline_ms()) == (0, 0, None)
     clock.sleep(200)
     assert timer.expire_due() == 0
     assert due.happened == ["completed"]
@@ -85,29 +91,29 @@ def test_an_event_completes_and_removes() -> None:
 def test_it_completes_once_whoever_comes_first() -> None:
     _, _, purgatory = make()
     operation = Operation(100)
-    purgatory.try_complete_else_watch(operation)
+    purgatory.try_complete_else_watch(operation, [KEY])
     assert operation.run()
     assert not operation.force_complete()
     assert not operation.run()
     assert operation.happened == ["completed", "expired"]
-    assert len(purgatory) == 0
+    assert (purgatory.check_and_complete(KEY), purgatory.watched) == (0, 0)
 
 
 def test_a_cancelled_operation_never_completes() -> None:
     clock, timer, purgatory = make()
     operation = Operation(100)
-    purgatory.try_complete_else_watch(operation)
+    purgatory.try_complete_else_watch(operation, [KEY])
     purgatory.cancel_for_key(KEY)
     clock.sleep(200)
     assert timer.expire_due() == 0
-    assert (operation.happened, len(purgatory)) == ([], 0)
+    assert (operation.happened, purgatory.watched) == ([], 0)
 
 
 def test_timers_fire_in_the_order_of_their_deadlines() -> None:
     clock, timer, purgatory = make()
     operations = [Operation(delay) for delay in (30, 10, 20, 10)]
     for operation in operations:
-        purgatory.try_complete_else_watch(operation)
+        purgatory.try_complete_else_watch(operation, [KEY])
     expected = [operations[1], operations[3], operations[2], operations[0]]
     assert list(timer.pending()) == expected
     assert timer.next_deadline_ms() == 10
@@ -129,7 +135,7 @@ def test_restarts_without_any_passing_of_time_leave_nothing_behind_either() -> N
     clock, timer, purgatory = make()
     for _ in range(500):
         purgatory.cancel_for_key(KEY)
-        purgatory.try_complete_else_watch(Operation(100))
+        purgatory.try_complete_else_watch(Operation(100), [KEY])
     (last,) = timer.pending()
     clock.sleep(101)
     assert timer.expire_due() == 1
@@ -138,7 +144,7 @@ def test_restarts_without_any_passing_of_time_leave_nothing_behind_either() -> N
 
 def test_an_operation_must_say_when_it_completes() -> None:
     with pytest.raises(TypeError):
-        DelayedOperation(1, NoConcurrency().lock("x"), KEY).try_complete()
+        DelayedOperation(1, NoConcurrency()).try_complete()
 
 
 def test_every_timer_of_a_group_can_be_listed_and_fired() -> None:
