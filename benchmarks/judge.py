@@ -28,11 +28,9 @@ from conformance.judge.verdict import Judgement
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.modelcheck.tlc import Processes, TlcOptions
+from conformance.tla import Action, Spec, State, find_tools
 from conformance.tla.observation import Part, Place
 from conformance.tla.patterns import ActionPattern
-from conformance.tla.spec import Spec
-from conformance.tla.tools import find_tools
-from conformance.tla.values import Action, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,9 @@ def main() -> None:
     walks = [walk(spec, options.length, seed) for seed in range(options.traces)]
     names = sorted({action.name for one in walks for action, _ in one.steps})
     unseen = frozenset(random.Random(1).sample(names, len(names) // 3))
-    print(f"load {os.getloadavg()[0]:.1f}, model {options.model}, unseen {', '.join(sorted(unseen))}")
+    print(
+        f"load {os.getloadavg()[0]:.1f}, model {options.model}, unseen {', '.join(sorted(unseen))}"
+    )
     against_tlc(prepared, walks, View(shown(spec, 0.2), unseen))
     by_share(spec, walks[:50], unseen)
     by_bound(spec, walks[:50], View(shown(spec, 0.2), unseen))
@@ -142,7 +142,9 @@ def against_tlc(prepared: PreparedModel, walks: Sequence[Walk], view: View) -> N
     print(f"{len(made)} recordings, {sum(len(one.events) for one in made):,} events")
     print(f"  {len(view.variables)} of {len(spec.variables)} variables shown, k = {bound_}")
     print(f"  judge {seconds:8.2f} s of processor  {tried:9,} states")
-    print(f"  TLC   {tlc:8.2f} s of processor  {other.states:9,} states, {other.seconds:.1f} s of wall")
+    print(
+        f"  TLC   {tlc:8.2f} s of processor  {other.states:9,} states, {other.seconds:.1f} s of wall"
+    )
     print(f"  ratio {tlc / seconds:.1f}; verdicts agree on {agree} of {len(made)}")
 
 
@@ -169,12 +171,34 @@ def told(what: str, spec: Spec, walks: Sequence[Walk], view: View, bound_: int) 
 
 
 MEMBERS = frozenset(
-    "SendJoinGroup ProcessJoinGroup ProcessSyncGroup SendHeartbeat ProcessHeartbeat "
-    "SendOffsetCommit ProcessOffsetCommit CompleteJoin RequestRejoin".split()
+    [
+        "SendJoinGroup",
+        "ProcessJoinGroup",
+        "ProcessSyncGroup",
+        "SendHeartbeat",
+        "ProcessHeartbeat",
+        "SendOffsetCommit",
+        "ProcessOffsetCommit",
+        "CompleteJoin",
+        "RequestRejoin",
+    ]
 )
 OF_MEMBERS = frozenset(
-    "memberState memberGeneration rejoinNeeded needsJoinPrepare joinFuture isLeader owned protocols "
-    "failed channel heartbeat idsGiven failures".split()
+    [
+        "memberState",
+        "memberGeneration",
+        "rejoinNeeded",
+        "needsJoinPrepare",
+        "joinFuture",
+        "isLeader",
+        "owned",
+        "protocols",
+        "failed",
+        "channel",
+        "heartbeat",
+        "idsGiven",
+        "failures",
+    ]
 )
 
 

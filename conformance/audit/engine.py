@@ -28,7 +28,7 @@ from conformance.audit.verdicts import (
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError
 from conformance.events import Emit, Finding, Progress, StageFinished, StageStarted, ignore
-from conformance.tla.values import collision_probability
+from conformance.tla import collision_probability
 from conformance.traces.store import TraceStore
 
 STAGE = "audit"

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.events import Difference, Finding
+from conformance.tla import Action, State, Value, format_value
 from conformance.tla.observation import agree
-from conformance.tla.values import Action, State, Value, format_value
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.store import TraceStore
 

@@ -22,7 +22,7 @@ from conformance.audit.scan import INITIAL
 from conformance.audit.verdicts import Options, check_counts, dispute, verdict_of
 from conformance.audit.workers import Evaluator, bound_worker
 from conformance.events import Emit, Finding, StageFinished, StageStarted, ignore
-from conformance.tla.values import collision_probability
+from conformance.tla import collision_probability
 from conformance.traces.model import End
 from conformance.traces.states import FINGERPRINT
 from conformance.traces.store import TraceStore

@@ -23,11 +23,8 @@ from pyspark.sql import DataFrame
 from conformance.audit.rules import NEXT
 from conformance.audit.scan import INITIAL, KEY
 from conformance.errors import SpecError
-from conformance.tla.config import ModelConfig
+from conformance.tla import Action, ActionFormula, ModelConfig, Module, Spec, State, bind
 from conformance.tla.observation import shows
-from conformance.tla.spec import ActionFormula, Spec, bind
-from conformance.tla.syntax import Module
-from conformance.tla.values import Action, State
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.states import FINGERPRINT, StateColumns
 from conformance.traces.store import TraceStore

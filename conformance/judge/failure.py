@@ -10,10 +10,9 @@ from conformance.judge.events import Event
 from conformance.judge.search import Blocked, Found
 from conformance.judge.steps import SpecSteps
 from conformance.judge.verdict import Blocker, Failure
-from conformance.tla.evaluate.labels import TooManyInstances
+from conformance.tla import Action, Spec, State, format_value
 from conformance.tla.observation import Part, value_at
-from conformance.tla.spec import Spec
-from conformance.tla.values import Action, State, format_value
+from conformance.tla.python.labels import TooManyInstances
 
 _STATES = 40
 """From so many candidate states the reasons are looked for."""

@@ -9,8 +9,7 @@ from conformance.errors import SpecError
 from conformance.judge.events import Event
 from conformance.judge.search import Node
 from conformance.judge.verdict import FormulaVerdict
-from conformance.tla.spec import Spec
-from conformance.tla.values import ModelValue, State
+from conformance.tla import ModelValue, Spec, State
 
 _REMEMBERED = 200_000
 _UNSEEN = ModelValue("(not seen)")

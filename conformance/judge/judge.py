@@ -19,10 +19,9 @@ from conformance.judge.start import Start, any_state, initial_states
 from conformance.judge.steps import SpecSteps
 from conformance.judge.translate import translated
 from conformance.judge.verdict import Explanation, FormulaVerdict, Judgement
-from conformance.tla.evaluate.labels import TooManyInstances
+from conformance.tla import Spec, parse_value
 from conformance.tla.observation import Part
-from conformance.tla.spec import Spec
-from conformance.tla.text import parse_value
+from conformance.tla.python.labels import TooManyInstances
 from conformance.verdict import Verdict
 
 __all__ = ["Judge"]

@@ -17,7 +17,7 @@ import msgspec
 
 from conformance.errors import DataError, UserError
 from conformance.judge.events import Event, Recording, read_event
-from conformance.tla.itf import load_trace
+from conformance.tla import load_trace
 from conformance.tla.observation import Part, Place
 from conformance.tla.patterns import ActionPattern
 

@@ -26,11 +26,9 @@ from conformance.modelcheck.manifest import Check
 from conformance.modelcheck.outcome import said
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc
+from conformance.tla import Spec, Tools, Value, format_value
 from conformance.tla.observation import Part
 from conformance.tla.patterns import ActionPattern
-from conformance.tla.spec import Spec
-from conformance.tla.tools import Tools
-from conformance.tla.values import Value, format_value
 
 __all__ = ["Refereed", "referee"]
 

@@ -16,9 +16,9 @@ from conformance.errors import SpecError
 from conformance.judge.events import Event
 from conformance.judge.order import Cut, Order
 from conformance.judge.steps import Steps
-from conformance.tla.evaluate.labels import TooManyInstances
+from conformance.tla import Action, State, Value, canonical_key
 from conformance.tla.observation import Part
-from conformance.tla.values import Action, State, Value, canonical_key
+from conformance.tla.python.labels import TooManyInstances
 
 __all__ = ["Blocked", "Found", "Limits", "Move", "Node", "Search"]
 

@@ -14,13 +14,11 @@ from itertools import product
 from math import prod
 
 from conformance.errors import SpecError
-from conformance.tla import syntax as s
-from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.evaluate.runtime import value_of
-from conformance.tla.evaluate.sets import Functions, Records, SymbolicSet
+from conformance.tla import EvaluationError, Spec, State, Value, canonical_sorted, make_function
+from conformance.tla.front import syntax as s
 from conformance.tla.observation import Part, Place
-from conformance.tla.spec import Spec
-from conformance.tla.values import State, Value, canonical_sorted, make_function
+from conformance.tla.semantics.equality import value_of
+from conformance.tla.semantics.sets import Functions, Records, SymbolicSet
 
 __all__ = ["Start", "any_state", "initial_states"]
 

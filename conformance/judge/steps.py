@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from conformance.tla import Action, Spec, State
 from conformance.tla.patterns import ActionPattern
-from conformance.tla.spec import Selection, Spec
-from conformance.tla.values import Action, State
+from conformance.tla.python.spec import Selection
 
 Step = tuple[Action, State]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conformance.judge.verdict import Blocker, Judgement
+from conformance.tla import Fn, Value, parse_action
 from conformance.tla.observation import Part
-from conformance.tla.text import parse_action
-from conformance.tla.values import Fn, Value
 from conformance.traces.model import End, PartialState, Trace, TraceStep
 from conformance.verdict import Verdict
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from conformance.events import Difference
+from conformance.tla import Action, State
 from conformance.tla.observation import Part
-from conformance.tla.values import Action, State
 from conformance.verdict import Verdict
 
 __all__ = ["Blocker", "Explanation", "Failure", "FormulaVerdict", "Judgement"]

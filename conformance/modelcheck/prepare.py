@@ -21,11 +21,7 @@ from conformance.modelcheck.generate import (
 from conformance.modelcheck.labels import encloses, is_safety_property, specification_parts
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.parser import Parser
-from conformance.tla.config import parse_config
-from conformance.tla.sany import OWN_MODULES
-from conformance.tla.spec import Spec, bind
-from conformance.tla.syntax import BUILTINS, Module
-from conformance.tla.tools import Tools
+from conformance.tla import BUILTINS, OWN_MODULES, Module, Spec, Tools, bind, parse_config
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from conformance.events import Difference
 from conformance.replay.engine import Divergence
+from conformance.tla import Fn, Value, format_value
 from conformance.tla.observation import agree, differing
-from conformance.tla.values import Fn, Value, format_value
 
 
 def differences(

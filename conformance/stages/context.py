@@ -18,8 +18,7 @@ from conformance.replay.engine import close
 from conformance.stages.held import held
 from conformance.systems.protocol import SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
-from conformance.tla.tools import find_tools
-from conformance.tla.values import Value
+from conformance.tla import Value, find_tools
 from conformance.verdict import Verdict
 
 

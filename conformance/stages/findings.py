@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from conformance.events import Finding
 from conformance.judge.verdict import Blocker, Judgement
 from conformance.story.changes import changes
-from conformance.tla.values import State
+from conformance.tla import State
 from conformance.verdict import Verdict
 
 __all__ = ["finding_of"]

@@ -9,8 +9,7 @@ from conformance.modelcheck.cache import cache_key, module_files
 from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.prepare import PreparedModel
 from conformance.stages.context import constants_of
-from conformance.tla.sany import OWN_MODULES
-from conformance.tla.values import format_value
+from conformance.tla import OWN_MODULES, format_value
 from conformance.traces.manifest import Identity
 
 FOREIGN = "foreign"

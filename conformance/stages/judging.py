@@ -27,7 +27,7 @@ from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
 from conformance.stages.identity import FOREIGN, identity
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
 from conformance.traces.manifest import Identity
 from conformance.traces.states import infer_columns
 from conformance.traces.writer import TraceCollector, open_writer

@@ -35,7 +35,7 @@ from conformance.stages.context import Context, Workbench, stage
 from conformance.stages.held import held
 from conformance.stages.identity import FOREIGN, identity, spec_hash
 from conformance.story.exhibit import exhibit
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from conformance.errors import DataError
-from conformance.tla.text import parse_value
 from conformance.tla.values import Fn, State, Value, equal, format_value
+from conformance.tla.values.text import parse_value
 
 __all__ = ["Part", "Partial", "Place", "agree", "differing", "parse_place", "shows", "value_at"]
 

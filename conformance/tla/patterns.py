@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conformance.tla.text import parse_action
 from conformance.tla.values import Action, ModelValue, Value, equal, format_value
+from conformance.tla.values.text import parse_action
 
 __all__ = ["ActionPattern", "parse_pattern"]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from conformance.errors import DataError
-from conformance.tla.itf import ItfTrace, dump_trace, to_itf
+from conformance.tla import ItfTrace, dump_trace, to_itf
 from conformance.traces.model import PartialState, Trace, complete, is_complete, values_of
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from conformance.tla.values import Action, Fingerprinter, Fn, State, Value
+from conformance.tla import Action, Fingerprinter, Fn, State, Value
 
 PartialState: TypeAlias = "tuple[Value | None, ...]"
 """The values of the spec's variables in the spec's order; None where nothing was observed."""

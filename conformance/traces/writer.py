@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from conformance.errors import UserError
 from conformance.files import space_for
+from conformance.tla import Fingerprinter, Sharing
 from conformance.tla.observation import shows
-from conformance.tla.values import Fingerprinter, Sharing
 from conformance.traces.manifest import (
     FORMAT,
     MANIFEST,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.judge.reading import read_recordings
-from conformance.tla.values import Action, ModelValue, Value, make_record
+from conformance.tla import Action, ModelValue, Value, make_record
 from conformance.traces.exporting import to_ndjson
 from conformance.traces.manifest import Identity
 from conformance.traces.model import End, PartialState, Trace, TraceStep

@@ -19,7 +19,7 @@ from conformance.audit.result import AuditResult
 from conformance.audit.rules import Rule
 from conformance.errors import DataError
 from conformance.events import Event, Finding, StageFinished, StageStarted
-from conformance.tla.values import fingerprint
+from conformance.tla import fingerprint
 from conformance.traces.manifest import Manifest
 from conformance.traces.model import End, Trace
 from conformance.traces.rows import TraceRows

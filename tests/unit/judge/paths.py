@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.judge.events import Recording
-from conformance.tla.values import Action
+from conformance.tla import Action
 from conformance.traces.model import PartialState, TraceStep
 
 

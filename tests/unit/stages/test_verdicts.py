@@ -17,7 +17,7 @@ from conformance.replay.weights import Frequencies
 from conformance.stages.context import Context, Workbench, stage
 from conformance.stages.coverage import coverage
 from conformance.stages.explore import _summary, _verdict
-from conformance.tla.values import Action
+from conformance.tla import Action
 from conformance.verdict import Verdict
 
 
