@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from conformance.audit import judge, paths, scan
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
-from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup
+from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
 from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
 from conformance.audit.rules import Rulebook, literal
 from conformance.audit.verdicts import (
@@ -324,7 +324,14 @@ class _Audit:
 
     def _findings(self, causes: Sequence[Cause], disputed: int, failed: int) -> tuple[Finding, ...]:
         options = self._options
-        reporter = Reporter(self._store, self._rules, self._spec, options.reproduce, options.place)
+        reporter = Reporter(
+            self._store,
+            self._rules,
+            self._spec,
+            options.reproduce,
+            options.place,
+            partial(name_of, self._store),
+        )
         findings = list(reporter.findings(causes))
         if rest := failed - sum(finding.count for finding in findings):
             findings.append(more_causes(rest, self._options.max_causes))
