@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from conformance.audit import judge, paths, scan
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
-from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup
+from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
 from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
 from conformance.audit.rules import Rulebook, literal
 from conformance.audit.verdicts import (
@@ -324,7 +325,14 @@ class _Audit:
 
     def _findings(self, causes: Sequence[Cause], disputed: int, failed: int) -> tuple[Finding, ...]:
         options = self._options
-        reporter = Reporter(self._store, self._rules, self._spec, options.reproduce, options.place)
+        reporter = Reporter(
+            self._store,
+            self._rules,
+            self._spec,
+            options.reproduce,
+            options.place,
+            partial(name_of, self._store),
+        )
         findings = list(reporter.findings(causes))
         if rest := failed - sum(finding.count for finding in findings):
             findings.append(more_causes(rest, self._options.max_causes))

@@ -56,6 +56,8 @@ class Reporter:
     spec: SpecView | None
     reproduce: Callable[[int], str]
     place: Callable[[str], str] = str
+    name: Callable[[int], str] = str
+    """How a trace is called."""
 
     def findings(self, causes: Sequence[Cause]) -> tuple[Finding, ...]:
         """The causes merged by formulas, action and differing variables; most traces first."""
@@ -66,7 +68,8 @@ class Reporter:
             if known is not None:
                 finding = replace(known, count=known.count + finding.count)
             merged[finding.key] = finding
-        return tuple(sorted(merged.values(), key=lambda one: (-one.count, one.key)))
+        named = [replace(one, trace=self.name(int(one.trace))) for one in merged.values()]
+        return tuple(sorted(named, key=lambda one: (-one.count, one.key)))
 
     def _finding(self, cause: Cause) -> Finding:
         differences, allowed = self._differences(cause)
@@ -80,7 +83,7 @@ class Reporter:
             title=self._title(cause, name),
             stage=STAGE,
             message=self._message(cause, allowed, variables),
-            trace=self._name(cause.trace_id),
+            trace=str(cause.trace_id),
             step=cause.step,
             action=str(cause.action) if cause.action else "",
             formula=what,
@@ -90,11 +93,6 @@ class Reporter:
             reproduce=self.reproduce(cause.trace_id),
             count=cause.traces,
         )
-
-    def _name(self, trace_id: int) -> str:
-        """The trace's number, and how whoever imported it called it, with file and line."""
-        source = self.store.trace(trace_id).source
-        return f"{trace_id} ({source})" if source else str(trace_id)
 
     def _title(self, cause: Cause, name: str) -> str:
         broken = [one for one in cause.violations if one not in (DIVERGED, INIT, NEXT)]
@@ -162,6 +160,12 @@ class Reporter:
             if have is not None and not agree(want, have):
                 rows.append(Difference(name, _show(want), _show(have)))
         return tuple(rows)
+
+
+def name_of(store: TraceStore, trace_id: int) -> str:
+    """The trace's number, and how whoever imported it called it, with file and line."""
+    source = store.trace(trace_id).source
+    return f"{trace_id} ({source})" if source else str(trace_id)
 
 
 def _show(value: Value | None) -> str:

@@ -10,12 +10,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
-from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup
+from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
 from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
 from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.audit.scan import INITIAL
@@ -246,7 +247,14 @@ class _Audit:
 
     def _findings(self, groups: Sequence[_Group]) -> tuple[Finding, ...]:
         options = self.options
-        reporter = Reporter(self.store, self.rules, self.spec, options.reproduce, options.place)
+        reporter = Reporter(
+            self.store,
+            self.rules,
+            self.spec,
+            options.reproduce,
+            options.place,
+            partial(name_of, self.store),
+        )
         return reporter.findings([self._cause(group) for group in groups if group.failed])
 
     def _cause(self, group: _Group) -> Cause:

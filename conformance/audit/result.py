@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from conformance.events import Finding, JsonValue
@@ -64,6 +64,13 @@ class Unjudged:
     trace: str
     step: int | None
 
+    def __str__(self) -> str:
+        """A line for the terminal."""
+        where = f" at step {self.step}" if self.step else ""
+        first = f"trace {self.trace}" if self.traces == 1 else f"the first is trace {self.trace}"
+        count = "" if self.traces == 1 else f"{self.traces:,} traces, "
+        return f"{count}{first}{where} inconclusive: {' '.join(self.reason.split())}"
+
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
@@ -124,3 +131,11 @@ class AuditResult:
             "formula_seconds": round(self.formula_seconds, 3),
             "findings": len(self.findings),
         }
+
+
+def unjudged_lines(result: AuditResult, most: int = 10) -> Iterator[str]:
+    """Why traces are inconclusive, for the terminal: most traces first."""
+    for one in result.unjudged[:most]:
+        yield f"  ? {one}"
+    if len(result.unjudged) > most:
+        yield f"  ? and {len(result.unjudged) - most} other reasons; --json lists them"

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from conformance.audit.local import MOST_STEPS
+from conformance.audit.result import unjudged_lines
 from conformance.audit.session import spark_session
 from conformance.cli.options import (
     ColdOption,
@@ -61,10 +62,12 @@ def audit(
         with _listing(listing, wanted=referees is not None) as listed:
             few = subject.store.manifest.counts.steps <= MOST_STEPS
             if few and master is None and listed is None and not native:
-                audit_stage(context, subject, None)
+                result = audit_stage(context, subject, None)
             else:
                 with spark_session(master) as spark:
-                    audit_stage(context, subject, spark, listing=listed, native=native)
+                    result = audit_stage(context, subject, spark, listing=listed, native=native)
+            for line in unjudged_lines(result):
+                work.say(line)
             if referees is not None and listed is not None:
                 referee(context, subject, listed, traces=referees)
         if listing is not None:

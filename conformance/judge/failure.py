@@ -72,7 +72,7 @@ def _of_actions(spec: Spec, steps: SpecSteps, event: Event, state: State) -> Ite
     for action, after in taken:
         differences = _differing(spec, after, event.after)
         if differences:
-            yield Blocker(state, str(action), (), differences, after)
+            yield Blocker(state, str(action), _hints(differences), differences, after)
     enabled = {action for action, _ in taken}
     for action in [one for one in actions if one not in enabled][:_ACTIONS]:
         yield Blocker(state, str(action), obstacle_lines(spec, action, state))
@@ -87,6 +87,15 @@ def obstacle_lines(spec: Spec, action: Action, state: State) -> tuple[str, ...]:
     if obstacle is None:
         return (f"the spec does not enable {action}",)
     return tuple(obstacle.render().splitlines())
+
+
+def _hints(differences: Sequence[Difference]) -> tuple[str, ...]:
+    """For whoever wrote a model value as a string: they print alike but for the quotes."""
+    names = [one.expected for one in differences if one.actual == f'"{one.expected}"']
+    return tuple(
+        f'{name} is a model value: in an event it is written {{"#unserializable": "{name}"}}'
+        for name in dict.fromkeys(names)
+    )
 
 
 def _differing(spec: Spec, state: State, parts: Sequence[Part]) -> tuple[Difference, ...]:

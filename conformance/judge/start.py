@@ -21,6 +21,7 @@ from conformance.tla import (
     Constant,
     Definition,
     EvaluationError,
+    Expr,
     Functions,
     OperatorArg,
     Part,
@@ -94,8 +95,13 @@ class _Choices:
             name: tuple(part for part in parts if part.place.variable == name)
             for name in spec.variables
         }
-        domains = _domains(spec, invariants)
+        domains = _domains(spec, invariants, self._unknown(given))
         self._of = {name: self._choice(name, given, domains) for name in spec.variables}
+
+    def _unknown(self, given: Mapping[str, Value]) -> frozenset[str]:
+        """The variables that neither the event nor the mapping shows whole."""
+        seen = {n for n, parts in self._parts.items() if any(not p.place.path for p in parts)}
+        return frozenset(self._parts) - seen - frozenset(given)
 
     def _choice(
         self, name: str, given: Mapping[str, Value], domains: Mapping[str, object]
@@ -128,14 +134,15 @@ class _Choices:
             for name, parts in self._parts.items()
             for part in parts
         )
-        return shown and all(_true(formula, state) for formula in self._formulas)
+        return shown and all(_may_hold(formula, state) for formula in self._formulas)
 
 
-def _true(formula: Callable[[State], bool], state: State) -> bool:
+def _may_hold(formula: Callable[[State], bool], state: State) -> bool:
+    """A formula without a value excludes no state: too many are better than too few."""
     try:
         return formula(state)
     except EvaluationError:
-        return False
+        return True
 
 
 # --- the sets that a type invariant names -------------------------------------------------------
@@ -174,20 +181,27 @@ class _Product:
 _Set = _Listed | _Product
 
 
-def _domains(spec: Spec, invariants: Sequence[str]) -> Mapping[str, object]:
-    """For each variable x the set S of the first conjunct `x \\in S` of the invariants."""
+def _domains(spec: Spec, invariants: Sequence[str], wanted: frozenset[str]) -> Mapping[str, object]:
+    """For each wanted variable x the set S of the first conjunct `x \\in S` of the invariants."""
     found: dict[str, object] = {}
     for name in invariants:
         for conjunct in _conjuncts(spec, spec.state_formula(name).definition.body):
             match conjunct:
                 case Builtin(operator=r"\in", args=(Variable(name=variable), domain)):
-                    if variable not in found and not isinstance(domain, OperatorArg):
-                        value = spec.constant_set(domain)
+                    if variable in wanted - found.keys() and not isinstance(domain, OperatorArg):
+                        value = _constant(spec, domain)
                         if value is not None:
                             found[variable] = value
                 case _:
                     pass
     return found
+
+
+def _constant(spec: Spec, node: Expr) -> object | None:
+    try:
+        return spec.constant_set(node)
+    except EvaluationError:  # of a set too large to enumerate: it bounds nothing
+        return None
 
 
 def _conjuncts(spec: Spec, node: Argument) -> Iterator[Argument]:

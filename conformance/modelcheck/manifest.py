@@ -337,7 +337,8 @@ def _paths_of(name: str) -> list[Path]:
     ]
     if found:
         return found
-    close = difflib.get_close_matches(name, [*known, *(n.rpartition("/")[2] for n in known)], n=3)
+    candidates = dict.fromkeys([*known, *(n.rpartition("/")[2] for n in known)])
+    close = difflib.get_close_matches(name, candidates, n=3)
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
     raise UserError(
         f"There is no model {name}.{hint} Give the path of a manifest below models/, without its "

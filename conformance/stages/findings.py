@@ -113,7 +113,7 @@ def _why(blocker: Blocker) -> Iterator[str]:
         yield f"{blocker.action} leads to a state that shows something else:"
     for difference in blocker.differences:
         yield f"{difference.variable}: {difference.expected}, seen {difference.actual}"
-    yield from blocker.lines if not blocker.differences or not blocker.action else ()
+    yield from blocker.lines
 
 
 def _ordinal(number: int) -> str:

@@ -96,6 +96,11 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
     if len(found) != 1:
         raise DataError(f"{path} names the model {name}, which is not one model. Give --model.")
     model = found[0]
+    if store.manifest.identity.spec != model.spec:
+        raise DataError(
+            f"{path} holds traces of {store.manifest.identity.spec}, and {model.name} is a model "
+            f"of {model.spec}. Name a model of {store.manifest.identity.spec} with --model."
+        )
     if store.manifest.identity.spec_hash != spec_hash(model):
         raise DataError(
             f"{path} was recorded against another text of {store.manifest.identity.spec}: the spec "

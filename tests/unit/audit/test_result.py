@@ -12,6 +12,7 @@ from conformance.audit import engine
 from conformance.audit.coverage import ModelTable, fired, vacuous
 from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
 from conformance.audit.rules import Rule, Rulebook
+from conformance.audit.verdicts import check_counts, verdict_of
 from conformance.errors import DataError
 from conformance.tla import Action
 from conformance.traces.manifest import Counts, Identity, Manifest
@@ -84,15 +85,15 @@ def test_the_worst_that_an_audit_saw_decides(
     failed: int, disputed: int, inconclusive: int, reasons: tuple[str, ...], verdict: Verdict
 ) -> None:
     accounting = Accounting(5, 5 - failed - inconclusive, failed, inconclusive)
-    assert engine._verdict(accounting, disputed, reasons) is verdict
+    assert verdict_of(accounting, disputed, reasons) is verdict
 
 
 @pytest.mark.parametrize(("traces", "steps"), [(3, 8), (2, 9), (8, 3)])
 def test_a_manifest_must_count_what_the_files_hold(traces: int, steps: int) -> None:
     manifest = _manifest(traces=2, steps=8)
     with pytest.raises(DataError, match=f"2 traces and 8 steps, the files hold {traces} and"):
-        engine._check_counts(manifest, traces, steps)
-    engine._check_counts(manifest, 2, 8)
+        check_counts(manifest, traces, steps)
+    check_counts(manifest, 2, 8)
 
 
 def _manifest(*, traces: int, steps: int) -> Manifest:

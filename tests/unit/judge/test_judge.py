@@ -203,3 +203,15 @@ def test_a_search_that_was_cut_short_finds_no_failure(spec: Spec, tmp_path: Path
     assert found.verdict is UNCLEAR
     assert any("more than 3" in hint for hint in found.decide)
     assert judged(spec, mapping(tmp_path, everything), impossible).verdict is FAIL
+
+
+def test_a_model_value_that_was_written_as_a_string_gets_a_hint(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    config = "CONSTANT Clients = {a, b}\nCONSTANT Grants = 5\nCONSTANT a = a\nCONSTANT b = b"
+    with_values = locks(tmp_path_factory.mktemp("values"), config)
+    value = {"#unserializable": "a"}
+    steps = [act("Ask", value), act("Queue", value), act("Grant", value, holder="a")]
+    found = judged(with_values, Mapping(), *numbered({"state": {"granted": 0}}, *steps))
+    assert found.failure is not None
+    assert '{"#unserializable": "a"}' in found.failure.blockers[0].lines[0]
