@@ -8,9 +8,6 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from conformance.tla.observation import Part, Place
-from conformance.tla.patterns import ActionPattern, parse_pattern
-from conformance.tla.tools import find_tools
 
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
@@ -20,7 +17,18 @@ from conformance.judge.search import Limits
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.modelcheck.tlc import Processes, TlcOptions
-from conformance.tla.values import Action, State, Value, make_function, make_record
+from conformance.tla import (
+    Action,
+    ActionPattern,
+    Part,
+    Place,
+    State,
+    Value,
+    find_tools,
+    make_function,
+    make_record,
+    parse_pattern,
+)
 from conformance.verdict import Verdict
 
 pytestmark = pytest.mark.tlc
