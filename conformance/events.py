@@ -43,6 +43,51 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownStep:
+    """One step of a behaviour as texts. `values` are the variables that have another value now."""
+
+    action: str
+    """Empty for the initial state."""
+    changes: tuple[str, ...]
+    values: Mapping[str, str]
+    location: str = ""
+    """Where the action is defined: `file:line:column`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One line of why a formula is false: an expression of the spec and what it came out as.
+
+    `location` is `module:line:column`; `end` the line and column of the expression's end, both
+    included. A heading has a text only.
+    """
+
+    depth: int
+    text: str
+    outcome: str = ""
+    location: str = ""
+    end: tuple[int, int] = (0, 0)
+    bound: str = ""
+    """The values of the names that were bound just above, as `b = "b1", o = 0`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A behaviour made ready to be looked at: texts and one drawing, no values.
+
+    The first step is the initial state. `svg` draws it as a space-time diagram whose rows carry
+    the numbers of the steps, from 0.
+    """
+
+    steps: tuple[ShownStep, ...]
+    svg: str
+    reasons: tuple[Reason, ...] = ()
+    ending: str = ""
+    observed: Mapping[str, str] = field(default_factory=dict)
+    """The variables that an implementation showed with other values than the last step's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A violation: what, where first, and how to see it again.
 
@@ -63,6 +108,38 @@ class Finding:
     story: tuple[str, ...] = ()
     reproduce: str = ""
     count: int = 1
+    artifact: str = ""
+    """The file that holds the behaviour (ITF), if one was written."""
+    exhibit: Exhibit | None = None
+    """The way to it, for the page; the other formats have `story`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleText:
+    """The text of one module; `path` as seen from the current folder."""
+
+    name: str
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is held against what: a system against a model of a specification.
+
+    `places` are the lines, first and last, of the actions and formulas that are counted, by name:
+    `(module, first, last)`. `actions` are those of Next.
+    """
+
+    spec: str
+    protocol: str
+    model: str
+    variant: str
+    system: str
+    version: str
+    actions: tuple[str, ...]
+    modules: tuple[ModuleText, ...]
+    places: Mapping[str, tuple[str, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +154,11 @@ class StageFinished:
     figures: Mapping[str, JsonValue] = field(default_factory=dict)
     fault: bool = False
     """Whether kconform contradicted itself, so that what it says of others is not to be trusted."""
+    exhibit: Exhibit | None = None
+    """A counterexample that was expected, for the page."""
 
 
-Event = StageStarted | Progress | Finding | StageFinished
+Event = StageStarted | Progress | Held | Finding | StageFinished
 Emit = Callable[[Event], None]
 
 

@@ -22,6 +22,8 @@ from conformance.stages.drive import drive_all
 from conformance.stages.explore import explore
 from conformance.stages.mutation import mutation
 from conformance.stages.record import Subject, audit, record, referee
+from conformance.stages.selection import LeftOut, select
+from conformance.stages.story import keep_counterexamples
 from conformance.stages.suite import cover
 from conformance.systems.registry import BUILT_IN
 from conformance.traces.store import TraceStore
@@ -39,20 +41,31 @@ class GatePlan:
     output: Path
     systems: frozenset[str]
     """The systems that there are adapters for."""
+    system: str = ""
+    """Drives this one in the place of those that the models name."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What `system` cannot take."""
     canary: bool = True
     master: str | None = None
 
     @property
     def feeding(self) -> tuple[Model, ...]:
         """The models whose state graphs drive a system that there is."""
-        return tuple(m for m in self.models if m.feeds_suite and m.system in self.systems)
+        there = self.systems
+        return tuple(m for m in self.models if m.feeds_suite and (self.system or m.system in there))
 
 
-def plan(context: Context, tier: Tier, names: Sequence[str], output: Path) -> GatePlan:
-    """Choose the models: those named, those of the settings, or all of the tier."""
-    chosen = tuple(names) or tier.models
-    if chosen:
-        models = find_models(chosen)
+def plan(
+    context: Context, tier: Tier, names: Sequence[str], output: Path, system: str = ""
+) -> GatePlan:
+    """Choose the models: those named, those of the settings, or all of the tier.
+
+    With a `system` only those of them whose suites it can take; the canary is then left to the
+    gates of the systems that it is a fault of.
+    """
+    named = tuple(names) or tier.models
+    if named:
+        models = find_models(named)
     else:
         known: TierName = "nightly" if tier.name == "nightly" else "ci"
         models = find_models((), known)
@@ -61,7 +74,12 @@ def plan(context: Context, tier: Tier, names: Sequence[str], output: Path) -> Ga
     if not models:
         raise UserError("The gate has no model to check. Name one, or add models to the tier.")
     systems = frozenset({*BUILT_IN, *context.settings.systems})
-    return GatePlan(tier, tuple(models), output, systems, canary=context.settings.canary)
+    canary = context.settings.canary
+    if not system:
+        return GatePlan(tier, tuple(models), output, systems, canary=canary)
+    chosen = select(context, models, system)
+    own = system in BUILT_IN and canary
+    return GatePlan(tier, chosen.taken, output, systems, system, chosen.left_out, canary=own)
 
 
 def run(context: Context, gate: GatePlan) -> None:
@@ -69,8 +87,9 @@ def run(context: Context, gate: GatePlan) -> None:
 
     Its verdicts are the events'. UserError, and only that, ends it early.
     """
-    check(context, gate.models)
-    benches = [workbench(context, model) for model in gate.feeding if _holds(model)]
+    keep_counterexamples(check(context, gate.models), gate.output / "counterexamples")
+    system = gate.system or None
+    benches = [workbench(context, model, system) for model in gate.feeding if _holds(model)]
     if not benches:
         with stage(context, "replay") as outcome:
             outcome.summary = "no model of this tier feeds a suite: no implementation was tested"
@@ -82,10 +101,10 @@ def run(context: Context, gate: GatePlan) -> None:
         profile = Profile.NIGHTLY if gate.tier.name == "nightly" else Profile.CI
         explore(context, bench, profile=profile, examples=gate.tier.examples)
     covered = _record_and_audit(context, gate, benches)
-    coverage(context, benches, replayed, covered)
+    coverage(context, benches, replayed, covered, chosen=bool(system))
     if gate.canary:
         run_canary(context, benches)
-    if gate.tier.name == "nightly":
+    if gate.tier.name == "nightly" and not system:
         mutation(context, gate.output)
 
 
@@ -118,7 +137,7 @@ def _record_and_audit(
         for bench in chosen:
             store = gate.output / "stores" / bench.model.name.replace("/", "-")
             length = gate.tier.trace_length
-            record(context, bench, spark, store, traces=share, length=length, replace=True)
+            record(context, bench, spark, store, traces=share, length=length, overwrite=True)
             subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
             listing = _fresh(store.with_suffix(".failing"))
             audited = audit(context, subject, spark, listing=listing)

@@ -13,6 +13,12 @@ from typing import NamedTuple
 from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import Clock
 from impl.concurrency import Concurrency
+from impl.control_requests import (
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
 from impl.disk import parent
 from impl.errors import (
     ApiException,
@@ -25,6 +31,7 @@ from impl.fetcher.replicas import ReplicaQuota, UnboundedQuota
 from impl.log import Log
 from impl.log_manager import LogManager
 from impl.log_types import FetchIsolation
+from impl.metadata_cache import ZkMetadataCache
 from impl.network import (
     FetchRequest,
     FetchResponse,
@@ -177,10 +184,9 @@ class ReplicaManager:
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Take over the decisions that are not older than what this broker knows."""
         with self._replica_state_change_lock:
-            if self._is_stale_broker_epoch(request.broker_epoch):
-                return LeaderAndIsrResponse(Errors.STALE_BROKER_EPOCH, {})
-            if request.controller_epoch < self.controller_epoch:
-                return LeaderAndIsrResponse(Errors.STALE_CONTROLLER_EPOCH, {})
+            error = self._validate_epochs(request.broker_epoch, request.controller_epoch)
+            if error is not Errors.NONE:
+                return LeaderAndIsrResponse(error, {})
             self.controller_epoch = request.controller_epoch
             errors = {
                 state.topic_partition: self._validate_leader_and_isr(state)
@@ -274,6 +280,33 @@ class ReplicaManager:
             return log.log_end_offset
         return log.high_watermark
 
+    def handle_stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stop replicas unless the controller or the broker epoch of the request is old."""
+        with self._replica_state_change_lock:
+            error = self._validate_epochs(request.broker_epoch, request.controller_epoch)
+            if error is not Errors.NONE:
+                return StopReplicaResponse(error, {})
+            self.controller_epoch = request.controller_epoch
+            return StopReplicaResponse(Errors.NONE, self.stop_replicas(request.partition_states))
+
+    def maybe_update_metadata_cache(
+        self, request: UpdateMetadataRequest, metadata_cache: ZkMetadataCache
+    ) -> UpdateMetadataResponse:
+        """Hand the request to the cache unless its controller or broker epoch is old."""
+        with self._replica_state_change_lock:
+            error = self._validate_epochs(request.broker_epoch, request.controller_epoch)
+            if error is Errors.NONE:
+                metadata_cache.update_metadata(request)
+                self.controller_epoch = request.controller_epoch
+            return UpdateMetadataResponse(error)
+
+    def _validate_epochs(self, broker_epoch: int, controller_epoch: int) -> Errors:
+        """The broker epoch comes first: a request to a former life says nothing (KIP-380)."""
+        if self._is_stale_broker_epoch(broker_epoch):
+            return Errors.STALE_BROKER_EPOCH
+        stale = controller_epoch < self.controller_epoch
+        return Errors.STALE_CONTROLLER_EPOCH if stale else Errors.NONE
+
     def stop_replicas(
         self, states: Mapping[TopicPartition, StopReplicaPartitionState]
     ) -> dict[TopicPartition, Errors]:
@@ -286,11 +319,18 @@ class ReplicaManager:
                 self.alter_log_dirs_manager.remove_fetcher_for_partitions(stopped)
             for topic_partition in stopped:
                 if states[topic_partition].delete_partition:
-                    partition = self._partitions.pop(topic_partition, None)
-                    if partition is not None:
-                        partition.delete()
+                    self._delete_replica(topic_partition)
                 self._try_complete_delayed_requests(topic_partition)
             return errors
+
+    def _delete_replica(self, topic_partition: TopicPartition) -> None:
+        """Delete the logs; also of a partition of which only they are left after a restart."""
+        partition = self._partitions.pop(topic_partition, None)
+        if partition is not None:
+            partition.delete()
+        log = self.log_manager.get_log(topic_partition)
+        if log is not None:
+            self.log_manager.delete_log(log)
 
     def _validate_stop(
         self, topic_partition: TopicPartition, state: StopReplicaPartitionState

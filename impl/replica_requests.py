@@ -10,6 +10,7 @@ from impl.errors import Errors
 from impl.partition_state import LeaderAndIsrPartitionState
 from impl.types import (
     UNKNOWN_BROKER_EPOCH,
+    BrokerEndPoint,
     InitialFetchState,
     ProtocolConfig,
     TopicPartition,
@@ -61,6 +62,8 @@ class LeaderAndIsrRequest:
     controller_epoch: int
     partition_states: tuple[LeaderAndIsrPartitionState, ...]
     broker_epoch: int = UNKNOWN_BROKER_EPOCH
+    version: int = 7
+    live_leaders: tuple[BrokerEndPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

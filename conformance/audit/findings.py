@@ -9,6 +9,7 @@ from typing import Protocol
 
 from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.events import Difference, Finding
+from conformance.tla.observation import agree
 from conformance.tla.values import Action, State, Value, format_value
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.store import TraceStore
@@ -154,7 +155,7 @@ class Reporter:
         for name, want, have in zip(
             self.rules.variables, expected or (None,) * len(actual), actual, strict=True
         ):
-            if have is not None and want != have:
+            if have is not None and not agree(want, have):
                 rows.append(Difference(name, _show(want), _show(have)))
         return tuple(rows)
 

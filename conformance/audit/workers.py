@@ -24,6 +24,7 @@ from conformance.audit.rules import NEXT
 from conformance.audit.scan import INITIAL, KEY
 from conformance.errors import SpecError
 from conformance.tla.config import ModelConfig
+from conformance.tla.observation import shows
 from conformance.tla.spec import ActionFormula, Spec, bind
 from conformance.tla.syntax import Module
 from conformance.tla.values import Action, State
@@ -231,8 +232,18 @@ class _Worker:
         return _Verdict(True, bool(illegal), false, doubts + undefined + unknown)
 
     def _judge_action(self, code: int, state: State, target: State) -> tuple[list[str], list[str]]:
-        formula = self._spec.action_formula(self._parts.actions[code])
-        return _judge_pair([(NEXT, formula)], state, target)
+        """Where the formula has no value, a value of the wrong kind perhaps, the spec's own
+        successors decide: none of them shows such a value."""
+        action = self._parts.actions[code]
+        false, undefined = _judge_pair([(NEXT, self._spec.action_formula(action))], state, target)
+        if undefined:
+            try:
+                allowed = self._spec.successors_by(action, state)
+            except SpecError:
+                return false, undefined
+            if not any(shows(one, target) for one in allowed):
+                return [NEXT], []
+        return false, undefined
 
 
 def _judge_pair(

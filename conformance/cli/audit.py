@@ -11,7 +11,14 @@ from typing import Annotated
 import typer
 
 from conformance.audit.session import spark_session
-from conformance.cli.options import ColdOption, JsonOption, MasterOption, SeedOption
+from conformance.cli.options import (
+    ColdOption,
+    CompareOption,
+    JsonOption,
+    MasterOption,
+    ReportOption,
+    SeedOption,
+)
 from conformance.cli.session import session
 from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context
@@ -41,10 +48,12 @@ def audit(
     seed: SeedOption = None,
     master: MasterOption = None,
     cold: ColdOption = False,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Refinement, invariants and action properties of every recorded trace, on Spark."""
-    with session("audit", as_json=as_json) as work:
+    with session("audit", as_json=as_json, report=report, compare=compare) as work:
         chosen = work.settings.seed if seed is None else seed
         context = Context(work.settings, work.emit, CheckOptions(cold=cold), chosen)
         subject = open_subject(context, store, model)

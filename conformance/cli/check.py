@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import ColdOption, ConfigOption, JsonOption
+from conformance.cli.options import (
+    ColdOption,
+    CompareOption,
+    ConfigOption,
+    JsonOption,
+    ReportOption,
+    model_names,
+)
 from conformance.cli.session import Session, session
 from conformance.config import settled_tier
 from conformance.errors import UserError
@@ -20,12 +27,16 @@ from conformance.modelcheck.tlc import TlcOptions
 from conformance.stages.check import check as check_by_tlc
 from conformance.stages.context import Context
 from conformance.stages.python_engine import check_in_python
+from conformance.stages.story import keep_counterexamples
 
 
 def check(
     models: Annotated[
         list[str] | None,
-        typer.Argument(help="Models by name, manifest or folder; or one path/Spec.tla."),
+        typer.Argument(
+            help="Models by name, manifest or folder; or one path/Spec.tla.",
+            autocompletion=model_names,
+        ),
     ] = None,
     config: ConfigOption = None,
     tier: Annotated[
@@ -42,10 +53,12 @@ def check(
         bool, typer.Option("--stories", help="Print the counterexample of every violated model.")
     ] = False,
     list_models: Annotated[bool, typer.Option("--list", help="List the models, run none.")] = False,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check models and compare with what their manifests expect."""
-    with session("check", as_json=as_json) as work:
+    with session("check", as_json=as_json, report=report, compare=compare) as work:
         chosen = _choose(work, models or [], config, tier)
         if list_models:
             work.listing("models", list(map(_row, chosen)))
@@ -59,6 +72,10 @@ def check(
         context = Context(work.settings, work.emit, options)
         run = check_in_python if engine == "python" else check_by_tlc
         results = run(context, chosen)
+        if report is not None:
+            kept = keep_counterexamples(results, report / "counterexamples")
+            if kept:
+                work.closing = f"counterexamples: {report / 'counterexamples'} (kconform story)"
         for result in results:
             # With a problem, the finding has told the story.
             if stories and result.story() and not result.problems:

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import JsonOption, SeedOption, SystemOption
+from conformance.cli.options import (
+    CompareOption,
+    JsonOption,
+    ReportOption,
+    SeedOption,
+    SystemOption,
+    model_names,
+)
 from conformance.cli.session import session
 from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
@@ -17,7 +24,12 @@ from conformance.stages.explore import explore as explore_stage
 
 
 def explore(
-    model: Annotated[str, typer.Argument(help="The model whose constants make the system.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="The model whose constants make the system.", autocompletion=model_names
+        ),
+    ],
     profile: Annotated[
         Profile, typer.Option(help="dev: seconds; ci: a minute, derandomised; nightly: long.")
     ] = Profile.DEV,
@@ -29,13 +41,15 @@ def explore(
     ] = None,
     seed: SeedOption = None,
     system: SystemOption = None,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it.
 
     With --constant also beyond the model: more processes or longer runs than TLC can exhaust.
     """
-    with session("explore", as_json=as_json) as work:
+    with session("explore", as_json=as_json, report=report, compare=compare) as work:
         context = Context(
             work.settings,
             work.emit,

@@ -10,59 +10,69 @@ from typing import Annotated
 import typer
 
 from conformance import __version__
-from conformance.cli.options import ColdOption, JsonOption, MasterOption, SeedOption
-from conformance.cli.session import Session, session
+from conformance.cli.options import (
+    ColdOption,
+    CompareOption,
+    JsonOption,
+    MasterOption,
+    SeedOption,
+    SystemOption,
+    model_names,
+)
+from conformance.cli.session import session
 from conformance.config import settled_tier
 from conformance.events import JsonValue
 from conformance.gate import GatePlan, plan, run
 from conformance.modelcheck.check import CheckOptions
-from conformance.report import html, json_report, junit
 from conformance.stages.context import Context
 from conformance.tla.tools import Tools, find_tools
-from conformance.verdict import Verdict
 
 
 def gate(
     models: Annotated[
-        list[str] | None, typer.Argument(help="Models or folders of models; default: the tier's.")
+        list[str] | None,
+        typer.Argument(
+            help="Models or folders of models; default: the tier's.", autocompletion=model_names
+        ),
     ] = None,
     tier: Annotated[str | None, typer.Option(help="ci or nightly.")] = None,
     traces: Annotated[int | None, typer.Option(min=1, help="Traces to record in all.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for reports and stores.")
     ] = None,
+    system: SystemOption = None,
     seed: SeedOption = None,
     master: MasterOption = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="JVMs side by side.")] = None,
     canary: Annotated[
         bool | None, typer.Option(help="Put one known fault in and demand that it is found.")
     ] = None,
+    compare: CompareOption = None,
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Model check, generate, replay, explore, record, audit; then one canary bug."""
+    """Model check, generate, replay, explore, record, audit; then one canary bug.
+
+    With --system every suite of the tier that this system can take; the others are listed.
+    """
     with session("gate", as_json=as_json) as work:
         tools = find_tools()
         settings = work.settings
         chosen = settled_tier(settings, tier or settings.tier)
         folder = output or Path(settings.output)
+        work.report_to(folder, compare)
         context = Context(
-            settings,
+            work.settings,
             work.emit,
             CheckOptions(jobs=jobs or settings.jobs, cold=cold, tools=tools),
             settings.seed if seed is None else seed,
         )
-        planned = plan(context, chosen, models or (), folder)
+        planned = plan(context, chosen, models or (), folder, system or "")
+        for left_out in planned.left_out:
+            work.say(f"left out: {left_out.model}: {left_out.reason}")
         planned = _with_options(planned, traces, canary, master)
         work.header.update(_header(planned, context, tools))
-        try:
-            run(context, planned)
-        except BaseException:
-            work.header["incomplete"] = True  # a report of half a gate must not look whole
-            work.extra.append(Verdict.INCONCLUSIVE)
-            raise
-        finally:
-            _write_reports(work, folder)
+        run(context, planned)
 
 
 def _with_options(
@@ -74,27 +84,16 @@ def _with_options(
 
 
 def _header(planned: GatePlan, context: Context, tools: Tools) -> dict[str, JsonValue]:
+    chosen: dict[str, JsonValue] = {}
+    if planned.system:
+        left_out: dict[str, JsonValue] = {one.model: one.reason for one in planned.left_out}
+        chosen = {"system": planned.system, "left_out": left_out}
     return {
         "tier": planned.tier.name,
+        **chosen,
         "seed": context.seed,
         "version": __version__,
         "python": platform.python_version(),
         "java": tools.java_version,
         "tla2tools": tools.jar_sha256[:12],
     }
-
-
-def _write_reports(work: Session, folder: Path) -> None:
-    """Also after a failure: whoever looks for the report of a failed gate must find it."""
-    if work.finish is None:
-        return
-    report = work.finish()
-    work.report = report
-    texts = {
-        "report.json": json_report.dumps(report),
-        "report.html": html.dumps(report),
-        "junit.xml": junit.dumps(report),
-    }
-    for name, text in texts.items():
-        json_report.write_aside(folder / name, text)
-    work.closing = "\n".join(f"{name:<12} {folder / name}" for name in texts)

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import ColdOption, JsonOption, SeedOption, SystemOption
+from conformance.cli.options import (
+    ColdOption,
+    CompareOption,
+    JsonOption,
+    ReportOption,
+    SeedOption,
+    SystemOption,
+    model_names,
+)
 from conformance.cli.session import session
 from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
@@ -14,20 +22,27 @@ from conformance.stages.interleave import interleave as interleave_stage
 
 
 def interleave(
-    model: Annotated[str, typer.Argument(help="The model whose states and actions are taken.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="The model whose states and actions are taken.", autocompletion=model_names
+        ),
+    ],
     samples: Annotated[
         int, typer.Option(min=1, help="States in which each pair of actions is tried.")
     ] = 20,
     seed: SeedOption = None,
     system: SystemOption = None,
     cold: ColdOption = False,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Stop actions between their sections under a lock for others, and look what comes out.
 
     Whatever two threads make of two actions, the spec must allow it for the two in turn.
     """
-    with session("interleave", as_json=as_json) as work:
+    with session("interleave", as_json=as_json, report=report, compare=compare) as work:
         context = Context(
             work.settings,
             work.emit,

@@ -8,9 +8,10 @@ import signal
 import sys
 import traceback
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from conformance import __version__
 from conformance.errors import ExitCode
@@ -44,6 +45,26 @@ COMMANDS = {
         "audit:audit",
         "Refinement, invariants and action properties of every recorded trace, on Spark.",
     ),
+    "cluster": (
+        "cluster:app",
+        "Run real Kafka brokers on this machine; disturb and record them.",
+    ),
+    "tap": (
+        "tap:tap",
+        "Stand between clients and a broker: write down what passes, and disturb it by rule.",
+    ),
+    "adapter-check": (
+        "adapter_check:adapter_check",
+        "Hold an adapter in any language against the adapter protocol, point by point.",
+    ),
+    "story": (
+        "story:story",
+        "Tell or draw the behaviour of an ITF file: a divergence, a counterexample.",
+    ),
+    "show": (
+        "show:show",
+        "Print what a formula or action becomes in Python and in Spark SQL, beside its TLA+ text.",
+    ),
     "bugs": (
         "bugs:bugs",
         "Put each fault into a copy of the implementation and table which oracle kills it.",
@@ -52,10 +73,22 @@ COMMANDS = {
 """Where each command is, and the line that `kconform --help` shows; imported when it is called,
 because Spark, Hypothesis and the solver take seconds."""
 
+
+class _Commands(TyperGroup):
+    """Commands that are imported when they are called, or when a shell completes options."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command; its own options too where a shell asks for them."""
+        if ctx.resilient_parsing and cmd_name in COMMANDS:
+            return typer.main.get_command(load(cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
 app = typer.Typer(
     name="kconform",
+    cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     help="Holds an implementation of Kafka's protocols against their TLA+ specification.",
     epilog="Exit codes: 0 pass, 1 divergence or violation, 2 usage, spec or environment, "
@@ -68,6 +101,8 @@ def load(name: str) -> typer.Typer:
     """The command's own app, with its options."""
     module, _, function = COMMANDS[name][0].partition(":")
     command = getattr(importlib.import_module(f"conformance.cli.{module}"), function)
+    if isinstance(command, typer.Typer):
+        return command
     own = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     own.command()(command)
     return own

@@ -7,6 +7,17 @@ from typing import Annotated
 
 import typer
 
+from conformance.modelcheck.manifest import model_name
+from conformance.resources import models_dir
+
+
+def model_names(incomplete: str) -> list[str]:
+    """Models to complete a name with: all that belong to kconform, also by their last part."""
+    known = [model_name(path) for path in sorted(models_dir().rglob("*.toml"))]
+    names = [*known, *(name.rpartition("/")[2] for name in known)]
+    return [name for name in names if name.startswith(incomplete)]
+
+
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object (docs/json.md) on standard output.")
 ]
@@ -23,10 +34,22 @@ ConfigOption = Annotated[
 ]
 SystemOption = Annotated[
     str | None,
-    typer.Option("--system", help="The system under test: a configured name or module:function."),
+    typer.Option(
+        "--system",
+        help="The system under test: a configured name, module:function, exec:COMMAND, "
+        "tcp:HOST:PORT or kafka-VERSION.",
+    ),
 ]
 MasterOption = Annotated[
     str | None, typer.Option("--master", help="Spark master.", show_default="local[*]")
 ]
 StoreOption = Annotated[Path, typer.Option("-o", "--output", help="The store to write.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option("--report", help="Write report.html, report.json and junit.xml to this folder."),
+]
+CompareOption = Annotated[
+    Path | None,
+    typer.Option("--compare", help="An earlier report.json: what is new since, what is gone."),
+]

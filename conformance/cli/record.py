@@ -9,12 +9,15 @@ import typer
 from conformance.audit.session import spark_session
 from conformance.cli.options import (
     ColdOption,
+    CompareOption,
     ForceOption,
     JsonOption,
     MasterOption,
+    ReportOption,
     SeedOption,
     StoreOption,
     SystemOption,
+    model_names,
 )
 from conformance.cli.session import session
 from conformance.config import settled_tier
@@ -24,7 +27,9 @@ from conformance.stages.record import record as record_stage
 
 
 def record(
-    model: Annotated[str, typer.Argument(help="The model, by name or manifest.")],
+    model: Annotated[
+        str, typer.Argument(help="The model, by name or manifest.", autocompletion=model_names)
+    ],
     output: StoreOption,
     traces: Annotated[int | None, typer.Option(min=1, help="Number of random walks.")] = None,
     length: Annotated[int | None, typer.Option(min=1, help="Steps of a walk at most.")] = None,
@@ -33,10 +38,12 @@ def record(
     master: MasterOption = None,
     force: ForceOption = False,
     cold: ColdOption = False,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the implementation along random walks and store what it did."""
-    with session("record", as_json=as_json) as work:
+    with session("record", as_json=as_json, report=report, compare=compare) as work:
         tier = settled_tier(work.settings, work.settings.tier)
         context = Context(
             work.settings,
@@ -53,6 +60,6 @@ def record(
                 output,
                 traces=traces or tier.traces,
                 length=length or tier.trace_length,
-                replace=force,
+                overwrite=force,
             )
         work.closing = f"store: {output}\naudit it: kconform audit {output}"

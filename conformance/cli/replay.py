@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conformance.cli.options import ColdOption, JsonOption, SeedOption, SystemOption
+from conformance.cli.options import (
+    ColdOption,
+    CompareOption,
+    JsonOption,
+    ReportOption,
+    SeedOption,
+    SystemOption,
+    model_names,
+)
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
@@ -26,7 +34,10 @@ if TYPE_CHECKING:
 
 def replay(
     what: Annotated[
-        str | None, typer.Argument(help="A model, or a saved divergence (FILE.itf.json).")
+        str | None,
+        typer.Argument(
+            help="A model, or a saved divergence (FILE.itf.json).", autocompletion=model_names
+        ),
     ] = None,
     kind: Annotated[
         str, typer.Option("--suite", help="cover, walks, situations, or a saved suite (.npz).")
@@ -44,10 +55,12 @@ def replay(
     seed: SeedOption = None,
     system: SystemOption = None,
     cold: ColdOption = False,
+    report: ReportOption = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Drive an implementation along a suite, a saved divergence or a recorded trace."""
-    with session("replay", as_json=as_json) as work:
+    with session("replay", as_json=as_json, report=report, compare=compare) as work:
         context = Context(
             work.settings,
             work.emit,

@@ -12,15 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 from rich.console import Console
 
+from conformance import __version__
 from conformance.config import Settings, load_settings
 from conformance.errors import INTERRUPTED, ExitCode, UserError
 from conformance.events import Emit, JsonValue
 from conformance.files import no_space, tells_of_no_space
 from conformance.report import github, json_report
+from conformance.report.causes import causes
 from conformance.report.collect import SCHEMA_VERSION, Collector, Report
+from conformance.report.files import Reports, reports
 from conformance.report.terminal import Terminal
+from conformance.report.text import printable
 from conformance.verdict import Verdict
 
 
@@ -35,9 +40,20 @@ class Session:
     header: dict[str, JsonValue] = field(default_factory=dict)
     extra: list[Verdict] = field(default_factory=list)
     closing: str = ""
-    report: Report | None = None
-    finish: Callable[[], Report] | None = None
+    finished: Report | None = None
+    reports: Reports | None = None
     as_json: bool = False
+
+    def report_to(self, folder: Path | None, compare: Path | None = None) -> None:
+        """Settle where reports go, before anything runs. UserError if it is not writable.
+
+        What goes with the reports, such as the ITF files of divergences, goes to their folder.
+        """
+        if folder is None:
+            raise UserError("--compare goes with --report: the folder of the report to write.")
+        self.reports = reports(folder, compare)
+        self.settings = msgspec.structs.replace(self.settings, output=str(folder))
+        self.header.setdefault("version", __version__)
 
     def listing(self, key: str, rows: Sequence[tuple[str, JsonValue]]) -> NoReturn:
         """Print the rows, each a line and an object, and end the command: nothing is run."""
@@ -57,10 +73,33 @@ class _Console(Console):
 
 
 @contextmanager
-def session(command: str, *, as_json: bool) -> Iterator[Session]:
+def _written(work: Session, finish: Callable[[], Report]) -> Iterator[None]:
+    """Write the reports, also after a failure: whoever looks for the report must find it."""
+    try:
+        yield
+    except BaseException:
+        work.header["incomplete"] = True  # a report of half a run must not look whole
+        work.extra.append(Verdict.INCONCLUSIVE)
+        raise
+    finally:
+        if work.reports is not None:
+            work.finished = finish()
+            files, since = work.reports.write(work.finished)
+            told = [f"{path.name:<12} {path}" for path in files]
+            if since is not None:
+                told.insert(0, since.line())
+            work.closing = "\n".join([*told, *filter(None, [work.closing])])
+
+
+@contextmanager
+def session(
+    command: str, *, as_json: bool, report: Path | None = None, compare: Path | None = None
+) -> Iterator[Session]:
     """Run a command's body; afterwards print its verdict and leave with its exit code.
 
     With `as_json` standard output carries one JSON object and nothing else, whatever happens.
+    `report` is the folder that gets the reports, also those of a run that ends early; `compare`
+    an earlier report.json. Where divergences are kept is settled there too.
     """
     started = time.monotonic()
     console = _Console(stderr=as_json, highlight=False)
@@ -69,15 +108,17 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
             collector = Collector(terminal)
             settings = load_settings(Path.cwd())
             work = Session(command, settings, collector, terminal.line, as_json=as_json)
+            if report is not None or compare is not None:
+                work.report_to(report, compare)
 
             def finish() -> Report:
                 seconds = time.monotonic() - started
                 return collector.report(command, seconds, work.header, *work.extra)
 
-            work.finish = finish
-            yield work
-            report = work.report or finish()
-        _publish(report, terminal, work.closing, as_json=as_json)
+            with _written(work, finish):
+                yield work
+            finished = work.finished or finish()
+        _publish(finished, terminal, work.closing, as_json=as_json)
     except UserError as error:
         _mistake(command, error, as_json=as_json, started=started)
     except KeyboardInterrupt:
@@ -97,7 +138,7 @@ def session(command: str, *, as_json: bool) -> Iterator[Session]:
         place = f"{error.filename}: {error.strerror}"
         mistake = UserError(f"{place}. Mend that and start again.")
         _mistake(command, mistake, as_json=as_json, started=started)
-    raise SystemExit(report.exit_code)
+    raise SystemExit(finished.exit_code)
 
 
 def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool) -> None:
@@ -111,6 +152,9 @@ def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool)
     if report.findings:
         count = len(report.findings)
         summary += f", {count} finding{'s' if count > 1 else ''}"
+        likely = len(causes(report.findings))
+        if likely < count:
+            summary += f" of likely {likely} cause{'s' if likely > 1 else ''}"
     if not report.stages and not report.findings:
         summary += ": there was nothing to check"
     terminal.verdict(report.verdict, summary)
@@ -120,7 +164,7 @@ def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool)
 
 def _mistake(command: str, error: UserError, *, as_json: bool, started: float) -> None:
     _problem(command, str(error), as_json=as_json, started=started)
-    print(f"kconform: {error}", file=sys.stderr)
+    print(f"kconform: {printable(str(error))}", file=sys.stderr)
     raise SystemExit(error.exit_code) from None
 
 

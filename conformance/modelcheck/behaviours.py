@@ -27,7 +27,7 @@ from conformance.modelcheck.labels import specification_parts
 from conformance.modelcheck.manifest import Check
 from conformance.modelcheck.outcome import said
 from conformance.modelcheck.prepare import PreparedModel, written
-from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, TlcResult, run_tlc
+from conformance.modelcheck.tlc import SHORT_RUN, Processes, TlcJob, TlcOptions, TlcResult, run_tlc
 from conformance.tla.tools import Tools
 from conformance.tla.values import Action, State, format_value
 
@@ -270,7 +270,7 @@ def _run(
 ) -> TlcResult:
     states = sum(len(part.states) for part in parts)
     with written(generated) as (module, config):
-        job = TlcJob(module, config, prepared.model.search, expected_states=states)
+        job = TlcJob(module, config, prepared.model.search, short=states < SHORT_RUN)
         run = run_tlc(job, tools, options, processes, lambda _generated, _distinct: None)
     transcript = run.transcript
     if run.timed_out:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from dataclasses import dataclass
 
-from conformance.tla.syntax import Argument, Binding, Builtin, Call, Definition, Let, Module, walk
-
-_LIVENESS = frozenset({"<>", "~>", "-+->", "WF", "SF"})
-_TEMPORAL = _LIVENESS | {"[]"}
+from conformance.tla.syntax import Argument, Binding, Builtin, Call, Definition, Expr, Module
+from conformance.tla.temporal import LIVENESS, reader_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +22,17 @@ def specification_parts(module: Module, name: str) -> Parts | None:
     definition = module.operator(name)
     if definition is None:
         return None
-    names: list[str] = []
-    steps: list[str] = []
-    for conjunct in _conjuncts(module, definition.body):
-        if (step := _boxed_action(conjunct)) is not None:
-            steps.append(step)
-        elif isinstance(conjunct, Call) and not conjunct.args:
-            names.append(conjunct.name)
-        else:
-            return None
-    if len(names) != 1 or len(steps) != 1:
+    parts = reader_of(module).parts(definition.body)
+    if parts.rest or parts.always or len(parts.initial) != 1 or len(parts.steps) != 1:
         return None
-    return Parts(names[0], steps[0])
+    init, step = _plain_name(parts.initial[0]), _plain_name(_action(parts.steps[0]))
+    return None if init is None or step is None else Parts(init, step)
 
 
 def is_safety_property(module: Module, name: str) -> bool:
     """Whether the property is made of `[][A]_v` and `[]P` alone: no liveness in it."""
     definition = module.operator(name)
-    return definition is not None and not _mentions(module, definition.body, _LIVENESS)
+    return definition is not None and not reader_of(module).mentions(definition.body, LIVENESS)
 
 
 def encloses(module: Module, definition: Definition, names: Set[str]) -> bool:
@@ -62,49 +53,19 @@ def encloses(module: Module, definition: Definition, names: Set[str]) -> bool:
     return False
 
 
-def _conjuncts(module: Module, expression: Argument) -> Iterator[Argument]:
-    """The conjuncts, looking through names of temporal formulas (`Fair == Spec /\\ WF...`)."""
-    if isinstance(expression, Builtin) and expression.operator == r"\land":
-        for part in expression.args:
-            yield from _conjuncts(module, part)
-        return
-    definition = _definition(module, expression)
-    if definition is not None and _mentions(module, definition.body, _TEMPORAL):
-        yield from _conjuncts(module, definition.body)
-    else:
-        yield expression
+def _action(step: Expr) -> Argument | None:
+    """A of `[A]_v`."""
+    boxed = isinstance(step, Builtin) and step.operator == "[A]_v"
+    return step.args[0] if boxed and isinstance(step, Builtin) else None
 
 
-def _boxed_action(expression: Argument) -> str | None:
-    """The name N of `[][N]_v`, if this is one."""
-    if isinstance(expression, Builtin) and expression.operator == "[]":
-        step = expression.args[0]
-        if isinstance(step, Builtin) and step.operator == "[A]_v":
-            action = step.args[0]
-            if isinstance(action, Call) and not action.args:
-                return action.name
-    return None
+def _plain_name(expression: Argument | None) -> str | None:
+    """The name of an operator without parameters, if the expression is one."""
+    is_name = isinstance(expression, Call) and not expression.args
+    return expression.name if is_name and isinstance(expression, Call) else None
 
 
 def _definition(module: Module, expression: Argument) -> Definition | None:
     if isinstance(expression, Call) and isinstance(expression.target, int):
         return module.definitions.get(expression.target)
     return None
-
-
-def _mentions(module: Module, expression: Argument, operators: frozenset[str]) -> bool:
-    """Whether one of the operators occurs in the expression or in a definition that it uses."""
-    seen: set[int] = set()
-    pending: list[Argument] = [expression]
-    while pending:
-        for node in walk(pending.pop()):
-            if isinstance(node, Builtin) and node.operator in operators:
-                return True
-            used = list(node.definitions) if isinstance(node, Let) else []
-            if isinstance(node, Call) and isinstance(node.target, int):
-                used.append(node.target)
-            for uid in used:
-                if uid not in seen:
-                    seen.add(uid)
-                    pending.append(module.definitions[uid].body)
-    return False

@@ -112,6 +112,10 @@ class Model:
     definitions: Mapping[str, str] = field(default_factory=dict)
     """Operators that the model adds: `name(params)` to body."""
     overrides: Mapping[str, str] = field(default_factory=dict)
+    scoped: tuple[str, ...] = ()
+    """Constants and overrides that hold in one module's text only, as a .cfg writes them."""
+    ignored: tuple[str, ...] = ()
+    """Entries of a .cfg that no engine here follows and that change no verdict."""
     situations: tuple[str, ...] = ()
 
     @property
@@ -174,12 +178,6 @@ def model_from_config(module: Path, config: Path) -> Model:
             f"{module.name} with --config."
         ) from error
     read = parse_config(text, source=str(config))
-    scoped = [override for override in read.overrides if override.module is not None]
-    if scoped:
-        raise UserError(
-            f"{config}: `{scoped[0].name} <- [{scoped[0].module}] {scoped[0].operator}` overrides "
-            "inside one module only, which kconform does not pass on. Override it everywhere."
-        )
     return Model(
         name=module.stem,
         origin=config,
@@ -197,7 +195,12 @@ def model_from_config(module: Path, config: Path) -> Model:
             deadlock=read.check_deadlock,
         ),
         literals=read.constants,
-        overrides={override.name: override.operator for override in read.overrides},
+        overrides={one.name: one.operator for one in read.overrides if one.module is None},
+        scoped=(
+            *(f"{o.name} <- [{o.module}]{o.operator}" for o in read.overrides if o.module),
+            *(f"{o.name} = [{o.module}]{format_value(o.value)}" for o in read.scoped_values),
+        ),
+        ignored=read.ignored,
     )
 
 

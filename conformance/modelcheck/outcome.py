@@ -9,13 +9,14 @@ from typing import Literal
 import msgspec
 
 from conformance.errors import SpecError
+from conformance.events import Reason
 from conformance.modelcheck.generate import FIRED, Generated
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import Model
-from conformance.modelcheck.story import CounterexampleStep
 from conformance.modelcheck.tlc import TlcResult
 from conformance.modelcheck.tlc_output import Transcript, Violation, ViolationKind
 from conformance.modelcheck.why import why
+from conformance.story.behaviour import Behaviour, Step
 from conformance.tla.spec import Spec
 from conformance.tla.syntax import Module
 from conformance.tla.text import StateReader, ValueReader
@@ -58,17 +59,22 @@ class Outcome(msgspec.Struct, frozen=True):
     steps: tuple[KeptStep, ...] = ()
     ending: str = ""
     """How an infinite counterexample goes on."""
-    why: tuple[str, ...] = ()
+    why: tuple[Reason, ...] = ()
     """What the evaluator says of the violated formula at the end of the counterexample."""
     never_fired: tuple[str, ...] | None = None
     """Names of actions of which no instance took a step; None if TLC could not tell."""
     error: str = ""
 
-    def counterexample(self, variables: Sequence[str]) -> tuple[CounterexampleStep, ...]:
+    def behaviour(self) -> Behaviour:
+        """The counterexample, and why it ends there; no step if there is none."""
+        steps = self.counterexample(self.variables)
+        return Behaviour(self.variables, steps, ending=self.ending, reasons=self.why)
+
+    def counterexample(self, variables: Sequence[str]) -> tuple[Step, ...]:
         """The counterexample in values, its states in the order of `variables`."""
         states, values = StateReader(variables), ValueReader()
         return tuple(
-            CounterexampleStep(
+            Step(
                 Action(step.name, tuple(map(values, step.args))) if step.name else None,
                 states.read(step.state),
             )
@@ -185,7 +191,7 @@ def _ending(transcript: Transcript) -> str:
     if transcript.stuttering:
         return "From here nothing needs to happen any more (stuttering)."
     if transcript.back_to is not None:
-        return f"From here it goes round for ever, back to state {transcript.back_to}."
+        return f"From here it goes round for ever, back to step {transcript.back_to - 1}."
     return ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.modelcheck.manifest import Model, near
-from conformance.tla.sany import COMMUNITY_MODULES
+from conformance.tla.sany import OWN_MODULES
 
 
 def place(model: Model, location: str) -> str:
@@ -12,7 +12,7 @@ def place(model: Model, location: str) -> str:
     Unchanged where no such file is: the module was generated, or belongs to the TLA+ tools.
     """
     module, separator, rest = location.partition(":")
-    for folder in (*model.search, COMMUNITY_MODULES):
+    for folder in (*model.search, *OWN_MODULES):
         file = folder / f"{module}.tla"
         if module and file.is_file():
             return f"{near(file)}{separator}{rest}"

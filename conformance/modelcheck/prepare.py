@@ -11,14 +11,20 @@ from pathlib import Path
 
 from conformance.errors import UnsupportedError, UserError
 from conformance.modelcheck.cache import cache_key, module_files
-from conformance.modelcheck.generate import Generated, LabelledNext, generate
+from conformance.modelcheck.generate import (
+    Generated,
+    LabelledNext,
+    definitions,
+    generate,
+    needs_own_text,
+)
 from conformance.modelcheck.labels import encloses, is_safety_property, specification_parts
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.parser import Parser
 from conformance.tla.config import parse_config
-from conformance.tla.sany import COMMUNITY_MODULES
+from conformance.tla.sany import OWN_MODULES
 from conformance.tla.spec import Spec, bind
-from conformance.tla.syntax import Module
+from conformance.tla.syntax import BUILTINS, Module
 from conformance.tla.tools import Tools
 
 
@@ -39,6 +45,12 @@ def prepare(model: Model, tools: Tools, parser: Parser | None = None) -> Prepare
     A `parser` that several models share saves most of the time.
     """
     plain = generate(model)
+    if needs_own_text(model) and definitions(model):
+        raise UserError(
+            f"{model.origin} names an operator that {model.spec} declares LOCAL, and defines "
+            "constants or operators of its own, for which the module must be extended. Remove "
+            "the LOCAL."
+        )
     module = (parser or Parser()).module(model, plain, tools)
     _require_names(model, module)
     spec = bind(module, parse_config(plain.config, source=str(model.origin)))
@@ -59,7 +71,7 @@ def written(generated: Generated) -> Iterator[tuple[Path, Path]]:
 def model_key(model: Model, tools: Tools) -> str:
     """Hash of everything that TLC's answer depends on: modules, model, jar. Starts no JVM."""
     plain = generate(model)
-    files = module_files(model.spec_path, [*model.search, COMMUNITY_MODULES])
+    files = module_files(model.spec_path, [*model.search, *OWN_MODULES])
     deadlock = "deadlock" if model.check.deadlock else ""
     simulation = repr(model.check.simulation) if model.check.simulation else ""
     return cache_key([plain.module, plain.config, deadlock + simulation, tools.jar_sha256], files)
@@ -73,6 +85,8 @@ def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:
     no name stands for it alone.
     """
     check = model.check
+    if not spec.has_behaviours or needs_own_text(model):
+        return None
     if not all(is_safety_property(module, name) for name in check.properties):
         return None
     init = check.init
@@ -99,12 +113,17 @@ def _require_names(model: Model, module: Module) -> None:
     """UserError for the first name that the model uses and the spec lacks."""
     check = model.check
     constants = {constant.name for constant in module.constants}
-    for name in (*model.constants, *model.literals):
+    for name in model.constants:  # of a .cfg's literals TLC ignores those that are no constants
         if name not in constants:
             raise _no_such(model, "constants", name, constants)
     operators = set(module.operators)
+    if not (check.specification or check.init or module.variables or module.assumptions):
+        raise UserError(
+            f"{model.origin}: {model.spec} has neither behaviours nor an ASSUME: there is nothing "
+            "to check. Name an initial predicate and a next-state relation, or a specification."
+        )
     for original, replacement in model.overrides.items():
-        if original not in operators | constants:
+        if original not in operators | constants | BUILTINS:
             raise _no_such(model, "overrides", original, operators)
         if replacement not in operators:
             raise _no_such(model, "overrides", replacement, operators)

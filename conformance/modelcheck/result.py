@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.events import Finding, JsonValue
+from conformance.events import Exhibit, Finding, JsonValue
 from conformance.modelcheck.manifest import Expect, Model, near, reference
 from conformance.modelcheck.outcome import Outcome
-from conformance.modelcheck.story import CounterexampleStep, tell
+from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.tlc_output import ViolationKind
+from conformance.story.behaviour import Step, lines
+from conformance.story.exhibit import exhibit
 from conformance.verdict import Verdict
 
 
@@ -31,25 +33,28 @@ class CheckResult:
     cached: bool
     engine: str = "tlc"
     """`python` if our own evaluator searched."""
+    unchecked: tuple[str, ...] = ()
+    """Properties that the engine could not check in full: then what holds is inconclusive."""
 
     @property
     def counterexample_length(self) -> int | None:
         """States of the counterexample, the initial one included; None if there is none."""
         return len(self.outcome.steps) or None
 
-    def counterexample(self, variables: Sequence[str]) -> tuple[CounterexampleStep, ...]:
+    def counterexample(self, variables: Sequence[str]) -> tuple[Step, ...]:
         """The counterexample in values, the states in the order of `variables`."""
         return self.outcome.counterexample(variables)
 
     def story(self) -> tuple[str, ...]:
         """The counterexample told step by step, and why it ends there; empty if there is none."""
-        outcome = self.outcome
-        if not outcome.steps:
-            return ()
-        told = tell(outcome.variables, self.counterexample(outcome.variables), outcome.ending)
-        if not outcome.why:
-            return told
-        return (*told, f"Why {outcome.violated} is false:", *(f"  {line}" for line in outcome.why))
+        return lines(self.outcome.behaviour()) if self.outcome.steps else ()
+
+    def exhibit(self) -> Exhibit | None:
+        """The counterexample to be looked at; None if there is none."""
+        if not self.outcome.steps:
+            return None
+        title = f"{self.model.name}: {self.outcome.violated} is violated"
+        return exhibit(self.outcome.behaviour(), picture_of(self.model), title)
 
     def summary(self) -> str:
         """One line for the terminal."""
@@ -61,11 +66,17 @@ class CheckResult:
         if outcome.result == "not exhausted":
             generated = outcome.generated_states or 0
             return f"not exhausted: {generated:,} states of random behaviours, no violation"
-        return f"{outcome.result}, {outcome.distinct_states or 0:,} distinct states"
+        if _only_assumes(self.model):
+            return "the assumptions hold; there are no behaviours"
+        told = f"{outcome.result}, {outcome.distinct_states or 0:,} distinct states"
+        if not self.unchecked:
+            return told
+        names = ", ".join(self.unchecked)
+        return f"{told}; not checked, since only TLC checks temporal formulas: {names}"
 
     def findings(self) -> tuple[Finding, ...]:
         """A finding for each problem; the counterexample stands with the first."""
-        story = self.story()
+        story, shown = self.story(), self.exhibit()
         return tuple(
             Finding(
                 key=f"check:{self.model.name}:{problem}",
@@ -76,6 +87,7 @@ class CheckResult:
                 location=near(self.model.origin),
                 story=() if number else story,
                 reproduce=self._command(),
+                exhibit=None if number else shown,
             )
             for number, problem in enumerate(self.problems)
         )
@@ -110,6 +122,7 @@ class CheckResult:
             "counterexample_length": self.counterexample_length,
             "collision_probability": outcome.collision_probability,
             "never_fired": None if outcome.never_fired is None else list(outcome.never_fired),
+            "unchecked": list(self.unchecked),
             "problems": list(self.problems),
             "story": list(self.story()),
             "seconds": round(self.seconds, 3),
@@ -128,11 +141,26 @@ def judge(
     *,
     cached: bool,
     engine: str = "tlc",
+    unchecked: tuple[str, ...] = (),
 ) -> CheckResult:
-    """Hold what the engine found against what the model expects."""
-    problems = tuple(_problems(model, outcome))
+    """Hold what the engine found against what the model expects.
+
+    `unchecked` are properties that the engine could not check in full.
+    """
+    left_out = model.expect is not None and model.expect.violated in unchecked
+    open_question = left_out and outcome.result == "holds"
+    problems = () if open_question else tuple(_problems(model, outcome))
     verdict = _verdict(outcome, problems)
-    return CheckResult(model, outcome, verdict, problems, seconds, jar_sha256, cached, engine)
+    if verdict is Verdict.PASS and outcome.result == "holds" and unchecked:
+        verdict = Verdict.INCONCLUSIVE
+    return CheckResult(
+        model, outcome, verdict, problems, seconds, jar_sha256, cached, engine, unchecked
+    )
+
+
+def _only_assumes(model: Model) -> bool:
+    """Whether there are assumptions to check and nothing else: no behaviour has a beginning."""
+    return not (model.check.specification or model.check.init)
 
 
 def _verdict(outcome: Outcome, problems: Sequence[str]) -> Verdict:
@@ -150,7 +178,7 @@ def _problems(model: Model, outcome: Outcome) -> list[str]:
         return [f"not finished in time ({outcome.distinct_states or 0:,} distinct states so far)"]
     if outcome.result == "not exhausted" and not outcome.generated_states:
         return ["it has no state: nothing was checked"]
-    if outcome.result == "holds" and not outcome.distinct_states:
+    if outcome.result == "holds" and not outcome.distinct_states and not _only_assumes(model):
         return ["it has no state: nothing was checked"]
     if model.expect is None:
         return [f"{outcome.violated} is violated"] if outcome.result == "violated" else []

@@ -33,25 +33,28 @@ class TlcOptions:
     heap: str = "2g"
     timeout: float | None = None
     """Seconds of wall clock; None waits for ever."""
+    optimize: bool | None = None
+    """Whether the JVM's optimizing compiler runs; None: unless the run is known to be short."""
+
+
+SHORT_RUN = 20_000
+"""Distinct states below which the JVM's optimizing compiler costs more than it saves: a fifth
+of the processor time of a run of 7,000 states; above, it halves the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlcJob:
     """What to run: a root module and, in the same folder, its configuration; where else modules
-    are; what to dump; how many states are expected, 0 if nobody knows; whether to simulate."""
+    are; what to dump; whether the run is short; whether to simulate."""
 
     module: Path
     config: Path
     search: tuple[Path, ...] = ()
     check_deadlock: bool = False
     dump: Path | None = None
-    expected_states: int = 0
+    short: bool = False
+    """A run so short that the JVM's optimizing compiler would cost more than it saves."""
     simulation: Simulation | None = None
-
-
-_SHORT_RUN = 20_000
-"""Distinct states below which the JVM's optimizing compiler costs more than it saves: a fifth
-of the processor time of a run of 7,000 states; above, it halves the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +170,7 @@ def tlc_command(job: TlcJob, tools: Tools, options: TlcOptions, scratch: Path) -
         library_option(job.module, job.search),
         "-Dfile.encoding=UTF-8",
         "-Dstdout.encoding=UTF-8",
-        *(("-XX:TieredStopAtLevel=1",) if 0 < job.expected_states < _SHORT_RUN else ()),
+        *(() if _optimizes(job, options) else ("-XX:TieredStopAtLevel=1",)),
     )
     # A fixed fingerprint polynomial: the same run gives the same collision probability.
     arguments = ["-tool", "-cleanup", "-metadir", str(scratch / "states"), "-fp", "0"]
@@ -182,6 +185,10 @@ def tlc_command(job: TlcJob, tools: Tools, options: TlcOptions, scratch: Path) -
         arguments += ["-seed", str(simulation.seed), "-aril", "0"]
     (scratch / "states").mkdir()
     return tools.command("tlc2.TLC", *arguments, job.module.name, jvm=jvm)
+
+
+def _optimizes(job: TlcJob, options: TlcOptions) -> bool:
+    return not job.short if options.optimize is None else options.optimize
 
 
 def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> Transcript:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.errors import SpecError
+from conformance.events import Reason
 from conformance.modelcheck.tlc_output import ViolationKind
+from conformance.story.behaviour import account
 from conformance.tla.spec import Spec
 from conformance.tla.values import State
 
 _EXPLAINED = (ViolationKind.INVARIANT, ViolationKind.ACTION_PROPERTY)
 
 
-def why(spec: Spec, formula: str, kind: str, states: Sequence[State]) -> tuple[str, ...]:
-    """The evaluator's account, line by line, of the last state, or step, of a counterexample.
+def why(spec: Spec, formula: str, kind: str, states: Sequence[State]) -> tuple[Reason, ...]:
+    """The evaluator's account of the last state, or step, of a counterexample.
 
     Empty for what is no formula of one state or step, and where the evaluator cannot follow TLC:
     the counterexample must do then.
@@ -24,4 +26,6 @@ def why(spec: Spec, formula: str, kind: str, states: Sequence[State]) -> tuple[s
         explanation = spec.explain(formula, states[-2:][0], states[-1])
     except SpecError:
         return ()
-    return tuple(explanation.render().splitlines()) if explanation.value == "FALSE" else ()
+    if explanation.value != "FALSE":
+        return ()
+    return account(f"Why {formula} is false:", explanation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,15 +11,21 @@ from enum import StrEnum
 
 from conformance.errors import UserError
 from conformance.replay.oracle import Oracle
-from conformance.replay.watch import StepNeverEnds, watch
+from conformance.replay.watch import WALL_SECONDS, StepNeverEnds, watch
 from conformance.systems.protocol import (
     ActionRefused,
     Closeable,
+    LeavesOut,
+    Limited,
     Observation,
     Offers,
+    Patient,
+    SystemFailed,
+    SystemHangs,
     SystemUnderTest,
 )
-from conformance.tla.values import Action, State, Value, mismatch
+from conformance.tla.observation import agree
+from conformance.tla.values import Action, State, Value
 
 
 class Kind(StrEnum):
@@ -115,6 +122,8 @@ class Driver:
         "_initial",
         "_offers",
         "_oracle",
+        "_patient",
+        "_sometimes",
         "_system",
         "_watch",
         "candidates",
@@ -127,7 +136,7 @@ class Driver:
         within: AbstractContextManager[None] | None = None,
     ) -> None:
         self._system = system
-        self._watch = within or watch()
+        self._watch = within or _watch_over(system)
         self._oracle = oracle
         positions = {name: index for index, name in enumerate(oracle.variables)}
         unknown = [name for name in system.variables if name not in positions]
@@ -136,11 +145,15 @@ class Driver:
                 f"The system observes {', '.join(unknown)}, which the spec does not declare: its "
                 f"variables are {', '.join(positions)}. Correct `variables` of the adapter."
             )
-        self._indexes = tuple((name, positions[name]) for name in system.variables)
+        sometimes = system.sometimes if isinstance(system, LeavesOut) else frozenset()
+        always = (name for name in system.variables if name not in sometimes)
+        self._indexes = tuple((name, positions[name]) for name in always)
+        self._sometimes = tuple((name, positions[name]) for name in sometimes)
         self.candidates: tuple[State, ...] = ()
         self._initial: State = ()
         self._actions: list[Action] = []
         self._offers = system if isinstance(system, Offers) else None
+        self._patient = system if isinstance(system, Patient) else None
         self._agreed: set[State] = set()
         self._agreements = _Agreements()
 
@@ -182,6 +195,8 @@ class Driver:
             with self._watch:
                 self._system.apply(action)
                 observed = self._system.observe()
+                if self._patient is not None:
+                    observed = self._look_again(self._patient, allowed, observed)
         except ActionRefused as refusal:
             return self._divergence(Kind.REFUSED, before, allowed, {}, str(refusal))
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
@@ -193,6 +208,18 @@ class Driver:
         if self.candidates:
             return self._compare_offers(before, observed)
         return self._divergence(Kind.NOT_ALLOWED, before, allowed, observed)
+
+    def _look_again(
+        self, system: Patient, allowed: Sequence[State], observed: Mapping[str, Value]
+    ) -> Mapping[str, Value]:
+        """What is seen once it is allowed, or when the system's patience is at its end."""
+        until = time.monotonic() + system.patience
+        while not any(self._matches(state, observed) for state in allowed):
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            observed = system.look_again(left)
+        return observed
 
     def _compare_offers(
         self, before: Sequence[State], observed: Mapping[str, Value]
@@ -233,9 +260,9 @@ class Driver:
     def _matches(self, state: State, observed: Mapping[str, Value]) -> bool:
         for name, index in self._indexes:
             seen, expected = observed[name], state[index]
-            if seen is not expected and (seen != expected or mismatch(seen, expected)):
+            if seen is not expected and not agree(expected, seen):
                 return False
-        return True
+        return all(agree(state[index], observed.get(name)) for name, index in self._sometimes)
 
     def _divergence(
         self,
@@ -258,8 +285,16 @@ class Driver:
     def _raised(
         self, error: Exception, before: Sequence[State], allowed: Sequence[State]
     ) -> Divergence:
-        kind = Kind.ENDLESS if isinstance(error, StepNeverEnds) else Kind.RAISED
-        return self._divergence(kind, before, allowed, {}, traceback.format_exc(limit=-12))
+        kind = Kind.ENDLESS if isinstance(error, StepNeverEnds | SystemHangs) else Kind.RAISED
+        foreign = isinstance(error, SystemFailed)
+        detail = str(error) if foreign else traceback.format_exc(limit=-12)
+        return self._divergence(kind, before, allowed, {}, detail)
+
+
+def _watch_over(system: SystemUnderTest) -> AbstractContextManager[None]:
+    """A system that ends its calls itself is given the time to do so."""
+    longest = system.longest_call if isinstance(system, Limited) else 0.0
+    return watch(longest) if longest > WALL_SECONDS else watch()
 
 
 def _offer_lines(more: Sequence[Action], less: Sequence[Action]) -> str:

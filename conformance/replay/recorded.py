@@ -2,65 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from conformance.replay.engine import Divergence, Driver, Kind, PathResult, run_path
+from conformance.replay.engine import Divergence, Kind
 from conformance.replay.oracle import Oracle
-from conformance.tla.values import Action, State, Value
+from conformance.tla.observation import shows
+from conformance.tla.values import Action, State
+from conformance.traces.importing import values_of
 from conformance.traces.model import PartialState, Trace
-
-
-class RecordedSystem:
-    """Shows what a trace shows, step by step: the variables that were seen in all of its states."""
-
-    def __init__(self, variables: Sequence[str], states: Sequence[PartialState]) -> None:
-        seen = [
-            (index, name)
-            for index, name in enumerate(variables)
-            if all(state[index] is not None for state in states)
-        ]
-        self._shown = [
-            {name: value for index, name in seen if (value := state[index]) is not None}
-            for state in states
-        ]
-        self._at = 0
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """What every state of the trace shows."""
-        return tuple(self._shown[0])
-
-    def reset(self, _initial: Mapping[str, Value]) -> None:
-        """Go to the beginning."""
-        self._at = 0
-
-    def apply(self, _action: Action) -> None:
-        """Go on by a step."""
-        self._at += 1
-
-    def observe(self) -> Mapping[str, Value]:
-        """What was seen here."""
-        return self._shown[self._at]
 
 
 def judge(oracle: Oracle, trace: Trace) -> Divergence | None:
     """The first step at which the trace leaves the spec; None if the spec allows all of it.
 
-    What was not seen may be anything: the initial state counts from which it goes on longest.
+    What was not seen, in any state, may be anything: every state of the spec that shows what was
+    seen so far remains a candidate.
     """
-    ways = [_follow(oracle, trace, initial) for initial in oracle.initial_states()]
-    best = max(ways, key=lambda way: (way.divergence is None, way.steps))
-    return best.divergence
+    first = tuple(oracle.initial_states())
+    path = [tuple(state for state in first if shows(state, trace.initial))]
+    if not path[0]:
+        seen = values_of(oracle.variables, trace.initial)
+        return Divergence(Kind.WRONG_INITIAL, first[0], (), (), first, seen)
+    actions = [step.action for step in trace.steps]
+    for number, step in enumerate(trace.steps, 1):
+        allowed = _after(oracle, path[-1], step.action)
+        candidates = tuple(state for state in allowed if shows(state, step.state))
+        if not candidates:
+            return _divergence(oracle, path, actions[:number], allowed, step.state)
+        path.append(candidates)
+    return None
 
 
-def _follow(oracle: Oracle, trace: Trace, initial: State) -> PathResult:
-    """From one initial state on; an action that is not enabled is a divergence here."""
-    driver = Driver(RecordedSystem(oracle.variables, trace.states), oracle)
-    actions = tuple(step.action for step in trace.steps)
-    result = run_path(driver, initial, actions)
-    if not result.disabled:
-        return result
-    taken = actions[: result.steps + 1]
-    return PathResult(
-        result.steps, Divergence(Kind.NOT_ENABLED, initial, taken, driver.candidates, (), {})
-    )
+def _after(oracle: Oracle, states: Sequence[State], action: Action) -> tuple[State, ...]:
+    return tuple(dict.fromkeys(t for state in states for t in oracle.successors(state, action)))
+
+
+def _divergence(
+    oracle: Oracle,
+    path: Sequence[tuple[State, ...]],
+    actions: Sequence[Action],
+    allowed: tuple[State, ...],
+    observed: PartialState,
+) -> Divergence:
+    """What was seen last; the initial state is one from which the trace goes on so far."""
+    possible = path[-1]
+    for candidates, action in zip(reversed(path[:-1]), reversed(actions[:-1]), strict=True):
+        after = frozenset(possible)
+        possible = tuple(
+            state for state in candidates if after.intersection(oracle.successors(state, action))
+        )
+    seen = values_of(oracle.variables, observed) if allowed else {}
+    kind = Kind.NOT_ALLOWED if allowed else Kind.NOT_ENABLED
+    return Divergence(kind, possible[0], tuple(actions), path[-1], allowed, seen)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from conformance.errors import DataError
+from conformance.events import Reason
 from conformance.files import written_aside
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
 from conformance.replay.oracle import Oracle
-from conformance.replay.suite import MakeSystem, finding
-from conformance.tla.itf import ItfTrace, Json, dump_trace, load_trace
+from conformance.replay.suite import MakeSystem
+from conformance.replay.telling import behaviour_of, key
+from conformance.story.itf import about as about_of
+from conformance.story.itf import trace_of
+from conformance.tla.itf import Json, dump_trace, load_trace
 from conformance.tla.values import Action, State
-
-_KEY = "kconform"
 
 
 class Again(StrEnum):
@@ -25,6 +27,8 @@ class Again(StrEnum):
     AS_BEFORE = "FAILED as before"
     DIFFERENTLY = "FAILED differently"
     FIXED = "FIXED"
+    ELSEWHERE = "took another branch"
+    """The spec allows the path, and another one as well, which this implementation took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +53,13 @@ def save(
     model: str,
     system: str,
     constants: Mapping[str, str] | None = None,
+    reasons: Sequence[Reason] = (),
 ) -> None:
     """Write the spec's states along the path, and what diverged, into one ITF file."""
-    states = [divergence.initial]
-    for action in divergence.actions[:-1]:
-        following = oracle.successors(states[-1], action)
-        if not following:
-            break
-        states.append(following[0])
-    if divergence.allowed and divergence.actions:
-        states.append(divergence.allowed[0])
-    actions = divergence.actions[: len(states) - 1]
-    about: dict[str, Json] = {
-        "model": model,
-        "system": system,
-        "key": finding(oracle, divergence).key,
-    }
+    about: dict[str, Json] = {"model": model, "system": system, "key": key(oracle, divergence)}
     if constants:
         about["constants"] = dict(constants)
-    trace = ItfTrace(oracle.variables, tuple(states), actions, meta={_KEY: about})
+    trace = trace_of(behaviour_of(oracle, divergence, reasons), about)
     with written_aside(path) as aside:
         aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
 
@@ -85,8 +77,7 @@ def load(path: Path) -> SavedDivergence:
         trace = load_trace(text)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    about = trace.meta.get(_KEY)
-    meta = about if isinstance(about, Mapping) else {}
+    meta = about_of(trace)
     if not trace.states:
         raise DataError(f"{path} holds no state: there is nothing to replay.")
     actions = tuple(action for action in trace.actions if action is not None)
@@ -124,13 +115,15 @@ def replay_again(
             "version of the spec and says nothing about this one."
         )
     system = make_system()
-    if any(parts(action) for action in saved.actions):
-        system = InterruptedSystem(system)
-        oracle = SerialOrders(oracle, system)
     try:
+        if any(parts(action) for action in saved.actions):
+            system = InterruptedSystem(system)
+            oracle = SerialOrders(oracle, system)
         result = run_path(Driver(system, oracle), saved.initial, saved.actions)
     finally:
         close(system)
+    if result.disabled and _allowed(oracle, saved):
+        return Again.ELSEWHERE, None
     if result.disabled:
         raise DataError(
             f"The spec does not allow {result.disabled} as step {result.steps + 1} of the saved "
@@ -138,5 +131,13 @@ def replay_again(
         )
     if result.divergence is None:
         return Again.FIXED, None
-    same = finding(oracle, result.divergence).key == saved.key
+    same = key(oracle, result.divergence) == saved.key
     return (Again.AS_BEFORE if same else Again.DIFFERENTLY), result.divergence
+
+
+def _allowed(oracle: Oracle, saved: SavedDivergence) -> bool:
+    """Whether the spec still has the path, whatever an implementation shows on the way."""
+    states: tuple[State, ...] = (saved.initial,)
+    for action in saved.actions:
+        states = tuple(dict.fromkeys(t for s in states for t in oracle.successors(s, action)))
+    return bool(states)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from conformance.events import Difference
 from conformance.replay.engine import Divergence
-from conformance.tla.values import Fn, State, Value, format_value
+from conformance.tla.observation import agree, differing
+from conformance.tla.values import Fn, Value, format_value
 
 
 def differences(
@@ -21,13 +22,9 @@ def differences(
         return ()
     positions = {name: index for index, name in enumerate(variables)}
     observed = divergence.observed
-
-    def wrong(state: State) -> list[str]:
-        return [name for name, value in observed.items() if state[positions[name]] != value]
-
-    nearest = min(divergence.allowed, key=lambda state: len(wrong(state)))
+    nearest = min(divergence.allowed, key=lambda one: len(differing(variables, one, observed)))
     found: list[Difference] = []
-    for name in wrong(nearest):
+    for name in differing(variables, nearest, observed):
         possible = dict.fromkeys(state[positions[name]] for state in divergence.allowed)
         expected = [
             nearest[positions[name]],
@@ -49,7 +46,7 @@ def _parts(name: str, expected: Sequence[Value], actual: Value) -> list[Differen
         return [
             part
             for key in first
-            if first[key] != actual[key]
+            if not agree(first[key], actual[key])
             for part in _parts(_index(name, key), [first[key]], actual[key])
         ]
     texts = " or ".join(format_value(value) for value in expected)

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from conformance.replay.engine import Divergence, Driver, Kind
 from conformance.replay.oracle import Oracle
 from conformance.systems.protocol import SystemUnderTest
+from conformance.tla.observation import agree, differing
 from conformance.tla.values import Action, State, Value, fingerprint, format_value
 from conformance.traces.model import End, PartialState
 
@@ -86,14 +87,11 @@ class Walker:
             for before in divergence.before
             for state in self._wider.successors(before, action)
         )
-        found = tuple(state for state in allowed if self._shows(state, divergence.observed))
+        variables, observed = self._oracle.variables, divergence.observed
+        found = tuple(state for state in allowed if not differing(variables, state, observed))
         if found:
             self._driver.candidates = found
         return bool(found)
-
-    def _shows(self, state: State, observed: Mapping[str, Value]) -> bool:
-        pairs = zip(self._oracle.variables, state, strict=True)
-        return all(observed.get(name, value) == value for name, value in pairs)
 
     def _witness(
         self, path: Sequence[tuple[State, ...]], actions: Sequence[Action]
@@ -145,7 +143,7 @@ def _nearest(
         [
             (name, want, observed[name])
             for name, want in zip(variables, state, strict=True)
-            if name in observed and observed[name] != want
+            if name in observed and not agree(want, observed[name])
         ]
         for state in allowed
     ]

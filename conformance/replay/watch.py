@@ -93,6 +93,8 @@ def _silence() -> None:
         Watch._ticking._stop()
 
 
-def watch() -> AbstractContextManager[None]:
+def watch(wall_seconds: float = WALL_SECONDS) -> AbstractContextManager[None]:
     """A watch where signals arrive, which is the main thread; elsewhere nothing is ended."""
-    return Watch() if threading.current_thread() is threading.main_thread() else nullcontext()
+    if threading.current_thread() is not threading.main_thread():
+        return nullcontext()
+    return Watch(wall_seconds=wall_seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from conformance.errors import ExitCode
-from conformance.events import Emit, Event, Finding, JsonValue, StageFinished
+from conformance.events import Emit, Event, Finding, Held, JsonValue, StageFinished
 from conformance.verdict import Verdict, merge
 
 SCHEMA_VERSION = 1
@@ -21,6 +21,8 @@ class Report:
     findings: tuple[Finding, ...]
     seconds: float
     header: dict[str, JsonValue]
+    held: tuple[Held, ...] = ()
+    """What was held against what, in the order in which it was met."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -36,12 +38,15 @@ class Collector:
         self._consumers = consumers
         self.stages: list[StageFinished] = []
         self._findings: dict[str, Finding] = {}
+        self._held: dict[tuple[str, str], Held] = {}
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageFinished):
             self.stages.append(event)
         elif isinstance(event, Finding):
             self._merge(event)
+        elif isinstance(event, Held):
+            self._held.setdefault((event.model, event.system), event)
         for consumer in self._consumers:
             consumer(event)
 
@@ -55,7 +60,15 @@ class Collector:
     ) -> Report:
         """Close the run: the verdict is the worst of all stages' (and of `extra`)."""
         verdict = merge([*(stage.verdict for stage in self.stages), *extra])
-        return Report(command, verdict, tuple(self.stages), self.findings, seconds, header)
+        return Report(
+            command,
+            verdict,
+            tuple(self.stages),
+            self.findings,
+            seconds,
+            header,
+            tuple(self._held.values()),
+        )
 
     def _merge(self, finding: Finding) -> None:
         known = self._findings.get(finding.key)

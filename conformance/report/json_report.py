@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, replace
 
 from conformance.events import Finding, JsonValue, StageFinished
-from conformance.files import written_aside
 from conformance.report.collect import SCHEMA_VERSION, Report
 from conformance.verdict import merge
 
@@ -41,7 +39,8 @@ def to_json(report: Report) -> dict[str, JsonValue]:
 
 def finding_json(finding: Finding) -> dict[str, JsonValue]:
     """A finding with all its fields; differences as objects."""
-    fields: dict[str, JsonValue] = asdict(finding)
+    fields: dict[str, JsonValue] = asdict(replace(finding, exhibit=None))
+    del fields["exhibit"]  # its steps are told by `story`, its drawing is the page's
     fields["differences"] = [asdict(difference) for difference in finding.differences]
     fields["story"] = list(finding.story)
     return fields
@@ -74,9 +73,3 @@ def _stage_json(name: str, entries: list[StageFinished]) -> JsonValue:
 def dumps(report: Report) -> str:
     """The JSON text, indented, with a final newline."""
     return json.dumps(to_json(report), indent=2) + "\n"
-
-
-def write_aside(path: Path, text: str) -> None:
-    """Write a file so that it is either whole or absent."""
-    with written_aside(path) as aside:
-        aside.write_text(text, encoding="utf-8")

@@ -19,7 +19,7 @@ from rich.table import Column
 
 from conformance.events import Event, Finding, StageFinished, StageStarted
 from conformance.events import Progress as ProgressEvent
-from conformance.report.text import finding_lines
+from conformance.report.text import finding_lines, printable
 from conformance.verdict import Verdict
 
 _STYLE = {
@@ -86,23 +86,23 @@ class Terminal:
     def verdict(self, verdict: Verdict, summary: str) -> None:
         """The closing line of a command."""
         style = _STYLE[verdict]
-        self._console.print(f"[{style}]{verdict.upper()}[/{style}]  {escape(summary)}")
+        self._console.print(f"[{style}]{verdict.upper()}[/{style}]  {escape(printable(summary))}")
 
     def line(self, text: str) -> None:
         """A plain line above the progress display."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def _started(self, event: StageStarted) -> None:
         if not self._live:
             return
-        label = f"{event.stage} {event.subject}".strip()
+        label = printable(f"{event.stage} {event.subject}".strip())
         self._drop(event.stage)
         self._tasks[event.stage] = self._progress.add_task(escape(label), total=event.total)
 
     def _advanced(self, event: ProgressEvent) -> None:
         task = self._tasks.get(event.stage)
         if task is not None:
-            label = f"{event.stage} {event.message}".strip()
+            label = printable(f"{event.stage} {event.message}".strip())
             self._progress.update(
                 task, completed=event.done, total=event.total, description=escape(label)
             )
@@ -110,10 +110,10 @@ class Terminal:
     def _finished(self, event: StageFinished) -> None:
         self._drop(event.stage)
         style = _STYLE[event.verdict]
-        label = f"{event.stage} {event.subject}".strip()
+        label = printable(f"{event.stage} {event.subject}".strip())
         self._console.print(
             f"[{style}]{event.verdict:<12}[/{style}] {escape(label):<34} "
-            f"{event.seconds:6.1f} s  {escape(event.summary)}",
+            f"{event.seconds:6.1f} s  {escape(printable(event.summary))}",
             # Broken between words for a person, a line of its own in a log.
             soft_wrap=not self._live,
             highlight=False,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from conformance.events import Finding
+from conformance.printable import printable
+
+__all__ = ["finding_lines", "printable"]
 
 
 def finding_lines(finding: Finding) -> list[str]:
@@ -21,7 +24,7 @@ def finding_lines(finding: Finding) -> list[str]:
     lines.extend(f"  {line}" for line in finding.story)
     if finding.reproduce:
         lines.append(f"Reproduce: {finding.reproduce}")
-    return lines
+    return [printable(line) for line in lines]
 
 
 def _place(finding: Finding) -> str:

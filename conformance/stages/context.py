@@ -14,6 +14,8 @@ from conformance.modelcheck.check import CheckOptions, graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.replay.engine import close
+from conformance.stages.held import held
 from conformance.systems.protocol import SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
 from conformance.tla.tools import find_tools
@@ -147,5 +149,6 @@ def workbench(
     else:
         prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
         bench = Workbench(model, prepared, path, None)
-    bench.make_system()
+    close(bench.make_system())
+    context.emit(held(prepared, path))
     return bench

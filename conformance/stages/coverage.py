@@ -15,24 +15,33 @@ def coverage(
     benches: Sequence[Workbench],
     replayed: Sequence[Mapping[str, int]],
     covered: Mapping[str, Mapping[str, tuple[int, int]]],
+    *,
+    chosen: bool = False,
 ) -> None:
     """Hold a system's replays and traces against the thresholds; one event per system.
 
     `replayed` are the steps by action name of each bench's replay; `covered` by system the
     covered and all of `states` and `transitions` in recorded traces, summed over its models. An
-    action of the spec that no model of the run ever takes makes a pass vacuous.
+    action of the spec that no model of the run ever takes makes a pass vacuous; where models were
+    `chosen` by what a system can take, only an action of one of their graphs: others are told.
     """
     by_system: dict[str, Counter[str]] = {}
     names: dict[str, dict[str, None]] = {}
+    promised: dict[str, set[str]] = {}
     for bench, steps in zip(benches, replayed, strict=True):
         by_system.setdefault(bench.factory, Counter()).update(steps)
         known = names.setdefault(bench.factory, {})
         known.update(dict.fromkeys(action.name for action in bench.prepared.spec.actions))
+        if chosen:
+            within = promised.setdefault(bench.factory, set())
+            within.update(action.name for action in bench.graph.actions)
     for system, steps in by_system.items():
         with stage(context, "coverage", system) as outcome:
-            never = [name for name in names[system] if not steps[name]]
+            within = promised.get(system, {*names[system]})
+            never = [name for name in names[system] if not steps[name] and name in within]
+            outside = [name for name in names[system] if name not in within]
             shares = {
-                "actions": (len(names[system]) - len(never), len(names[system])),
+                "actions": (len(within) - len(never), len(within)),
                 **covered.get(system, {}),
             }
             short = _below(shares, context.settings.thresholds)
@@ -40,11 +49,16 @@ def coverage(
             outcome.summary = ", ".join(
                 f"{part:,} of {whole:,} {what}" for what, (part, whole) in shares.items()
             ) + (f"; below the threshold: {', '.join(short)}" if short else "")
-            if never:
+            if system in early:
+                outcome.summary = "not judged: a replay stopped at a divergence, and left the rest"
+            elif never:
                 outcome.summary += f"; never taken in a replay: {', '.join(never)}"
+            if outside:
+                outcome.summary += f"; in no suite that it can take: {', '.join(outside)}"
             outcome.figures = {
                 "actions": dict(steps),
                 "never_taken": list(never),
+                **({"in_no_suite": list(outside)} if outside else {}),
                 **{f"covered_{what}": part for what, (part, _) in shares.items()},
                 **{f"all_{what}": whole for what, (_, whole) in shares.items()},
             }

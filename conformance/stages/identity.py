@@ -9,7 +9,7 @@ from conformance.modelcheck.cache import cache_key, module_files
 from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.prepare import PreparedModel
 from conformance.stages.context import constants_of
-from conformance.tla.sany import COMMUNITY_MODULES
+from conformance.tla.sany import OWN_MODULES
 from conformance.tla.values import format_value
 from conformance.traces.manifest import Identity
 
@@ -20,7 +20,7 @@ FOREIGN = "foreign"
 def spec_hash(model: Model) -> str:
     """Hash of the text of every module of the spec, and of what the model replaces in it."""
     replaced = [f"{name}={text}" for name, text in {**model.definitions, **model.overrides}.items()]
-    return cache_key(replaced, module_files(model.spec_path, [*model.search, COMMUNITY_MODULES]))
+    return cache_key(replaced, module_files(model.spec_path, [*model.search, *OWN_MODULES]))
 
 
 def identity(prepared: PreparedModel, system: str, parameters: Mapping[str, str]) -> Identity:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conformance.errors import UserError
-from conformance.events import Progress, StageFinished, StageStarted
+from conformance.events import Progress, Reason, StageFinished, StageStarted
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import KeptStep, Outcome
 from conformance.modelcheck.prepare import PreparedModel, prepare
@@ -61,12 +61,19 @@ def _check(context: Context, model: Model) -> CheckResult:
         seconds,
         cached=False,
         engine="python",
+        unchecked=tuple(problem.unchecked),
     )
     for finding in result.findings():
         context.emit(finding)
     context.emit(
         StageFinished(
-            "check", model.name, result.verdict, seconds, result.summary(), result.to_json()
+            "check",
+            model.name,
+            result.verdict,
+            seconds,
+            result.summary(),
+            result.to_json(),
+            exhibit=None if result.problems else result.exhibit(),
         )
     )
     return result
@@ -106,7 +113,7 @@ def _steps(prepared: PreparedModel, found: Counterexample | None) -> tuple[KeptS
     return (first, *rest)
 
 
-def _why(prepared: PreparedModel, violated: FormulaResult | None) -> tuple[str, ...]:
+def _why(prepared: PreparedModel, violated: FormulaResult | None) -> tuple[Reason, ...]:
     if violated is None or violated.counterexample is None:
         return ()
     return why(prepared.spec, violated.name, violated.kind, violated.counterexample.states)

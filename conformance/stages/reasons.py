@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.errors import SpecError
+from conformance.events import Reason
 from conformance.replay.engine import Divergence, Kind
+from conformance.story.behaviour import account
 from conformance.tla.explain import Explanation
 from conformance.tla.spec import Spec
 from conformance.tla.values import Action, State
@@ -14,8 +16,8 @@ _SHOWN = 3
 """Of so many steps that the spec does not enable it is told why."""
 
 
-def reasons(spec: Spec, divergence: Divergence) -> tuple[str, ...]:
-    """Lines for the end of a divergence's story; none where the spec has nothing to say.
+def reasons(spec: Spec, divergence: Divergence) -> tuple[Reason, ...]:
+    """What ends a divergence's story; nothing where the spec has nothing to say.
 
     Of a broken invariant, which part is false; of a step that the spec does not enable, what
     stands in its way.
@@ -23,7 +25,7 @@ def reasons(spec: Spec, divergence: Divergence) -> tuple[str, ...]:
     return tuple(_lines(spec, divergence))
 
 
-def _lines(spec: Spec, divergence: Divergence) -> Iterator[str]:
+def _lines(spec: Spec, divergence: Divergence) -> Iterator[Reason]:
     match divergence.kind, divergence.before, divergence.allowed:
         case Kind.INVARIANT, (state, *_), _:
             told = _explained(spec, divergence.detail, state)
@@ -37,7 +39,7 @@ def _lines(spec: Spec, divergence: Divergence) -> Iterator[str]:
             pass
 
 
-def _disabled(spec: Spec, action: Action, state: State) -> Iterator[str]:
+def _disabled(spec: Spec, action: Action, state: State) -> Iterator[Reason]:
     try:
         obstacle = spec.obstacle(action, state)
     except SpecError:  # of an action that no operator is named for
@@ -52,7 +54,6 @@ def _explained(spec: Spec, formula: str, state: State) -> Explanation | None:
         return None
 
 
-def _told(heading: str, explanation: Explanation | None) -> Iterator[str]:
+def _told(heading: str, explanation: Explanation | None) -> Iterator[Reason]:
     if explanation is not None:
-        yield heading
-        yield from explanation.render(1).splitlines()
+        yield from account(heading, explanation)

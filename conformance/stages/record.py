@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from conformance.audit.behaviour import behaviour_of
 from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options
 from conformance.audit.engine import audit as run_audit
@@ -19,16 +20,20 @@ from conformance.audit.result import AuditResult
 from conformance.audit.rules import compile_rules
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError
+from conformance.events import Emit, Event, Finding, StageFinished
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import find_models
+from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.record import Plan, RecordResult
 from conformance.replay.record import record as run_record
 from conformance.stages.context import Context, Workbench, stage
-from conformance.stages.identity import identity, spec_hash
+from conformance.stages.held import held
+from conformance.stages.identity import FOREIGN, identity, spec_hash
+from conformance.story.exhibit import exhibit
 from conformance.tla.tools import find_tools
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
@@ -42,7 +47,7 @@ def record(
     *,
     traces: int,
     length: int,
-    replace: bool = False,
+    overwrite: bool = False,
 ) -> RecordResult:
     """Record random walks of the system into a new store."""
     with stage(context, "record", bench.model.name, traces) as outcome:
@@ -58,16 +63,18 @@ def record(
             path,
             graph=bench.graph,
             emit=context.emit,
-            replace=replace,
+            replace=overwrite,
         )
-        # What was recorded is judged by the audit; here it only has to be there.
+        # What was recorded is judged by the audit; but what a walk could not follow is known.
         counts = result.manifest.counts
         outcome.verdict = Verdict.PASS if counts.traces else Verdict.INCONCLUSIVE
         outcome.figures = {"store": str(path), **result.figures()}
         outcome.summary = (
             f"{counts.traces:,} traces, {counts.steps:,} steps, {counts.states:,} distinct states"
-            + (f"; {result.diverged:,} left what the spec allows" if result.diverged else "")
         )
+        if result.diverged:
+            outcome.verdict = Verdict.FAIL
+            outcome.summary += f"; {result.diverged:,} left what the spec allows: audit them"
     return result
 
 
@@ -94,12 +101,14 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
             f"or the model {model.name} changed since. Record the traces again, or check out the "
             "version that they were recorded with."
         )
+    graph: StateGraph | None = None
     if model.feeds_suite or model.expect is None:
         graph, prepared = graph_and_spec(model, context.check, context.emit)
-        return Subject(store, prepared, graph)
-    return Subject(
-        store, prepare(model, context.check.tools or find_tools(), context.check.parser), None
-    )
+    else:
+        prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
+    of = store.manifest.identity
+    context.emit(held(prepared, of.system, "" if of.system == FOREIGN else of.system_version))
+    return Subject(store, prepared, graph)
 
 
 def audit(
@@ -141,8 +150,25 @@ def audit(
         model=table,
         spec=EvaluatedSpec(spec),
         options=options,
-        emit=context.emit,
+        emit=_telling(context.emit, subject),
     )
+
+
+def _telling(emit: Emit, subject: Subject) -> Emit:
+    """The audit knows formulas and stores; of which model, and the way there, is added here."""
+    model, spec = subject.prepared.model, EvaluatedSpec(subject.prepared.spec)
+    variables = subject.prepared.spec.variables
+
+    def tell(event: Event) -> None:
+        if isinstance(event, StageFinished):
+            event = replace(event, figures={"model": model.name, **event.figures})
+        elif isinstance(event, Finding) and event.step is not None and event.trace.isdecimal():
+            trace = subject.store.trace(int(event.trace))
+            behaviour = behaviour_of(variables, trace, event.step, spec)
+            event = replace(event, exhibit=exhibit(behaviour, picture_of(model), event.title))
+        emit(event)
+
+    return tell
 
 
 def referee(context: Context, subject: Subject, listing: Path, *, traces: int) -> RefereeResult:

@@ -9,15 +9,19 @@ from pathlib import Path
 from conformance.errors import UserError
 from conformance.events import Finding
 from conformance.modelcheck.manifest import reference
+from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
 from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.recorded import judge
 from conformance.replay.saved import Again, SavedDivergence, replay_again, save
-from conformance.replay.suite import Locate, ReplayResult, finding, replay_suite
+from conformance.replay.suite import ReplayResult, replay_suite
+from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
 from conformance.stages.reasons import reasons
+from conformance.stages.shape import shape, unvisited
+from conformance.story.behaviour import Locate
 from conformance.suites.suite import Suite
 from conformance.tla.values import Action, State
 from conformance.traces.model import End, Trace
@@ -56,6 +60,8 @@ def report_replay(
         f"{result.passed:,} tests passed, {result.failed} failed, {result.inconclusive} "
         f"inconclusive; {result.steps:,} steps, {rate:,.0f}/s"
     )
+    if result.not_run:
+        outcome.summary += f"; stopped at the divergence, {result.not_run:,} tests were not run"
     outcome.figures = {
         "model": bench.model.name,
         "system": bench.factory,
@@ -65,11 +71,14 @@ def report_replay(
             "pass": result.passed,
             "fail": result.failed,
             "inconclusive": result.inconclusive,
+            "not_run": result.not_run,
         },
         "steps": result.steps,
         "seconds": round(result.seconds, 3),
         "actions": dict(result.actions),
         "notes": list(result.notes),
+        "shape": shape(bench.graph, bench.prepared, context.seed),
+        "unvisited": unvisited(bench.graph, result.visited),
     }
 
 
@@ -89,7 +98,15 @@ def _finding(
     bench: Workbench, oracle: Oracle, divergence: Divergence, name: str = "replay"
 ) -> Finding:
     why = reasons(bench.prepared.spec, divergence)
-    return finding(oracle, divergence, stage=name, locate=locator(bench), reasons=why)
+    return finding(
+        oracle,
+        divergence,
+        stage=name,
+        locate=locator(bench),
+        reasons=why,
+        picture=picture_of(bench.model),
+        drawn=True,
+    )
 
 
 def tell(
@@ -106,8 +123,9 @@ def tell(
         model=reference(bench.model),
         system=bench.factory,
         constants=bench.model.constants,
+        reasons=reasons(bench.prepared.spec, divergence),
     )
-    context.emit(replace(found, reproduce=f"kconform replay {path}"))
+    context.emit(replace(found, reproduce=f"kconform replay {path}", artifact=str(path)))
 
 
 def replay_saved(
@@ -119,10 +137,20 @@ def replay_saved(
         again, divergence = replay_again(saved, oracle, bench.make_system)
         if divergence is not None:
             context.emit(_finding(bench, oracle, divergence))
-        outcome.verdict = Verdict.PASS if again is Again.FIXED else Verdict.FAIL
+        outcome.verdict = _AGAIN.get(again, Verdict.FAIL)
         outcome.summary = f"{again} ({len(saved.actions)} steps)"
-        outcome.figures = {"model": bench.model.name, "again": str(again)}
+        if saved.system not in ("", bench.factory):
+            outcome.summary = f"{again} by {bench.factory} ({len(saved.actions)} steps)"
+            outcome.summary += f"; saved of {saved.system}"
+        outcome.figures = {
+            "model": bench.model.name,
+            "system": bench.factory,
+            "again": str(again),
+        }
     return again, divergence
+
+
+_AGAIN = {Again.FIXED: Verdict.PASS, Again.ELSEWHERE: Verdict.INCONCLUSIVE}
 
 
 def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> None:

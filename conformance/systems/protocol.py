@@ -16,6 +16,17 @@ class ActionRefused(Exception):
     """
 
 
+class SystemFailed(Exception):
+    """An implementation outside this process raised an exception, broke its protocol or is gone.
+
+    A divergence, told in the words of the message: our own traceback would say nothing of it.
+    """
+
+
+class SystemHangs(SystemFailed):
+    """An implementation outside this process has not answered in time."""
+
+
 class Observation(Mapping[str, Value]):
     """Observed values that can never change: a copy of the mapping that it is made of.
 
@@ -47,8 +58,9 @@ class SystemUnderTest(Protocol):
     implementation's state to values of the spec's variables. It never decides whether
     a state is right: that is the spec's business.
 
-    A call that has not come back after 2 s of the processor's time, or 30 s by the clock, is
-    interrupted and is a divergence. What takes longer to start is started by the factory.
+    A call that has not come back after 2 s of the processor's time, or 30 s by the clock (or what
+    `Limited` says), is interrupted and is a divergence. What takes longer to start is started by
+    the factory.
     """
 
     @property
@@ -66,7 +78,40 @@ class SystemUnderTest(Protocol):
         """Make the implementation take one step. Raises ActionRefused if it cannot."""
 
     def observe(self) -> Mapping[str, Value]:
-        """The present values of exactly `variables`, in the normal form of TLA+ values."""
+        """The present values of exactly `variables`, in the normal form of TLA+ values.
+
+        Of `LeavesOut` those that can be seen now.
+        """
+
+
+@runtime_checkable
+class LeavesOut(Protocol):
+    """Optional: a system whose observations lack a variable where it cannot be seen."""
+
+    @property
+    def sometimes(self) -> frozenset[str]:
+        """Those of `variables` that an observation may lack; the others are in each."""
+
+
+@runtime_checkable
+class Patient(Protocol):
+    """Optional: a system in real time, of which a look may come too early."""
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which it is worth to look again after the last `apply`."""
+
+    def look_again(self, seconds: float) -> Mapping[str, Value]:
+        """Observe as soon as something may have changed, after so many seconds at the latest."""
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """Optional: a system that ends its calls itself, after longer than others get."""
+
+    @property
+    def longest_call(self) -> float:
+        """Seconds by the clock after which a call has ended, or is ended by the harness."""
 
 
 @runtime_checkable
@@ -145,6 +190,14 @@ class Closeable(Protocol):
 
     def close(self) -> None:
         """Release them. Called once, after the last use."""
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """Optional, of a factory: it tells which models its systems can run."""
+
+    def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
+        """Why it cannot make a system for this root module and these constants; empty if it can."""
 
 
 SystemFactory: TypeAlias = Callable[[Mapping[str, Value]], SystemUnderTest]

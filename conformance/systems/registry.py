@@ -1,10 +1,11 @@
-"""Finds a system's factory by its name in a model, or by `module:function`."""
+"""Finds a system's factory by its name: in a model, with a scheme, or as `module:function`."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -14,6 +15,7 @@ from conformance.systems.protocol import SystemFactory
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
+        "controller": "conformance.systems.controller:create",
         "delayed": "conformance.systems.delayed:create",
         "group": "conformance.systems.group:create",
         "replication": "conformance.systems.replication:create",
@@ -22,26 +24,72 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 """System names that the shipped models use, and the factories that they stand for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A kind of names: `exec:COMMAND`. `maker` gets what follows, and gives a factory."""
+
+    maker: str
+    """`module:function`, imported when a name of this kind is used."""
+    form: str
+    """How such a name is written."""
+    separator: str = ":"
+
+
+SCHEMES: Mapping[str, Scheme] = MappingProxyType(
+    {
+        "exec": Scheme("conformance.systems.external:of_command", "exec:COMMAND"),
+        "kafka": Scheme("conformance.systems.kafka:of_version", "kafka-VERSION", separator="-"),
+        "tcp": Scheme("conformance.systems.external:of_address", "tcp:HOST:PORT"),
+        "wire": Scheme("conformance.systems.wire:of_address", "wire:HOST:PORT"),
+    }
+)
+"""Names that say what to run. They win over a module of the same name."""
+
+
 def factory_path(name: str, configured: Mapping[str, str] = BUILT_IN) -> str:
-    """The `module:function` that a system's name stands for; such a path is its own name."""
-    if ":" in name:
-        return name
-    path = configured.get(name) or BUILT_IN.get(name)
-    if path is None:
-        known = ", ".join(sorted({*configured, *BUILT_IN}))
-        raise UserError(
-            f"No system is called {name!r}. Known: {known}. Name a factory as `module:function`, "
-            "or add it under [tool.kconform.systems] in pyproject.toml (or [systems] in "
-            "kconform.toml)."
-        )
-    return path
+    """What a system's name stands for: `module:function`, or a name with a scheme.
+
+    Both are their own names, and find the same factory in every process. UserError for a name
+    that nothing is known of.
+    """
+    path = configured.get(name) or BUILT_IN.get(name) or name
+    if ":" in path or _scheme(path) is not None:
+        return path
+    known = ", ".join(sorted({*configured, *BUILT_IN}))
+    forms = ", ".join(f"`{scheme.form}`" for scheme in SCHEMES.values())
+    raise UserError(
+        f"No system is called {name!r}. Known: {known}. Name a factory as `module:function`, give "
+        f"one of {forms}, or add it under [tool.kconform.systems] in pyproject.toml (or [systems] "
+        "in kconform.toml)."
+    )
 
 
 def load_factory(path: str) -> SystemFactory:
-    """Import the factory at `module:function`; the current folder counts as importable.
+    """The factory at `module:function`, or what the scheme of the name makes of the rest.
 
-    Raises UserError when the module or the function does not exist, or the import fails.
+    The current folder counts as importable. Raises UserError when the module or the function
+    does not exist, the import fails, or the scheme's maker rejects the name.
     """
+    found = _scheme(path)
+    if found is None:
+        return cast("SystemFactory", _load(path, own=path in BUILT_IN.values()))
+    scheme, rest = found
+    maker = cast("Callable[[str], SystemFactory]", _load(scheme.maker, own=True))
+    return maker(rest)
+
+
+def _scheme(name: str) -> tuple[Scheme, str] | None:
+    """The scheme of a name and what follows it; the scheme's name alone where that is a name."""
+    for word, scheme in SCHEMES.items():
+        if name.startswith(word + scheme.separator):
+            return scheme, name.removeprefix(word + scheme.separator)
+        if name == word and scheme.separator != ":":
+            return scheme, ""
+    return None
+
+
+def _load(path: str, *, own: bool) -> Callable[..., object]:
+    """The function at `module:function`; a failing import of our `own` is our bug."""
     module_name, _, function = path.partition(":")
     if not module_name or not function:
         raise UserError(f"{path!r} is no factory: write it as `package.module:function`.")
@@ -51,15 +99,15 @@ def load_factory(path: str) -> SystemFactory:
     try:
         module = importlib.import_module(module_name)
     except (ImportError, SyntaxError) as error:
-        if path in BUILT_IN.values():
+        if own:
             raise
         raise UserError(_cannot_import(path, module_name, error)) from error
-    factory = getattr(module, function, None)
-    if not callable(factory):
+    found = getattr(module, function, None)
+    if not callable(found):
         raise UserError(
             f"The module {module_name!r} has no function {function!r} to make a system."
         )
-    return cast("SystemFactory", factory)
+    return cast("Callable[..., object]", found)
 
 
 def _cannot_import(path: str, module_name: str, error: ImportError | SyntaxError) -> str:

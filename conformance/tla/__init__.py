@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.errors import SpecError, UnsupportedError
 from conformance.tla.config import ModelConfig, Override, parse_config
 from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.explain import Explanation
@@ -23,9 +24,11 @@ __all__ = [
     "Module",
     "Override",
     "Spec",
+    "SpecError",
     "State",
     "StateFormula",
     "Tools",
+    "UnsupportedError",
     "Value",
     "bind",
     "find_tools",

@@ -22,11 +22,24 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True)
+class ScopedValue:
+    """`name = [module] value`: the value of an operator in the definitions of that module."""
+
+    name: str
+    value: Value
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """What a .cfg says. `constants` are values, `overrides` replace operators by operators."""
+    """What a .cfg says. `constants` are values, `overrides` replace operators by operators.
+
+    `ignored` are entries that change no verdict (`ALIAS`, `POSTCONDITION`), as they are written.
+    """
 
     constants: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
     overrides: tuple[Override, ...] = ()
+    scoped_values: tuple[ScopedValue, ...] = ()
     specification: str | None = None
     init: str | None = None
     next: str | None = None
@@ -37,6 +50,7 @@ class ModelConfig:
     symmetry: str | None = None
     view: str | None = None
     check_deadlock: bool = True
+    ignored: tuple[str, ...] = ()
     source: str = ""
 
 
@@ -62,10 +76,13 @@ _SECTIONS = {
     "SYMMETRY": "symmetry",
     "VIEW": "view",
     "CHECK_DEADLOCK": "check_deadlock",
+    "ALIAS": "alias",
+    "POSTCONDITION": "postcondition",
 }
-_SINGLE = ("specification", "init", "next", "symmetry", "view", "check_deadlock")
+_IGNORED = ("alias", "postcondition")
+_SINGLE = ("specification", "init", "next", "symmetry", "view", "check_deadlock", *_IGNORED)
 _LISTS = ("invariants", "properties", "constraints", "action_constraints")
-_NOT_OURS = {"TYPE", "TYPE_CONSTRAINT", "ALIAS", "POSTCONDITION"}
+_NOT_OURS = {"TYPE", "TYPE_CONSTRAINT"}
 
 _TOKEN = re.compile(
     r'(?P<space>\s+)|(?P<line>\\\*[^\n]*)|(?P<string>"(?:[^"\\]|\\.)*")|(?P<word>-?\w+(?:!\w+)*)'
@@ -115,6 +132,7 @@ class _Parser:
         self._next = 0
         self._constants: dict[str, Value] = {}
         self._overrides: list[Override] = []
+        self._scoped_values: list[ScopedValue] = []
         self._single: dict[str, str] = {}
         self._lists: dict[str, list[str]] = {name: [] for name in _LISTS}
 
@@ -129,6 +147,7 @@ class _Parser:
         return ModelConfig(
             constants=MappingProxyType(self._constants),
             overrides=tuple(self._overrides),
+            scoped_values=tuple(self._scoped_values),
             specification=single.get("specification"),
             init=single.get("init"),
             next=single.get("next"),
@@ -139,6 +158,7 @@ class _Parser:
             symmetry=single.get("symmetry"),
             view=single.get("view"),
             check_deadlock=single.get("check_deadlock", "TRUE") == "TRUE",
+            ignored=tuple(f"{key.upper()} {single[key]}" for key in _IGNORED if key in single),
             source=self._source,
         )
 
@@ -164,19 +184,33 @@ class _Parser:
     def _constant(self) -> None:
         name = self._name()
         sign = self._take("= or <-")
-        if name in self._constants or any(o.name == name for o in self._overrides):
-            raise self._error(sign, f"{name} is given twice")
+        module = self._scope()
         if sign.text == "=":
-            self._constants[name] = self._value()
+            value = self._value()
+            self._once(sign, name, module)
+            if module is None:
+                self._constants[name] = value
+            else:
+                self._scoped_values.append(ScopedValue(name, value, module))
         elif sign.text == "<-":
-            module = None
-            if self._peek() == "[":
-                self._take()
-                module = self._name()
-                self._expect("]")
+            self._once(sign, name, module)
             self._overrides.append(Override(name, self._name(), module))
         else:
             raise self._error(sign, f"= or <- is expected after {name}, not {sign.text}")
+
+    def _scope(self) -> str | None:
+        """The module of `[Module]`, if that comes next."""
+        if self._peek() != "[":
+            return None
+        self._take()
+        module = self._name()
+        self._expect("]")
+        return module
+
+    def _once(self, sign: _Token, name: str, module: str | None) -> None:
+        given = [(other.name, other.module) for other in (*self._overrides, *self._scoped_values)]
+        if (name, module) in given or (module is None and name in self._constants):
+            raise self._error(sign, f"{name} is given twice")
 
     def _value(self) -> Value:
         token = self._take("a value")

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from conformance.errors import SpecError, UnsupportedError
 from conformance.tla import syntax as s
-from conformance.tla.sany import COMMUNITY_MODULES, export_xml
+from conformance.tla.sany import OWN_MODULES, export_xml
 from conformance.tla.sanyxml import (
     BINDING_KINDS,
     BUILTIN_NAMES,
@@ -123,7 +123,7 @@ class _Reader:
 
     def _sources(self, path: Path, search: Sequence[Path]) -> dict[str, Path]:
         names = {text_of(e, "uniquename") for e in self._entries.values() if e.tag == "ModuleNode"}
-        folders = [path.parent, *search, COMMUNITY_MODULES]
+        folders = [path.parent, *search, *OWN_MODULES]
         found = {self._root_name: path}
         for name in sorted(names - {self._root_name} - set(s.STANDARD_MODULES)):
             for folder in folders:
@@ -318,7 +318,7 @@ class _Reader:
             case "UserDefinedOpKindRef":
                 return self._defined(uid, node, location, scope)
             case "TheoremDefRef" | "AssumeDefRef":  # its name stands for its formula
-                return self._expr(entry[-1], scope)
+                return self._named_formula(entry, node, location, scope)
             case _:
                 return s.Opaque(location, text_of(entry, "uniquename"))
 
@@ -378,6 +378,53 @@ class _Reader:
         name = text_of(self._entries[uid], "uniquename")
         call = self._call(local[uid](), name, node, location, inner)
         return s.Let(location, tuple(order), call)
+
+    def _named_formula(
+        self, entry: ET.Element, node: ET.Element, location: s.Location, scope: _Scope
+    ) -> s.Expr:
+        """A theorem's formula; `P(e)!Lemma` has the operands of the parametrised instance P.
+
+        SANY exports no parameters of a theorem: they are what the substitution mentions.
+        """
+        operands = self._operands(node, scope)
+        if not operands:
+            return self._expr(entry[-1], scope)
+        name = text_of(entry, "uniquename")
+        params = self._instance_params(entry[-1], name, len(operands), location)
+        named = [(uid, self._fresh(self._entries[uid])) for uid in params]
+        new = next(self._uids)
+        self._definitions[new] = s.Definition(
+            location=location_of(entry),
+            uid=new,
+            name=name,
+            params=tuple(bound for _, bound in named),
+            body=self._expr(entry[-1], scope.bind(named)),
+            substituted=True,
+        )
+        return s.Let(location, (new,), s.Call(location, new, name, operands))
+
+    def _instance_params(
+        self, body: ET.Element, name: str, count: int, location: s.Location
+    ) -> list[str]:
+        """The parameters of the instance, in their order: they begin those of its operators."""
+        mentioned = {
+            text_of(ref, "UID")
+            for substs in body.iter("substs")
+            for ref in substs.iter("FormalParamNodeRef")
+        }
+        prefix = name.rpartition("!")[0] + "!"
+        for entry in self._entries.values():
+            if entry.tag == "UserDefinedOpKind" and text_of(entry, "uniquename").startswith(prefix):
+                refs = entry.findall("params/leibnizparam/FormalParamNodeRef")[:count]
+                uids = [text_of(ref, "UID") for ref in refs]
+                if len(uids) == count and mentioned <= set(uids):
+                    return uids
+        if len(mentioned) != count:
+            raise UnsupportedError(
+                f"{location}: the reader cannot tell the parameters of {name}. Write its formula "
+                "in place of its name."
+            )
+        return sorted(mentioned, key=int)  # SANY numbers them as it meets them
 
     def _operands(self, node: ET.Element, scope: _Scope) -> tuple[s.Argument, ...]:
         return tuple(self._argument(operand, scope) for operand in child_of(node, "operands"))

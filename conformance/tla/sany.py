@@ -15,6 +15,11 @@ from conformance.tla.tools import Tools
 COMMUNITY_MODULES = Path(__file__).resolve().parent / "modules"
 """Our own definitions of the community modules' operators (SequencesExt, ...)."""
 
+PROOF_MODULES = COMMUNITY_MODULES / "proofs"
+"""The names that modules with proofs take from the proof system's library. Proofs are read only."""
+
+OWN_MODULES = (COMMUNITY_MODULES, PROOF_MODULES)
+
 _NOISE = re.compile(
     r"^(\*{6} SANY2.*|Parsing file .*|Semantic (processing|errors).*|Residual stack trace.*|"
     r"Fatal errors while parsing.*|tla2sany\.semantic\.AbortException|\*\*\* .*|"
@@ -40,7 +45,7 @@ def library_option(module: Path, search: Iterable[Path]) -> str:
 
 
 def _folders(module: Path, search: Iterable[Path]) -> list[Path]:
-    return [module.resolve().parent, *(path.resolve() for path in search), COMMUNITY_MODULES]
+    return [module.resolve().parent, *(path.resolve() for path in search), *OWN_MODULES]
 
 
 def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes:

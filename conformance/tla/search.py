@@ -47,7 +47,11 @@ class Problem:
     initial: Callable[[], Iterable[State]]
     successors: Callable[[State], Iterable[tuple[Action, State]]]
     invariants: Mapping[str, StatePredicate] = field(default_factory=dict)
+    initial_properties: Mapping[str, StatePredicate] = field(default_factory=dict)
+    """What properties say of the initial states: `Init` of a property `Init /\\ [][Next]_v`."""
     action_properties: Mapping[str, ActionPredicate] = field(default_factory=dict)
+    unchecked: Mapping[str, str] = field(default_factory=dict)
+    """Properties of which a part takes whole behaviours to judge, and where that part stands."""
     constraints: tuple[StatePredicate, ...] = ()
     action_constraints: tuple[ActionPredicate, ...] = ()
     view: Callable[[State], Value] | None = None
@@ -58,9 +62,9 @@ class Problem:
 
 
 def problem_of(spec: Spec) -> Problem:
-    """What the spec's configuration asks for; UnsupportedError for a temporal property.
+    """What the spec's configuration asks for; of temporal properties what a search can check.
 
-    SpecError if an ASSUME is false, as in TLC.
+    SpecError if an ASSUME is false, as in TLC. A module that only assumes has no states.
     """
     config = spec.config
     for assumption in spec.false_assumptions():
@@ -68,12 +72,18 @@ def problem_of(spec: Spec) -> Problem:
             f"{assumption.location}: the assumption {assumption.name or ''} is false for the "
             f"constants of {config.source or 'the configuration'}. Mend the one or the other."
         )
+    properties = [spec.property_of(name) for name in config.properties]
     return Problem(
         variables=spec.variables,
-        initial=spec.initial_states,
+        initial=spec.initial_states if spec.has_behaviours else lambda: (),
         successors=spec.successors,
-        invariants={name: spec.state_formula(name) for name in config.invariants},
-        action_properties={name: spec.action_formula(name) for name in config.properties},
+        invariants={name: spec.state_formula(name) for name in config.invariants}
+        | {one.name: one.always for one in properties if one.always is not None},
+        initial_properties={one.name: one.initial for one in properties if one.initial is not None},
+        action_properties={one.name: one.step for one in properties if one.step is not None},
+        unchecked={
+            one.name: ", ".join(map(str, one.unchecked)) for one in properties if one.unchecked
+        },
         constraints=tuple(map(spec.state_formula, config.constraints)),
         action_constraints=tuple(map(spec.action_formula, config.action_constraints)),
         view=None if config.view is None else spec.state_function(config.view),
@@ -118,7 +128,10 @@ class FormulaKind(StrEnum):
     """What a result is about."""
 
     INVARIANT = "invariant"
+    INITIAL_PROPERTY = "initial property"
     ACTION_PROPERTY = "action property"
+    TEMPORAL_PROPERTY = "temporal property"
+    """A part of a property that no search of single steps judges: always inconclusive."""
     DEADLOCK = "deadlock"
 
 
@@ -322,6 +335,10 @@ class _Search:
             self.initial.append(number)
         for name in self._violated_invariants(state):
             self.violations[FormulaKind.INVARIANT, name] = Counterexample(state)
+        for name, holds in self.problem.initial_properties.items():
+            if not holds(state):
+                key = FormulaKind.INITIAL_PROPERTY, name
+                self.violations.setdefault(key, Counterexample(state))
 
     def _expand(self, number: int) -> None:
         state = self.states[number]
@@ -398,12 +415,20 @@ class _Search:
 
     def _formulas(self, end: End) -> tuple[FormulaResult, ...]:
         checked = [(FormulaKind.INVARIANT, name) for name in self.problem.invariants]
+        checked += [
+            (FormulaKind.INITIAL_PROPERTY, name) for name in self.problem.initial_properties
+        ]
         checked += [(FormulaKind.ACTION_PROPERTY, name) for name in self.problem.action_properties]
         if self.problem.check_deadlock:
             checked.append((FormulaKind.DEADLOCK, _DEADLOCK))
         holds = Verdict.PASS if end is End.EXHAUSTED and self.states else Verdict.INCONCLUSIVE
-        return tuple(
+        judged = [
             FormulaResult(name, kind, Verdict.FAIL if path else holds, path)
             for kind, name in checked
             for path in [self.violations.get((kind, name))]
+        ]
+        unchecked = (
+            FormulaResult(name, FormulaKind.TEMPORAL_PROPERTY, Verdict.INCONCLUSIVE)
+            for name in self.problem.unchecked
         )
+        return (*judged, *unchecked)

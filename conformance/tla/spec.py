@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -18,6 +18,8 @@ from conformance.tla.evaluate.runtime import Lazy, value_of
 from conformance.tla.evaluate.scope import Kind, kind_of
 from conformance.tla.evaluate.standard import SearchLevel
 from conformance.tla.explain import Explainer, Explanation
+from conformance.tla.patterns import ActionPattern
+from conformance.tla.temporal import TemporalReader
 from conformance.tla.text import parse_action
 from conformance.tla.values import Action, State, Value
 
@@ -79,11 +81,40 @@ class ActionFormula:
 
 
 @dataclass(frozen=True, slots=True)
+class Property:
+    """A temporal property as a search meets it: of initial states, of all states, of steps.
+
+    `unchecked` are the places of the conjuncts that take a whole behaviour to judge.
+    """
+
+    name: str
+    location: s.Location
+    initial: StateFormula | None
+    always: StateFormula | None
+    step: ActionFormula | None
+    unchecked: tuple[s.Location, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Template:
     """Action instances that share one formula, and so one generated function."""
 
     search: Search
     instances: tuple[Instance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The action instances that some patterns admit, ready to be searched together."""
+
+    patterns: tuple[ActionPattern, ...]
+    templates: tuple[_Template, ...]
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The instances, each once."""
+        found = (instance[-1] for one in self.templates for instance in one.instances)
+        return tuple(dict.fromkeys(action for action in found if isinstance(action, Action)))
 
 
 _T = TypeVar("_T")
@@ -105,9 +136,9 @@ class Spec:
         self.variables = tuple(variable.name for variable in program.module.variables)
         self._level = level or SearchLevel()
         self.machine = Machine(program, self._level, patient=patient)
-        self._temporal_definitions: dict[int, bool] = {}
         self._state_formulas: dict[str, StateFormula] = {}
         self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
+        self._searches: dict[tuple[object, ...], Search] = {}
 
     @cached_property
     def _patient(self) -> Spec:
@@ -119,12 +150,15 @@ class Spec:
         """`fast`, and where it finds no value, the same of a patient machine."""
         if self.machine.patient:
             return fast
+        compiled: list[Callable[..., _T]] = []
 
         def call(*args: object) -> _T:
             try:
                 return fast(*args)
             except EvaluationError:
-                return patient(self._patient)(*args)
+                if not compiled:
+                    compiled.append(patient(self._patient))
+                return compiled[0](*args)
 
         return call
 
@@ -147,6 +181,22 @@ class Spec:
                 self.program.operator(name, why)
 
     @cached_property
+    def _reader(self) -> TemporalReader:
+        def resolve(node: s.Argument) -> s.Definition | None:
+            meaning = self.program.meaning(node)
+            return meaning if isinstance(meaning, s.Definition) else None
+
+        return TemporalReader(resolve)
+
+    @cached_property
+    def has_behaviours(self) -> bool:
+        """False of a module that only assumes: no variables, and nothing named to begin with."""
+        config = self.config
+        if config.specification is not None or config.init is not None or config.next is not None:
+            return True
+        return bool(self.variables) or self.module.operator("Init") is not None
+
+    @cached_property
     def _init_and_next(self) -> tuple[s.Expr, s.Definition]:
         config = self.config
         if config.specification is not None:
@@ -156,23 +206,13 @@ class Spec:
 
     def _from_specification(self, name: str) -> tuple[s.Expr, s.Definition]:
         definition = self.program.operator(name, "the specification")
-        init: list[s.Expr] = []
-        steps: list[s.Expr] = []
-        for part in self._conjuncts(definition.body):
-            match part:
-                case s.Builtin(operator="[]", args=(s.Builtin(operator="[A]_v", args=(step, _)),)):
-                    assert not isinstance(step, s.OperatorArg)
-                    steps.append(step)
-                case _ if not self._temporal(part):
-                    init.append(part)
-                case _:
-                    pass  # fairness says nothing about single steps
-        if len(steps) != 1 or not init:
+        parts = self._reader.parts(definition.body)  # fairness says nothing about single steps
+        if len(parts.steps) != 1 or parts.always or not parts.initial:
             raise UnsupportedError(
                 f"{definition.location}: the specification {name} is not of the form Init /\\ "
                 "[][Next]_vars, perhaps with fairness. Give INIT and NEXT in the configuration."
             )
-        return self._joined(init), self._named(steps[0])
+        return self._joined(parts.initial), self._named(_unboxed(parts.steps[0]))
 
     def _named(self, step: s.Expr) -> s.Definition:
         meaning = self.program.meaning(step)
@@ -180,35 +220,12 @@ class Spec:
             return meaning
         return s.Definition(step.location, 0, _UNNAMED, (), step)
 
-    def _joined(self, parts: list[s.Expr]) -> s.Expr:
+    def _joined(self, parts: Sequence[s.Expr]) -> s.Expr:
         return parts[0] if len(parts) == 1 else s.Builtin(parts[0].location, r"\land", tuple(parts))
 
-    def _conjuncts(self, node: s.Expr) -> list[s.Expr]:
-        if isinstance(node, s.Builtin) and node.operator == r"\land":
-            return [p for arg in node.args for p in self._conjuncts(self._expression(arg))]
-        meaning = self.program.meaning(node)
-        if isinstance(meaning, s.Definition) and not meaning.params and self._temporal(node):
-            return self._conjuncts(meaning.body)
-        return [node]
-
-    def _expression(self, node: s.Argument) -> s.Expr:
-        assert not isinstance(node, s.OperatorArg)
-        return node
-
-    def _temporal(self, node: s.Argument) -> bool:
+    def is_temporal(self, node: s.Argument) -> bool:
         """Whether a formula is temporal, itself or through the operators it calls."""
-        return any(self._temporal_part(part) for part in s.walk(node))
-
-    def _temporal_part(self, part: s.Argument) -> bool:
-        if isinstance(part, s.Builtin) and part.operator in _TEMPORAL:
-            return True
-        meaning = self.program.meaning(part)
-        if not isinstance(meaning, s.Definition):
-            return False
-        if meaning.uid not in self._temporal_definitions:
-            self._temporal_definitions[meaning.uid] = False  # for a recursive operator
-            self._temporal_definitions[meaning.uid] = self._temporal(meaning.body)
-        return self._temporal_definitions[meaning.uid]
+        return self._reader.temporal(node)
 
     # --- states ---------------------------------------------------------------------------
 
@@ -225,8 +242,12 @@ class Spec:
         return tuple(dict.fromkeys(found()))
 
     @cached_property
+    def _lister(self) -> ActionLister:
+        return ActionLister(self.machine)
+
+    @cached_property
     def _instances(self) -> tuple[Reached, ...]:
-        return tuple(ActionLister(self.machine).instances(self._init_and_next[1]))
+        return tuple(self._lister.instances(self._init_and_next[1]))
 
     @cached_property
     def actions(self) -> tuple[Action, ...]:
@@ -235,8 +256,11 @@ class Spec:
 
     @cached_property
     def _templates(self) -> tuple[_Template, ...]:
+        return self._grouped(self._instances)
+
+    def _grouped(self, instances: Sequence[Reached]) -> tuple[_Template, ...]:
         groups: dict[tuple[object, ...], list[Reached]] = {}
-        for reached in self._instances:
+        for reached in instances:
             operators = tuple(map(id, reached.operators.values()))
             key = (id(reached.node), reached.action.name, operators)
             groups.setdefault(key, []).append(reached)
@@ -249,11 +273,46 @@ class Spec:
         names = [bound for uid, bound in first.names.items() if uid in free]
         rows = [tuple(reached.values[name.uid] for name in names) for reached in group]
         kinds = [_common_kind([row[index] for row in rows]) for index in range(len(names))]
-        search = self.machine.successors(
-            first.node, names, kinds, first.action.name, first.operators
-        )
+        key = (
+            id(first.node), first.action.name, tuple(name.uid for name in names), tuple(kinds),
+            tuple(map(id, first.operators.values())),
+        )  # fmt: skip
+        if key not in self._searches:
+            self._searches[key] = self.machine.successors(
+                first.node, names, kinds, first.action.name, first.operators
+            )
+        search = self._searches[key]
         instances = [(*row, reached.action) for row, reached in zip(rows, group, strict=True)]
         return _Template(search, tuple(instances))
+
+    def select(self, patterns: Sequence[ActionPattern]) -> Selection:
+        """The instances that the patterns admit, each once; what they say is not enumerated.
+
+        Needs no list of all actions, of which large constants have too many. SpecError names an
+        action that the next-state relation lacks, TooManyInstances one that leaves too much open.
+        """
+        found: dict[Action, list[Reached]] = {}
+        for pattern in patterns:
+            for reached in self._lister.matching(self._init_and_next[1], pattern):
+                others = found.setdefault(reached.action, [])
+                if all(one.node is not reached.node or one.values != reached.values
+                       for one in others):  # fmt: skip
+                    others.append(reached)
+        each = [reached for group in found.values() for reached in group]
+        return Selection(tuple(patterns), self._grouped(each))
+
+    def successors_in(self, selection: Selection, state: State) -> list[Successor]:
+        """Every (action, next state) of the selected instances, in a fixed order."""
+        found: list[Successor] = []
+        try:
+            for template in selection.templates:
+                self.machine.guarded(template.search, state, found, template.instances)
+        except EvaluationError:
+            if self.machine.patient:
+                raise
+            patient = self._patient
+            return patient.successors_in(patient.select(selection.patterns), state)
+        return found
 
     def successors(self, state: State) -> list[Successor]:
         """Every (action, next state) that the next-state relation allows, as TLC finds them.
@@ -301,27 +360,30 @@ class Spec:
         """The formula of that name; UnsupportedError for a temporal or action formula."""
         if name not in self._state_formulas:
             definition = self._formula(name)
-            node = definition.body
-            if self.machine.analysis.of(node).primes:
+            if self.machine.analysis.of(definition.body).primes:
                 raise UnsupportedError(
                     f"{definition.location}: {name} is a formula of two states (it has primes), "
                     "not of one. Use it as an action formula."
                 )
-            self._state_formulas[name] = StateFormula(
-                name,
-                definition,
-                self._settled(
-                    self.machine.state_formula(node), lambda spec: spec.state_formula(name)._call
-                ),
-                lambda state: self._explainer().explain(node, state, state),
-            )
+            formula = self._state_formula(name, definition, definition.body)
+            self._state_formulas[name] = formula
         return self._state_formulas[name]
+
+    def _state_formula(self, name: str, definition: s.Definition, node: s.Expr) -> StateFormula:
+        return StateFormula(
+            name,
+            definition,
+            self._settled(
+                self.machine.state_formula(node), lambda spec: spec.machine.state_formula(node)
+            ),
+            lambda state: self._explainer().explain(node, state, state),
+        )
 
     def _formula(self, name: str) -> s.Definition:
         definition = self.program.operator(name, "a formula")
         if definition.params:
             raise SpecError(f"{definition.location}: {name} takes arguments; a formula takes none.")
-        if self._temporal(definition.body):
+        if self.is_temporal(definition.body):
             raise UnsupportedError(
                 f"{definition.location}: {name} is a temporal formula, which the Python evaluator "
                 "does not support. TLC checks it as a PROPERTY."
@@ -362,6 +424,12 @@ class Spec:
             self._action_formulas[name] = (step, compiled)
         return self._action_formulas[name]
 
+    def reads(self, formula: str) -> tuple[int, ...]:
+        """The positions of the variables that a formula's value depends on."""
+        definition = self._step(self.program.operator(formula, "a formula"))
+        names = self.machine.analysis.of(definition.body).variables
+        return tuple(index for index, name in enumerate(self.variables) if name in names)
+
     def explain(self, formula: str, state: State, next_state: State) -> Explanation:
         """Why a formula is false: of one state, the next one, or of the step.
 
@@ -384,25 +452,53 @@ class Spec:
         return Explainer(self._patient.machine)
 
     def _step(self, definition: s.Definition) -> s.Definition:
-        """The action of a property [][A]_v, or the definition itself."""
-        parts: list[s.Expr] = []
-        for part in self._conjuncts(definition.body):
-            match part:
-                case s.Builtin(operator="[]", args=(inner,)) if not self._temporal(inner):
-                    parts.append(self._expression(inner))
-                case _ if not self._temporal(part):
-                    parts.append(part)
-                case _:
-                    raise UnsupportedError(
-                        f"{part.location}: {definition.name} is a temporal formula that is not "
-                        "of the form [][A]_v, which the Python evaluator does not support."
-                    )
-        if not self._temporal(definition.body):
+        """The action of a property `[][A]_v`, `[]P` among it, or the definition itself."""
+        if not self.is_temporal(definition.body):
             return definition
-        return s.Definition(
-            definition.location, definition.uid, definition.name, definition.params,
-            self._joined(parts),
-        )  # fmt: skip
+        parts = self._reader.parts(definition.body)
+        if parts.rest or parts.initial:
+            odd = (*parts.rest, *parts.initial)[0]
+            raise UnsupportedError(
+                f"{odd.location}: {definition.name} is a temporal formula that is not "
+                "of the form [][A]_v, which the Python evaluator does not support."
+            )
+        body = self._joined((*parts.always, *parts.steps))
+        return replace(definition, body=body)
+
+    def property_of(self, name: str) -> Property:
+        """A temporal property, taken apart into what a search can check and what it cannot."""
+        definition = self.program.operator(name, "a property")
+        parts = self._reader.parts(definition.body)
+        return Property(
+            name=name,
+            location=definition.location,
+            initial=self._judge_state(name, definition, parts.initial),
+            always=self._judge_state(name, definition, parts.always),
+            step=self._judge_step(name, definition, parts.steps),
+            unchecked=tuple(part.location for part in parts.rest),
+        )
+
+    def _judge_state(
+        self, name: str, definition: s.Definition, parts: Sequence[s.Expr]
+    ) -> StateFormula | None:
+        return self._state_formula(name, definition, self._joined(parts)) if parts else None
+
+    def _judge_step(
+        self, name: str, definition: s.Definition, parts: Sequence[s.Expr]
+    ) -> ActionFormula | None:
+        if not parts:
+            return None
+        node = self._joined(parts)
+        call = self._settled(
+            self.machine.action_formula(node), lambda spec: spec.machine.action_formula(node)
+        )
+        return ActionFormula(
+            name,
+            (),
+            replace(definition, body=node),
+            call,
+            lambda state, after: self._explainer().explain(node, state, after),
+        )
 
     def value(self, name: str) -> Value:
         """The value of a CONSTANT or of a constant operator without arguments."""
@@ -419,6 +515,12 @@ class Spec:
         """The value of a state function, such as a VIEW, in a state."""
         definition = self.program.operator(name, "a state function")
         return self._function_of(definition)
+
+    def constant_set(self, node: s.Expr) -> Lazy | None:
+        """The value of a constant expression, a set perhaps kept as a rule; None if it is none."""
+        if not self.machine.analysis.of(node).constant:
+            return None
+        return self._expression_of(node)((), ())
 
     def _function_of(self, definition: s.Definition) -> Callable[[State], Value]:
         compiled = self._expression_of(definition.body)
@@ -446,7 +548,15 @@ class Spec:
         ]
 
 
-_TEMPORAL = frozenset(["[]", "<>", "~>", "-+->", "WF", "SF"])
+def _unboxed(step: s.Expr) -> s.Expr:
+    """A of `[A]_v`."""
+    if isinstance(step, s.Builtin) and step.operator == "[A]_v":
+        action = step.args[0]
+        assert not isinstance(action, s.OperatorArg)
+        return action
+    return step
+
+
 _UNNAMED = "UnnamedAction"
 """TLC's label of a step that is not within an operator."""
 

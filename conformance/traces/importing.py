@@ -16,6 +16,7 @@ from typing import Protocol
 
 from conformance.errors import DataError, UserError
 from conformance.tla.itf import Json, from_itf, load_trace
+from conformance.tla.observation import shows
 from conformance.tla.values import Action, State, Value, fingerprint
 from conformance.traces.manifest import Identity, Manifest, read_manifest
 from conformance.traces.model import End, PartialState, Trace, TraceStep, is_complete
@@ -102,7 +103,7 @@ def import_traces(
 
 
 def _readings(paths: Sequence[Path], identity: Identity) -> Iterator[_Reading]:
-    known = frozenset(identity.parsed_actions())
+    known = frozenset(map(str, identity.parsed_actions()))
     for path in paths:
         try:
             if path.name.endswith(".itf.json"):
@@ -116,7 +117,7 @@ def _readings(paths: Sequence[Path], identity: Identity) -> Iterator[_Reading]:
 class _Events:
     """Reads one NDJSON file."""
 
-    def __init__(self, path: Path, identity: Identity, known: frozenset[Action]) -> None:
+    def __init__(self, path: Path, identity: Identity, known: frozenset[str]) -> None:
         self._path = path
         self._variables = tuple(identity.variables)
         self._known = known
@@ -193,15 +194,15 @@ class _Events:
         raise DataError('the action is not of the form {"name": ..., "args": [...]}')
 
 
-def _known(action: Action, known: frozenset[Action]) -> Action:
-    if action in known:
+def _known(action: Action, known: frozenset[str]) -> Action:
+    if str(action) in known:
         return action
-    if any(action.name == other.name for other in known):
+    if any(action.name == other.partition("(")[0] for other in known):
         raise DataError(f"the spec has no action {action}: it has others called {action.name}")
     raise DataError(f"the spec has no action {action.name}")
 
 
-def _read_itf(path: Path, identity: Identity, known: frozenset[Action]) -> _Reading:
+def _read_itf(path: Path, identity: Identity, known: frozenset[str]) -> _Reading:
     """One ITF file is one trace."""
     reading = _Reading(path.name, str(path), 1)
     try:
@@ -253,13 +254,13 @@ def complete_path(
     Returns its states, whether the observations left the spec (then the last state is the
     first that it does not allow, as it was observed), and how many last states are possible.
     """
-    first = tuple(state for state in spec.initial_states() if _shows(state, observed[0]))
+    first = tuple(state for state in spec.initial_states() if shows(state, observed[0]))
     if not first:
         return (observed[0],), True, 0
     path = [first]
     for partial, action in zip(observed[1:], actions, strict=True):
         after = dict.fromkeys(t for state in path[-1] for t in spec.successors(state, action))
-        candidates = tuple(state for state in after if _shows(state, partial))
+        candidates = tuple(state for state in after if shows(state, partial))
         if not candidates:
             return (*_witness(path, actions, spec), partial), True, 0
         path.append(candidates)
@@ -275,11 +276,6 @@ def _witness(
         before = [s for s in candidates if states[-1] in spec.successors(s, action)]
         states.append(min(before, key=fingerprint))
     return tuple(reversed(states))
-
-
-def _shows(state: State, partial: PartialState) -> bool:
-    pairs = zip(state, partial, strict=True)
-    return all(seen is None or seen == value for value, seen in pairs)
 
 
 def values_of(variables: Sequence[str], state: PartialState) -> dict[str, Value]:

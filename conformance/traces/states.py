@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,12 +13,15 @@ import pyarrow as pa
 
 from conformance.errors import DataError
 from conformance.tla.arrow import arrow_type, read_values, write_values
+from conformance.tla.itf import Json, from_itf, to_itf
 from conformance.tla.schema import Schema, UntypableError, infer
 from conformance.tla.value_types import INTEGER, Type
 from conformance.tla.values import Value
 from conformance.traces.model import PartialState
 
 FINGERPRINT = "fingerprint"
+UNFIT = "#unfit"
+"""The values that fit no column, as ITF by variable; a file without any lacks the column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +48,25 @@ class StateColumns:
     def table(
         self, fingerprints: npt.NDArray[np.int64], states: Sequence[PartialState]
     ) -> pa.Table:
-        """One row per state. A value that its column's type cannot hold becomes null."""
+        """One row per state.
+
+        A value that its column's type cannot hold is null there, and stands in the column `UNFIT`.
+        """
         columns = list(zip(*states, strict=True)) or [()] * len(self.schema.variables)
-        arrays = [
-            _write(kind, column)
-            for (_, kind), column in zip(self.schema.variables, columns, strict=True)
-        ]
-        return pa.Table.from_arrays([pa.array(fingerprints), *arrays], schema=self.arrow)
+        arrays = []
+        unfit: list[dict[str, Json]] = [{} for _ in states]
+        for (name, kind), column in zip(self.schema.variables, columns, strict=True):
+            array = _write(kind, column)
+            arrays.append(array)
+            if array.null_count > column.count(None):
+                for row, (value, fits) in enumerate(zip(column, array.is_valid(), strict=True)):
+                    if value is not None and not fits.as_py():
+                        unfit[row][name] = to_itf(value)
+        table = pa.Table.from_arrays([pa.array(fingerprints), *arrays], schema=self.arrow)
+        if any(unfit):
+            texts = [json.dumps(values) if values else None for values in unfit]
+            table = table.append_column(UNFIT, pa.array(texts, pa.string()))
+        return table
 
     def states(self, table: pa.Table) -> list[PartialState]:
         """The states of a table's rows; DataError if it does not fit the schema."""
@@ -58,7 +74,23 @@ class StateColumns:
         if names:
             raise DataError(f"A file of states lacks the variable {names[0]}.")
         columns = [_read(kind, table.column(name)) for name, kind in self.schema.variables]
-        return list(zip(*columns, strict=True)) if columns else [()] * len(table)
+        states: list[PartialState] = [()] * len(table)
+        if columns:
+            states = list(zip(*columns, strict=True))
+        if UNFIT not in table.column_names:
+            return states
+        texts = table.column(UNFIT).to_pylist()
+        return [
+            self._with_unfit(state, text) if text else state
+            for state, text in zip(states, texts, strict=True)
+        ]
+
+    def _with_unfit(self, state: PartialState, text: str) -> PartialState:
+        unfit = json.loads(text)
+        return tuple(
+            from_itf(unfit[name]) if name in unfit else value
+            for name, value in zip(self.schema.names(), state, strict=True)
+        )
 
     def to_json(self) -> bytes:
         """The schema for the manifest."""
@@ -78,7 +110,7 @@ def infer_columns(
     """Columns that hold the states.
 
     Where an implementation's values have no common type, the type is that of `reference`
-    (states of the spec), and what does not fit it will be null, hence never judged to pass.
+    (states of the spec), and what does not fit it is stored aside, in the column `UNFIT`.
     Raises UntypableError where `reference` gives no type either.
     """
     values = list(zip(*states, strict=True)) or [()] * len(variables)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from conformance.errors import UserError
 from conformance.files import space_for
+from conformance.tla.observation import shows
 from conformance.tla.values import Fingerprinter
 from conformance.traces.manifest import (
     FORMAT,
@@ -151,7 +152,9 @@ def _check_target(path: Path, replace: bool) -> None:
     if not path.exists():
         return
     if not replace:
-        raise UserError(f"{path} exists already. Remove it, or name another store with -o.")
+        raise UserError(
+            f"{path} exists already. Replace it with --force, or name another store with -o."
+        )
     read_manifest(path)  # whatever is not a store is not ours to remove
 
 
@@ -174,7 +177,8 @@ class TraceCollector:
         self._variables = tuple(writer.identity.variables)
         self._codes = {action: code for code, action in enumerate(writer.identity.parsed_actions())}
         self._fingerprint = Fingerprinter()
-        self._known: dict[PartialState, int] = {}
+        self._known: dict[PartialState, tuple[PartialState, int]] = {}
+        self._alike: dict[int, PartialState] = {}
         self._rows = TraceRows()
         self._files = 0
 
@@ -196,10 +200,14 @@ class TraceCollector:
 
     def _state(self, state: PartialState) -> int:
         known = self._known.get(state)
+        if known is not None and shows(known[0], state):
+            return known[1]
+        value = state_fingerprint(state, self._variables, self._fingerprint)
         if known is None:
-            known = state_fingerprint(state, self._variables, self._fingerprint)
-            self._known[state] = known
-        return known
+            self._known[state] = state, value
+        else:  # equal for Python only: TRUE in the place of 1
+            self._alike[value] = state
+        return value
 
     def _flush(self) -> None:
         self._writer.add_chunk(write_chunk(self._writer.folder, self._files, self._rows))
@@ -210,8 +218,9 @@ class TraceCollector:
         """Write what is left, and the states."""
         if len(self._rows) or not self._files:
             self._flush()
-        prints = np.fromiter(self._known.values(), np.int64, count=len(self._known))
-        self._writer.write_states(prints, list(self._known))
+        distinct = {value: state for state, value in self._known.values()} | self._alike
+        prints = np.fromiter(distinct, np.int64, count=len(distinct))
+        self._writer.write_states(prints, list(distinct.values()))
 
 
 def write_store(

@@ -16,11 +16,15 @@ LAYERS: dict[str, int] = {
     "conformance.events": 0,
     "conformance.resources": 0,
     "conformance.files": 0,
+    "conformance.printable": 0,
     "conformance.tla": 1,
+    "conformance.story": 2,
     "conformance.modelcheck": 2,
+    "conformance.kafka": 2,
     "conformance.suites": 2,
     "conformance.traces": 2,
     "conformance.systems": 3,
+    "conformance.judge": 3,
     "conformance.replay": 4,
     "conformance.audit": 4,
     "conformance.report": 4,
@@ -32,7 +36,17 @@ LAYERS: dict[str, int] = {
     "conformance.cli": 7,
 }
 
-WITHOUT_KAFKA = ("tla", "modelcheck", "suites", "traces", "replay", "audit", "report")
+WITHOUT_KAFKA = (
+    "tla",
+    "story",
+    "modelcheck",
+    "suites",
+    "traces",
+    "judge",
+    "replay",
+    "audit",
+    "report",
+)
 KAFKA_WORDS = ("kafka", "leader_epoch", "high_watermark", "follower", "replica")
 
 

@@ -34,7 +34,7 @@ _GROUP = (
     "newMemberAdded",
     "groupRecord",
 )
-_PROCESSES = (
+OF_PROCESSES = (
     "memberState",
     "memberGeneration",
     "rejoinNeeded",
@@ -47,7 +47,8 @@ _PROCESSES = (
     "channel",
     "heartbeat",
 )
-VARIABLES = (*_GROUP, *_PROCESSES)
+"""The variables of the members' side."""
+VARIABLES = (*_GROUP, *OF_PROCESSES)
 """Observed: all but the ghosts `idsGiven` and `failures`."""
 
 _TIMERS = {None: "None", "initial join": "Initial", "join": "Rebalance"}
@@ -79,10 +80,14 @@ class Observer:
         return known
 
     def _state(self, group: GroupView, processes: tuple[ProcessView, ...]) -> Observation:
+        head = dict(zip(_GROUP, self._group(group), strict=True))
+        return Observation({**head, **self.of_processes(processes)})
+
+    def of_processes(self, processes: tuple[ProcessView, ...]) -> dict[str, Value]:
+        """The variables of the members' side."""
         columns = zip(*map(self._row, processes), strict=True)
         values = [Fn(dict(zip(self._names, column, strict=True))) for column in columns]
-        head = self._group(group)
-        return Observation(dict(zip(VARIABLES, [*head, *values], strict=True)))
+        return dict(zip(OF_PROCESSES, values, strict=True))
 
     # ---- the coordinator -------------------------------------------------------------------
 
@@ -99,15 +104,15 @@ class Observer:
             view.generation,
             view.protocol or NO_INSTANCE,
             self._id(view.leader),
-            self._set(member.member_id for member in members),
-            self._set(view.pending),
+            self.id_set(member.member_id for member in members),
+            self.id_set(view.pending),
             self._by_instance(view.static),
-            self._by_id((each.member_id, frozenset(each.protocols)) for each in members),
-            self._set(member.member_id for member in members if member.awaits_join),
-            self._set(member.member_id for member in members if member.awaits_sync),
-            self._set(member.member_id for member in members if member.is_new),
-            self._set(view.pending_sync),
-            self._by_id((each.member_id, partitions(each.assignment)) for each in members),
+            self.by_id((each.member_id, frozenset(each.protocols)) for each in members),
+            self.id_set(member.member_id for member in members if member.awaits_join),
+            self.id_set(member.member_id for member in members if member.awaits_sync),
+            self.id_set(member.member_id for member in members if member.is_new),
+            self.id_set(view.pending_sync),
+            self.by_id((each.member_id, partitions(each.assignment)) for each in members),
             _TIMERS[view.join_timer],
             view.initial_delays,
             view.new_member_added,
@@ -128,12 +133,12 @@ class Observer:
                 "generation": 0 if record is None else record.generation,
                 "protocol": protocol or NO_INSTANCE,
                 "leader": self._id(None if record is None else record.leader),
-                "members": self._set(each.member_id for each in members),
+                "members": self.id_set(each.member_id for each in members),
                 "staticMembers": self._by_instance(static),
-                "supported": self._by_id(
+                "supported": self.by_id(
                     (each.member_id, frozenset({protocol or NO_INSTANCE})) for each in members
                 ),
-                "assignment": self._by_id(
+                "assignment": self.by_id(
                     (each.member_id, partitions(each.assignment)) for each in members
                 ),
             }
@@ -176,13 +181,13 @@ class Observer:
                 "sentGeneration": value.sent_generation,
                 "abandoned": value.abandoned,
                 "protocols": value.protocols,
-                "assignments": self._by_id(value.assignments),
+                "assignments": self.by_id(value.assignments),
                 "error": value.error,
                 "memberId": self._id(value.member_id),
                 "generation": value.generation,
                 "protocol": value.protocol or NO_INSTANCE,
                 "leader": self._id(value.leader),
-                "members": self._set(value.members),
+                "members": self.id_set(value.members),
                 "assignment": value.assignment,
                 "skipAssignment": value.skip_assignment,
             }
@@ -203,10 +208,11 @@ class Observer:
     def _id(self, real: str | None) -> str:
         return self._ids.get(real, real) if real else ""
 
-    def _set(self, real: Iterable[str]) -> frozenset[Value]:
+    def id_set(self, real: Iterable[str]) -> frozenset[Value]:
+        """A set of the spec's ids."""
         return frozenset([self._id(each) for each in real])
 
-    def _by_id(self, values: Iterable[tuple[str, Value]]) -> Fn:
+    def by_id(self, values: Iterable[tuple[str, Value]]) -> Fn:
         """A function on all ids; an empty set where there is nothing."""
         return Fn({**self._nothing, **{self._id(real): value for real, value in values}})
 

@@ -11,6 +11,11 @@ from conformance.systems.group.exchange import Exchange
 from conformance.systems.group.member import Process
 from conformance.systems.group.observation import VARIABLES, Observer
 from conformance.systems.group.settings import Settings, settings_of
+from conformance.systems.group.steps import (
+    OF_A_PROCESS,
+    REQUESTS_OF_CHANNEL,
+    REQUESTS_OF_HEARTBEAT,
+)
 from conformance.systems.group.threads import REQUESTS, SESSIONS, TIMERS, concurrent
 from conformance.systems.group.view import GroupView, ProcessView, group_view, process_view
 from conformance.systems.protocol import ActionRefused, Observation
@@ -43,30 +48,6 @@ class GroupSystem:
         self._concurrency: NoConcurrency | InterruptibleThreads = NoConcurrency()
         self._views: dict[str, ProcessView] = {}
         self._group_view: GroupView | None = None
-        self._by_process: dict[str, Callable[[Process], None]] = {
-            "SendJoinGroup": Process.send_join_group,
-            "ProcessJoinGroup": lambda process: process.process(process.channel),
-            "ProcessSyncGroup": lambda process: process.process(process.channel),
-            "CompleteJoin": Process.complete_join,
-            "SendHeartbeat": Process.send_heartbeat,
-            "ProcessHeartbeat": lambda process: process.process(process.heartbeat),
-            "SendOffsetCommit": Process.send_offset_commit,
-            "ProcessOffsetCommit": lambda process: process.process(process.heartbeat),
-            "LeaveGroup": Process.leave_group,
-            "RequestRejoin": Process.request_rejoin,
-            "RestartProcess": Process.restart,
-            "LoseMessage": lambda process: process.lose(process.channel),
-            "AbandonRequest": Process.abandon,
-            "LoseHeartbeat": lambda process: process.lose(process.heartbeat),
-        }
-        self._requests: dict[str, Callable[[Process], None]] = {
-            "HandleJoinGroup": self._handle,
-            "HandleSyncGroup": self._handle,
-            "FailToStoreAssignment": self._fail_to_store,
-            "HandleLeaveGroup": self._handle,
-            "HandleHeartbeat": self._handle_heartbeat,
-            "HandleOffsetCommit": self._handle_heartbeat,
-        }
         self._others: dict[str, Callable[[], None]] = {
             "ExpireInitialDelay": lambda: self._coordinators.fire("initial join"),
             "ExpireRebalance": lambda: self._coordinators.fire("join"),
@@ -93,26 +74,24 @@ class GroupSystem:
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the implementation cannot."""
         name, args = action
-        if name in self._by_process or name == "ChangeProtocols":
+        if name in OF_A_PROCESS:
             self._views.pop(str(args[0]), None)
-            self._apply_to_process(name, self._processes[str(args[0])], args)
+            OF_A_PROCESS[name](self._processes[str(args[0])], args)
             return
         self._views.clear()
         self._group_view = None
-        if name in self._requests:
-            self._requests[name](self._processes[str(args[0])])
+        if name in REQUESTS_OF_CHANNEL:
+            self._handle(self._processes[str(args[0])])
+        elif name in REQUESTS_OF_HEARTBEAT:
+            self._handle_heartbeat(self._processes[str(args[0])])
+        elif name == "FailToStoreAssignment":
+            self._fail_to_store(self._processes[str(args[0])])
         elif name in self._others:
             self._others[name]()
         elif name in SESSIONS:
             self._coordinators.fire("heartbeat", self._real_ids[str(args[0])])
         else:
             raise ActionRefused(f"the adapter knows no action {name}")
-
-    def _apply_to_process(self, name: str, process: Process, args: tuple[Value, ...]) -> None:
-        if name in self._by_process:
-            self._by_process[name](process)
-        elif isinstance(args[1], frozenset):
-            process.change_protocols(frozenset([str(each) for each in args[1]]))
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now.

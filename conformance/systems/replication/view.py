@@ -111,7 +111,7 @@ def running(broker: Broker, log: Log, trip: RoundTrip | None, brokers: Sequence[
         state,
         offset,
         _message(trip),
-        _alter_partition(broker.alter_partition),
+        alter_partition_view(broker.alter_partition),
     )
 
 
@@ -257,7 +257,8 @@ def _list_offsets(trip: ListOffsetsRoundTrip) -> MessageView:
     )
 
 
-def _alter_partition(item: AlterPartitionItem | None) -> AlterPartitionView:
+def alter_partition_view(item: AlterPartitionItem | None) -> AlterPartitionView:
+    """What is in flight between a leader and the controller."""
     if item is None:
         return _NO_ALTER_PARTITION
     sent = item.proposed

@@ -54,7 +54,6 @@ _CALLS: Mapping[str, tuple[str, Kind]] = MappingProxyType(
         "SUBSET": ("Powerset", "lazy"),
         "Seq": ("Sequences", "lazy"),
         "[->]": ("Functions", "lazy"),
-        "UNION": ("big_union", "lazy"),
         r"\o": ("concat", None),
         "Tail": ("tail", None),
         "Head": ("head", None),
@@ -209,6 +208,16 @@ def _set_operator(symbol: str, operator: str) -> _Handler:
         return Code(slow, kind)
 
     return handler
+
+
+def _big_union(writer: Writer, args: _Args, context: Context) -> Code:
+    """UNION; UNION {S} is S, which may be infinite, as in TLC. Of two sets TLC must tell first
+    whether they are one, so that both are enumerated."""
+    match args[0]:
+        case s.Builtin(operator="{}", args=(only,)):
+            return Code(f"union_of([{writer.argument(only, context).text}])", "lazy")
+        case sets:
+            return Code(f"big_union({writer.argument(sets, context).text})", "lazy")
 
 
 def _domain(writer: Writer, args: _Args, context: Context) -> Code:
@@ -399,6 +408,7 @@ _HANDLERS: Mapping[str, _Handler] = MappingProxyType(
         r"\union": _set_operator("|", r"\union"),
         r"\intersect": _set_operator("&", r"\intersect"),
         "\\": _set_operator("-", "\\"),
+        "UNION": _big_union,
         "DOMAIN": _domain,
         r"\X": _product,
         "{}": _enumeration,

@@ -51,6 +51,30 @@ def is_element(x: object, elements: Collection[Value]) -> bool:
     return True
 
 
+def member_of(x: object, elements: frozenset[Value]) -> bool:
+    """x \\in elements for any x; an error where TLC cannot compare it with an element."""
+    if is_element(x, elements):
+        return True
+    for element in elements:
+        if element.__class__ is not x.__class__:
+            match_classes(x, element)
+        break
+    return False
+
+
+def match_classes(a: object, b: object) -> None:
+    """An error if TLC cannot compare two values of different classes.
+
+    It can compare a model value with everything, and functions with sequences.
+    """
+    if isinstance(a, ModelValue) or isinstance(b, ModelValue):
+        return
+    if not (isinstance(a, Fn | tuple) and isinstance(b, Fn | tuple)):
+        raise incomparable(a, b)
+    if a and b:  # 1 is an argument of every sequence
+        match_arguments([1] if isinstance(a, tuple) else a, [1] if isinstance(b, tuple) else b)
+
+
 def is_subset(a: frozenset[Value], b: frozenset[Value]) -> bool:
     """a \\subseteq b; an error where that holds only if TRUE is 1."""
     if not a <= b:

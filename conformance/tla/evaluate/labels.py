@@ -8,15 +8,18 @@ are not constant is not entered, but gives its name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from types import MappingProxyType
 
+from conformance.errors import SpecError
 from conformance.tla import syntax as s
 from conformance.tla.evaluate.errors import EvaluationError
 from conformance.tla.evaluate.machine import Machine
 from conformance.tla.evaluate.runtime import unpack, value_of
-from conformance.tla.values import Action, Value, canonical_sorted
+from conformance.tla.patterns import ActionPattern
+from conformance.tla.values import Action, Value, canonical_sorted, equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +58,109 @@ _DEEPEST = 200
 """Operators entered one inside the other; a recursive next-state relation ends here."""
 
 
+MOST_INSTANCES = 100_000
+"""So many instances of one pattern are listed at most."""
+
+
+class TooManyInstances(Exception):
+    """What is known of an action leaves more instances of it than anybody could try."""
+
+    def __init__(self, pattern: ActionPattern, count: int) -> None:
+        super().__init__(f"{pattern} stands for {count:,} instances of the action")
+
+
 class ActionLister:
     """Finds the action instances of one machine's next-state relation."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._within: dict[tuple[int, int], s.Expr] = {}
+        self._goal: ActionPattern | None = None
+        self._named_in: dict[int, frozenset[str]] = {}
 
     def instances(self, next_: s.Definition) -> list[Reached]:
         """All instances, in TLC's order."""
         return list(self._list(next_.body, _Place(Action(next_.name), {}, {})))
 
+    def matching(self, next_: s.Definition, pattern: ActionPattern) -> list[Reached]:
+        """The instances that a pattern admits, in TLC's order.
+
+        What the pattern says of an argument is not enumerated. Raises TooManyInstances, and
+        SpecError if no operator of that name is within the next-state relation.
+        """
+        if pattern.name != next_.name and pattern.name not in self._names(next_.body):
+            raise SpecError(f"the spec has no action {pattern.name}")
+        self._goal = pattern
+        try:
+            return [one for one in self.instances(next_) if pattern.admits(one.action)]
+        finally:
+            self._goal = None
+
+    # --- what cannot lead to the goal ---------------------------------------------------------
+
+    def _leads_nowhere(self, node: s.Expr, place: _Place) -> bool:
+        """Whether no instance that the goal admits can be found within a node."""
+        goal = self._goal
+        if goal is None or place.action.name == goal.name:
+            return False
+        return goal.name not in self._names(node)
+
+    def _names(self, node: s.Argument) -> frozenset[str]:
+        """The names of all operators that a node calls, directly or through others."""
+        known = self._named_in.get(id(node))
+        if known is None:
+            found = {definition.uid: definition for definition in self._called(node)}
+            ahead = list(found.values())
+            while ahead:
+                for definition in self._called(ahead.pop().body):
+                    if definition.uid not in found:
+                        found[definition.uid] = definition
+                        ahead.append(definition)
+            names = frozenset(definition.name for definition in found.values())
+            known = self._named_in[id(node)] = names
+        return known
+
+    def _called(self, node: s.Argument) -> Iterator[s.Definition]:
+        for part in s.walk(node):
+            if isinstance(part, s.Call | s.Constant):
+                meaning = self._machine.program.meaning(part)
+                if isinstance(meaning, s.Definition):
+                    yield meaning
+
+    def _known_values(self, body: s.Expr, place: _Place) -> Mapping[int, Value]:
+        """What bound names must be for a call of the goal's operator to have its arguments."""
+        goal = self._goal
+        if goal is None or goal.args is None or place.action.name == goal.name:
+            return {}
+        calls = []
+        for part in s.walk(body):
+            if isinstance(part, s.Call | s.Constant):
+                meaning = self._machine.program.meaning(part)
+                if not isinstance(meaning, s.Definition):
+                    continue
+                if meaning.name == goal.name and isinstance(part, s.Call):
+                    calls.append(part)
+                elif meaning.name == goal.name or goal.name in self._names(meaning.body):
+                    return {}  # by another way, on which the arguments may be others
+        if len(calls) != 1 or len(calls[0].args) != len(goal.args):
+            return {}
+        pairs = zip(calls[0].args, goal.args, strict=True)
+        return {
+            arg.uid: value for arg, value in pairs if isinstance(arg, s.Bound) and value is not None
+        }
+
+    # --- the next-state relation --------------------------------------------------------------
+
     def _list(self, node: s.Expr, place: _Place) -> Iterator[Reached]:
+        if self._leads_nowhere(node, place):
+            return
         match node:
             case s.Builtin(operator=r"\lor", args=parts):
                 for part in parts:
                     assert not isinstance(part, s.OperatorArg)
                     yield from self._list(part, place)
             case s.Binding(kind=r"\E", binders=binders, body=body):
-                bindings = self._bindings(binders, place)
+                bindings = self._bindings(binders, place, self._known_values(body, place))
                 if bindings is None:
                     yield self._reached(node, place)
                 else:
@@ -145,7 +232,9 @@ class ActionLister:
         facts = self._machine.analysis.of_definition(target)
         return facts.timeless
 
-    def _bindings(self, binders: tuple[s.Binder, ...], place: _Place) -> list[_Place] | None:
+    def _bindings(
+        self, binders: tuple[s.Binder, ...], place: _Place, known: Mapping[int, Value]
+    ) -> list[_Place] | None:
         """The places for all values of bound names; None if their sets are not constant.
 
         Over an empty set there are none. TLC then keeps the whole formula, under the name of the
@@ -160,7 +249,13 @@ class ActionLister:
                 width = len(binder.names)
                 choices.append([(binder.names, unpack(item, width)) for item in elements])
             else:
-                choices += [[((name,), (item,)) for item in elements] for name in binder.names]
+                choices += [
+                    [((name,), (item,)) for item in _narrowed(elements, name, known)]
+                    for name in binder.names
+                ]
+        count = prod(map(len, choices))
+        if self._goal is not None and count > MOST_INSTANCES:
+            raise TooManyInstances(self._goal, count)
         places = [place]
         for choice in choices:
             places = [old.bind(names, values) for old in places for names, values in choice]
@@ -185,4 +280,12 @@ class ActionLister:
             return None
 
 
-__all__ = ["ActionLister", "Reached"]
+def _narrowed(elements: list[Value], name: s.Bound, known: Mapping[int, Value]) -> Iterable[Value]:
+    """The elements that the name may stand for."""
+    if name.uid not in known:
+        return elements
+    value = known[name.uid]
+    return [item for item in elements if item == value and equal(item, value)]
+
+
+__all__ = ["ActionLister", "Reached", "TooManyInstances"]

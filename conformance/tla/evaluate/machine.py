@@ -50,6 +50,19 @@ class CompiledRoutine:
     kind: Kind = "lazy"
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Generated code; `places` has the place in the specification of each of its lines.
+
+    `folded` code is that of a constant, which has been computed already.
+    """
+
+    name: str
+    source: str
+    places: tuple[Location | None, ...]
+    folded: bool
+
+
 Successor = tuple[Action, State]
 Instance = tuple["Value | Action", ...]
 Search = Callable[[State, list[Successor], Sequence[Instance]], object]
@@ -78,7 +91,7 @@ class Machine:
             "tlc_get": level,
         }
         self._places: dict[str, list[Location | None]] = {}
-        self._sources: dict[str, str] = {}
+        self._listings: list[Listing] = []
         self._constants: dict[int, tuple[s.Expr, Code]] = {}
         self._pooled: dict[int, tuple[object, str]] = {}
         self._elements: dict[int, tuple[s.Expr, tuple[Code, Kind] | None]] = {}
@@ -351,7 +364,7 @@ class Machine:
         filename = f"<TLA+ {label or name} {len(self._places)}>"
         code: CodeType = compile(source, filename, "exec")
         self._places[filename] = places
-        self._sources[filename] = source
+        self._listings.append(Listing(name, source, tuple(places), name == "constant"))
         scope: dict[str, object] = {}
         exec(code, self._namespace, scope)
         function = scope[name]
@@ -435,9 +448,14 @@ class Machine:
             traceback = traceback.tb_next
         return place
 
-    def sources(self) -> Mapping[str, str]:
-        """The generated code by pseudo file name, for those who work on the evaluator."""
-        return dict(self._sources)
+    def take_listings(self) -> list[Listing]:
+        """The code generated since the last call, in the order in which it was finished."""
+        taken, self._listings = self._listings, []
+        return taken
+
+    def constant_value(self, name: str) -> object:
+        """What a constant's name (`K_3`) stands for in generated code."""
+        return self._namespace[name]
 
 
 def _reason(error: Exception) -> str:

@@ -76,12 +76,15 @@ def link(module: s.Module, config: ModelConfig) -> Program:
     builtins: dict[str, Value | s.Definition] = {}
 
     def replace_name(name: str, new: Value | s.Definition, scope: str | None) -> None:
-        if name in declared and scope is None:
+        if name in declared and scope in (None, declared[name].location.module):
             constants[name] = new
         elif uids := _definitions_named(module, name, scope):
             replaced.update(dict.fromkeys(uids, new))
-        elif name in s.BUILTINS and scope is None:
+        elif name in s.BUILTINS and (scope is None or scope in module.sources):
+            # In whichever module's name: the modules share one definition, which TLC replaces.
             builtins[name] = new
+        elif scope in module.sources:
+            return  # a constant that the INSTANCE substitutes: TLC takes what is substituted
         else:
             where = module.name if scope is None else scope
             raise SpecError(
@@ -89,8 +92,12 @@ def link(module: s.Module, config: ModelConfig) -> Program:
                 "nor an operator of that name."
             )
 
+    known = {*declared, *module.operators, *s.BUILTINS}
     for name, value in config.constants.items():
-        replace_name(name, value, None)
+        if name in known:  # TLC takes no notice of others, such as model values of a set's own
+            replace_name(name, value, None)
+    for one in config.scoped_values:
+        replace_name(one.name, one.value, one.module)
     for override in config.overrides:
         replace_name(override.name, _replacement(module, override, source), override.module)
     missing = [name for name in declared if name not in constants]

@@ -11,10 +11,10 @@ from typing import NoReturn, TypeAlias
 
 from conformance.tla.evaluate.errors import EvaluationError, shown
 from conformance.tla.evaluate.kinds import (
-    incomparable,
     is_element,
     is_subset,
-    match_arguments,
+    match_classes,
+    member_of,
     same,
 )
 from conformance.tla.evaluate.sets import (
@@ -128,11 +128,8 @@ def eq(a: Lazy, b: Lazy) -> bool:
         if a is b:
             return True
         return eq(value_of(a), value_of(b))
-    if isinstance(a, Fn | tuple) and isinstance(b, Fn | tuple):
-        if a and b:  # 1 is an argument of every sequence
-            match_arguments([1] if isinstance(a, tuple) else a, [1] if isinstance(b, tuple) else b)
-        return False  # in normal form only one of them has the domain 1..n
-    raise incomparable(a, b)
+    match_classes(a, b)
+    return False  # of a function and a sequence, in normal form, one only has the domain 1..n
 
 
 def member(x: Lazy, elements: Lazy) -> bool:
@@ -140,13 +137,7 @@ def member(x: Lazy, elements: Lazy) -> bool:
     if elements.__class__ is frozenset:
         if isinstance(x, SymbolicSet | LazyFunction):
             x = value_of(x)
-        if is_element(x, elements):
-            return True
-        for element in elements:
-            if element.__class__ is not x.__class__:
-                eq(x, element)  # the error of an incomparable pair
-            break
-        return False
+        return member_of(x, elements)
     if isinstance(elements, SymbolicSet):
         return x in elements
     type_error("set", elements)
@@ -200,8 +191,13 @@ def set_operation(operator: str, a: Lazy, b: Lazy) -> AnySet:
 
 def big_union(sets: Lazy) -> AnySet:
     """UNION sets."""
+    return union_of(iterate(sets))
+
+
+def union_of(sets: Iterable[Lazy]) -> AnySet:
+    """The union of sets that may be rules."""
     result: AnySet = frozenset()
-    for part in iterate(sets):
+    for part in sets:
         result = set_operation(r"\union", result, part)
     return result
 

@@ -12,7 +12,7 @@ from itertools import chain, combinations, product
 from math import prod
 
 from conformance.tla.evaluate.errors import EvaluationError, shown
-from conformance.tla.evaluate.kinds import is_element, is_subset, match_arguments
+from conformance.tla.evaluate.kinds import is_subset, match_arguments, member_of
 from conformance.tla.values import (
     Fn,
     ModelValue,
@@ -82,7 +82,7 @@ def needed(elements: AnySet) -> AnySet:
 def contains(elements: AnySet, value: object) -> bool:
     """Whether the value is an element; EvaluationError where TLC cannot tell."""
     if isinstance(elements, frozenset):
-        return is_element(value, elements)
+        return member_of(frozenset(value) if isinstance(value, SymbolicSet) else value, elements)
     return value in elements
 
 
@@ -261,6 +261,16 @@ class Functions(_Remembering):
         size = len(self._domain)
         self._length = size if self._domain == frozenset(range(1, size + 1)) else None
 
+    @property
+    def domain(self) -> frozenset[Value]:
+        """S."""
+        return self._domain
+
+    @property
+    def range(self) -> AnySet:
+        """T."""
+        return self._range
+
     def _holds(self, value: object) -> bool:
         range_ = self._range
         if type(value) is Fn:
@@ -304,6 +314,11 @@ class Records(_Remembering):
     def __init__(self, fields: Mapping[str, AnySet]) -> None:
         super().__init__()
         self._fields = {name: needed(of) for name, of in fields.items()}
+
+    @property
+    def fields(self) -> Mapping[str, AnySet]:
+        """The sets, by field."""
+        return self._fields
 
     def _holds(self, value: object) -> bool:
         if type(value) is Fn:
@@ -365,12 +380,13 @@ class Product(SymbolicSet):
 
 
 class Combined(SymbolicSet):
-    """S \\union T, S \\intersect T or S \\ T where S or T is infinite."""
+    """S \\union T where S or T is a rule; S \\intersect T or S \\ T where one is infinite."""
 
-    __slots__ = ("_left", "_operator", "_right")
+    __slots__ = ("_known", "_left", "_operator", "_right")
 
     def __init__(self, operator: str, left: AnySet, right: AnySet) -> None:
         self._operator, self._left, self._right = operator, left, right
+        self._known: frozenset[Value] | None = None
 
     def __contains__(self, value: object) -> bool:
         left, right = self._left, self._right
@@ -382,12 +398,38 @@ class Combined(SymbolicSet):
             case _:
                 return contains(left, value) and not contains(right, value)
 
+    def size(self) -> int | None:
+        most = self.at_most()
+        return most if most is None or most > LARGEST_ENUMERATION else len(self._found())
+
+    def at_most(self) -> int | None:
+        sizes = [_at_most(self._left), _at_most(self._right)]
+        if self._operator != "\\union" or None in sizes:
+            return None
+        return sum(size for size in sizes if size is not None)
+
+    def elements(self) -> Iterator[Value]:
+        return iter(self._found())
+
+    def _found(self) -> frozenset[Value]:
+        if self._known is None:
+            self._known = frozenset(self._left) | frozenset(self._right)
+        return self._known
+
     def __str__(self) -> str:
         return f"({shown(self._left)} {self._operator} {shown(self._right)})"
 
 
+def _at_most(elements: AnySet) -> int | None:
+    return elements.at_most() if isinstance(elements, SymbolicSet) else len(elements)
+
+
 def combine(operator: str, left: AnySet, right: AnySet) -> AnySet:
-    """`left operator right`, enumerated if that is possible."""
+    """`left operator right`; a union with a rule stays one, as TLC's SetCupValue does."""
+    if operator == "\\union" and not (isinstance(left, frozenset) and isinstance(right, frozenset)):
+        if left == frozenset() or right == frozenset():
+            return right if left == frozenset() else left
+        return Combined(operator, left, right)
     finite_left, finite_right = cardinality(left) is not None, cardinality(right) is not None
     if finite_left and finite_right:
         if operator == "\\union":

@@ -57,6 +57,9 @@ class SparkFormula:
     name: str
     location: s.Location
     formula: Formula
+    written: Formula
+    """The formula as the text says it; `formula` is undefined also where its arithmetic might
+    overflow."""
 
     @property
     def total(self) -> bool:
@@ -161,7 +164,7 @@ def _compile(
     compiler = Compiler(program, dict(schema.variables), current, following)
     with _room_for_recursion():
         formula = compile_body(compiler)
-    return SparkFormula(name, location, _bounded(compiler, location, formula))
+    return SparkFormula(name, location, _bounded(compiler, location, formula), formula)
 
 
 @contextmanager
@@ -263,7 +266,8 @@ def compile_next_by_action(
     location = formulas[0].location if formulas else None
     if location is None:
         raise UnsupportedError(f"No action is given to {BACK_END}.")
-    return SparkFormula("Next", location, Selected(code, arms))
+    selected = Selected(code, arms)
+    return SparkFormula("Next", location, selected, selected)
 
 
 @dataclass(frozen=True, slots=True)

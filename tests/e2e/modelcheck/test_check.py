@@ -146,7 +146,7 @@ def test_each_kind_of_violation_with_its_shortest_counterexample(options: CheckO
     assert [r.outcome.exit_code for r in results] == [12, 12, 13, 11, 13, 13, 0]
 
     actions = [line for line in results[1].story() if not line.startswith(" ")]
-    assert actions[:2] == ["1. Initial state", '2. Ask("a")']
+    assert actions[:2] == ["0. Initial state", '1. Ask("a")']
     assert actions[-2:] == ['6. Take("b")', "Why OneTurn is false:"]
     # A temporal counterexample: TLC's labels lack the arguments, the evaluator finds them.
     lasso = results[5].story()

@@ -34,7 +34,7 @@ from conformance.replay.interruptions import (
 )
 from conformance.replay.oracle import GraphOracle, SpecOracle
 from conformance.replay.saved import Again, load, replay_again, save
-from conformance.replay.suite import finding
+from conformance.replay.telling import finding
 from conformance.systems.protocol import ActionRefused
 from conformance.tla.values import Action, State, Value
 from conformance.verdict import Verdict
@@ -251,7 +251,7 @@ def test_a_lost_update_is_a_state_of_neither_order() -> None:
         "One action interrupted by the other leads to a state that the spec allows after "
         "neither order of the two."
     )
-    assert told_of.story[0] == "  1. One, stopped at its interruption 2 for Two"
+    assert told_of.story[0] == "1. One, stopped at its interruption 2 for Two"
 
 
 def test_all_that_can_meet_is_interrupted_at_every_point() -> None:

@@ -33,9 +33,7 @@ def kept(tmp_path: Path, divergence: Divergence) -> SavedDivergence:
 
 def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
     saved = kept(tmp_path, found(WRONG, "A A B"))
-    assert saved == SavedDivergence(
-        "toy", "m:f", "replay:B:not_allowed:x", ("x",), (0,), actions("A A B")
-    )
+    assert saved == SavedDivergence("toy", "m:f", "B:not_allowed:x", ("x",), (0,), actions("A A B"))
 
 
 @pytest.mark.parametrize("constants", [None, {}, {"Brokers": '{"b1", "b2"}', "MaxEpoch": "3"}])
@@ -97,6 +95,13 @@ def test_a_path_that_the_spec_lacks_now_says_nothing(tmp_path: Path) -> None:
     other, made = oracle_of(EDGES[:2]), Table(RIGHT)
     with pytest.raises(DataError, match="does not allow B as step 3 of the saved"):
         replay_again(saved, other, lambda: made)
+    assert made.closed == 1
+
+
+def test_another_branch_that_the_spec_allows_is_neither_failure_nor_fix(tmp_path: Path) -> None:
+    saved = kept(tmp_path, found(WRONG, "A A B"))
+    forked, made = oracle_of([*EDGES, (0, 3, "A")]), Table(RIGHT | {(0, "A"): 3})
+    assert replay_again(saved, forked, lambda: made) == (Again.ELSEWHERE, None)
     assert made.closed == 1
 
 

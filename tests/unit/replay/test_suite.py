@@ -12,7 +12,8 @@ from conformance.events import Difference, Event, Progress
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.engine import Divergence, Kind
 from conformance.replay.oracle import GraphOracle, SpecOracle
-from conformance.replay.suite import ReplayResult, divergence_story, finding, replay_suite
+from conformance.replay.suite import ReplayResult, replay_suite
+from conformance.replay.telling import finding
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla.values import Action, Fn, State, Value
@@ -54,7 +55,8 @@ class Made:
 def replayed(made: Made, *paths: list[int], graph: StateGraph = GRAPH) -> ReplayResult:
     result = replay_suite(graph, suite(*paths), made, stop_after=2)
     assert [system.closed for system in made.systems] == [1] * len(made.systems)
-    assert result.passed + result.failed + result.inconclusive == len(paths)
+    judged = result.passed + result.failed + result.inconclusive
+    assert judged + result.not_run == len(paths)
     return result
 
 
@@ -74,11 +76,12 @@ def test_another_branch_that_the_spec_allows_is_inconclusive() -> None:
     assert "where A is not enabled" in note
 
 
-def test_a_divergence_fails_and_the_rest_counts_as_not_judged() -> None:
+def test_a_divergence_fails_and_the_rest_was_not_run() -> None:
     result = replayed(Made(B=1), AROUND, AROUND, AROUND[:1])
-    assert (result.verdict, result.failed, result.inconclusive) == (Verdict.FAIL, 2, 1)
+    assert (result.verdict, result.failed) == (Verdict.FAIL, 2)
+    assert (result.inconclusive, result.not_run) == (0, 1)
     assert [one.actions for one in result.divergences] == [actions("Fork B"), actions("Fork B")]
-    assert result.notes == ("1 tests not run: stopped at the first divergence",)
+    assert result.notes == ()
     assert (result.steps, result.actions) == (6, {"A": 4, "B": 2})
 
 
@@ -101,7 +104,7 @@ def test_another_oracle_than_the_graph_may_judge() -> None:
 
 def test_a_replay_stops_at_the_first_divergence_unless_told_otherwise() -> None:
     result = replay_suite(GRAPH, suite(AROUND, AROUND), Made(B=1))
-    assert (result.failed, result.inconclusive) == (1, 1)
+    assert (result.failed, result.not_run) == (1, 1)
 
 
 def test_a_test_may_begin_where_the_oracle_begins_nothing() -> None:
@@ -147,17 +150,17 @@ def diverged(kind: Kind, detail: str = "") -> Divergence:
 
 def test_a_finding_says_where_and_what() -> None:
     found = finding(ORACLE, diverged(Kind.NOT_ALLOWED), locate=lambda action: f"Spec.tla:{action}")
-    assert found.key == "replay:B:not_allowed:x"
+    assert found.key == "B:not_allowed:x"
     assert found.title == "B: state not allowed"
     assert (found.stage, found.step, found.action, found.formula) == ("replay", 3, "B", "B")
     assert found.location == "Spec.tla:B"
     assert found.differences == (Difference("x", "0", "1"),)
     assert found.story == (
-        "  1. A",
-        "       x: 0 -> 1",
-        "  2. A",
-        "       x: 1 -> 2",
-        "  3. B",
+        "1. A",
+        "     x: 0 -> 1",
+        "2. A",
+        "     x: 1 -> 2",
+        "3. B",
         "     state not allowed",
     )
     assert found.message.startswith("After this action the implementation is in a state")
@@ -166,7 +169,7 @@ def test_a_finding_says_where_and_what() -> None:
 def test_a_wrong_start_has_no_action() -> None:
     start = Divergence(Kind.WRONG_INITIAL, (0,), (), (), ((0,),), {"x": 2})
     found = finding(ORACLE, start, stage="explore", locate=lambda action: "never asked")
-    assert found.key == "explore:Init:wrong_initial:x"
+    assert found.key == "Init:wrong_initial:x"
     assert found.title == "initial state: wrong initial state"
     assert (found.step, found.action, found.formula, found.location) == (0, "", "Init", "")
     assert found.reproduce == ""
@@ -178,7 +181,7 @@ def test_a_key_names_variables_whatever_part_of_them_differs() -> None:
     seen: dict[str, Value] = {"log": Fn({"b1": 2, "b2": 2}), "at": 1}
     oracle = SpecOracle(("log", "at"), [allowed], lambda state: [])
     found = finding(oracle, Divergence(Kind.WRONG_INITIAL, allowed, (), (), (allowed,), seen))
-    assert found.key == "replay:Init:wrong_initial:at:log"
+    assert found.key == "Init:wrong_initial:at:log"
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -192,29 +195,38 @@ def test_each_kind_has_its_own_key_and_message(kind: Kind) -> None:
 
 def test_other_steps_on_offer_are_one_cause_by_their_names() -> None:
     lines = 'would take Fetch("b2"), which\nwould not take Append, which\nwould take Fetch("b1")'
-    assert finding(ORACLE, diverged(Kind.OFFERS, lines)).key == "replay:B:offers:Append:Fetch"
+    assert finding(ORACLE, diverged(Kind.OFFERS, lines)).key == "B:offers:Append:Fetch"
+
+
+def test_what_was_raised_is_a_cause_by_its_class_and_function_and_not_by_its_line() -> None:
+    trace = 'Traceback (most recent call last):\n  File "a.py", line {}, in cut\n    x[9]\n{}: 9\n'
+    keys = [
+        finding(ORACLE, diverged(Kind.RAISED, trace.format(line, error))).key
+        for line, error in ((1, "KeyError"), (2, "KeyError"), (2, "impl.errors.CutError"))
+    ]
+    assert keys == ["B:raised:cut:KeyError"] * 2 + ["B:raised:cut:CutError"]
 
 
 def test_a_story_ends_with_the_last_lines_of_what_was_raised() -> None:
     detail = "\n".join(f"line {number}" for number in range(20)) + "\n\n"
-    story = divergence_story(ORACLE, diverged(Kind.RAISED, detail))
+    story = finding(ORACLE, diverged(Kind.RAISED, detail)).story
     assert story[-13] == "     exception"
     assert story[-12:] == tuple(f"       line {number}" for number in range(8, 20))
 
 
 def test_a_story_without_an_allowed_state_shows_the_observed_one() -> None:
-    story = divergence_story(ORACLE, diverged(Kind.INVARIANT))
+    story = finding(ORACLE, diverged(Kind.INVARIANT)).story
     assert story[-2:] == ("     invariant violated", "       /\\ x = 1")
 
 
 def test_a_story_follows_every_branch_that_is_possible() -> None:
     path = Divergence(Kind.NOT_ALLOWED, (0,), actions("Fork B A"), (), ((1,),), {"x": 2})
-    story = divergence_story(ORACLE, path)
+    story = finding(ORACLE, path).story
     # Only the second branch of Fork enables B.
-    assert story[:4] == ("  1. Fork", "       x: 0 -> 1", "  2. B", "       x: 1 -> 0")
+    assert story[:4] == ("1. Fork", "     x: 0 -> 2", "2. B", "     x: 2 -> 0")
 
 
 def test_a_story_of_an_unknown_step_has_no_change() -> None:
     path = Divergence(Kind.NOT_ALLOWED, (0,), actions("B A B"), (), ((1,),), {"x": 2})
-    story = divergence_story(ORACLE, path)
-    assert story[:3] == ("  1. B", "  2. A", "       x: 0 -> 1")
+    story = finding(ORACLE, path).story
+    assert story[:3] == ("1. B", "     (the state is not known)", "2. A")

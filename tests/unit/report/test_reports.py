@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from conformance.events import Difference, Finding, Progress, StageFinished, StageStarted
-from conformance.report import github, html, json_report, junit
+from conformance.report import github, json_report, junit, page
 from conformance.report.collect import Collector, Report
 from conformance.report.terminal import Terminal
 from conformance.verdict import Verdict
@@ -84,10 +84,10 @@ def test_junit_counts_what_it_holds() -> None:
 
 
 def test_html_shows_the_finding_and_escapes_it() -> None:
-    page = html.dumps(finished_run(), now=0.0)
-    assert "Fetch: state not allowed &lt;b1&gt;" in page
-    assert "1,200" in page
-    assert "1970-01-01" in page
+    text = page.dumps(finished_run(), now=0.0)
+    assert "Fetch: state not allowed &lt;b1&gt;" in text
+    assert "1,200" in text
+    assert "1970-01-01" in text
 
 
 def test_github_annotation_points_at_the_spec_line_from_the_repositorys_root(

@@ -114,6 +114,20 @@ def test_a_system_without_traces_is_held_by_its_replays() -> None:
     )
 
 
+def test_a_system_that_chose_its_models_promises_the_actions_of_their_graphs() -> None:
+    prepared = SimpleNamespace(spec=SimpleNamespace(actions=(TAKE_A, DROP)))
+    graph = SimpleNamespace(actions=(TAKE_A,))
+    chosen = SimpleNamespace(factory="kafka-3.8.1", prepared=prepared, graph=graph)
+    events: list[Event] = []
+    benches = [cast("Workbench", chosen)]
+    for steps in ({"Take": 1}, {}):
+        coverage(Context(emit=events.append), benches, [steps], {}, chosen=True)
+    told = [event for event in events if isinstance(event, StageFinished)]
+    assert [event.verdict for event in told] == [Verdict.PASS, Verdict.INCONCLUSIVE]
+    assert told[0].summary == "1 of 1 actions; in no suite that it can take: Drop"
+    assert told[0].figures["in_no_suite"] == ["Drop"]
+
+
 def test_the_models_of_one_system_cover_together() -> None:
     benches = [bench("m:f", TAKE_A), bench("m:g", TAKE_A, DROP), bench("m:f", TAKE_A, DROP)]
     told = held(benches, [{"Take": 1}, {"Take": 1}, {"Take": 1, "Drop": 1}], FULL, Thresholds())

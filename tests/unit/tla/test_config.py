@@ -65,7 +65,8 @@ def test_a_constant_may_bear_the_name_of_a_section() -> None:
         ("CONSTANT N = 1 N = 2", "N is given twice"),
         ("INVARIANT Safe;", r"x\.cfg:1: ';' means nothing"),
         ("Safe", "a keyword such as CONSTANT"),
-        ("ALIAS A", "ALIAS is not supported"),
+        ("TYPE_CONSTRAINT A", "TYPE_CONSTRAINT is not supported"),
+        ("CONSTANT N <- [A]M N <- [A]K", "N is given twice"),
         ("INIT A INIT B", "INIT is given twice"),
         ("SPECIFICATION S INIT I", "both SPECIFICATION and INIT"),
         ("CONSTANT N = {1, TRUE}", "cannot hold a boolean and an integer"),
@@ -95,7 +96,8 @@ Shadow == 7
         ("CONSTANT F <- Double", "gives no value to the CONSTANT N"),
         ("CONSTANT N = 1 F <- Two", "F takes 1 arguments, what it is replaced by takes 2"),
         ("CONSTANT N = 1 F <- Nothing", "replaces F by Nothing"),
-        ("CONSTANT N = 1 F <- Double M = 3", "gives a value to M"),
+        ("CONSTANT N = 1 F <- Double M <- Limit", "gives a value to M"),
+        ("CONSTANT N = 1 F <- Double Limit <- [Nowhere]Shadow", "the module Nowhere has neither"),
         ("CONSTANT N = 1 F <- Double INVARIANT Safe", "names Safe as an invariant"),
         ("CONSTANT N = 1 F <- Double INIT Start", "names Start as the initial predicate"),
     ],
@@ -114,6 +116,26 @@ def test_overrides_replace_constants_operators_and_builtins(tmp_path: Path) -> N
     assert spec.value("All") == frozenset([0, 1, 2])
     assert spec.value("Uses") == (7, 8)
     assert [state for _, state in spec.successors((0,))] == [(8,)]
+
+
+def test_what_changes_no_verdict_is_read_and_told() -> None:
+    config = parse_config("INIT I ALIAS Shown NEXT N POSTCONDITION Counted")
+    assert (config.init, config.next) == ("I", "N")
+    assert config.ignored == ("ALIAS Shown", "POSTCONDITION Counted")
+
+
+def test_a_name_has_a_meaning_everywhere_and_one_in_a_module() -> None:
+    config = parse_config("CONSTANT B <- All B <-[Voting] Few None = [Voting] none")
+    assert config.overrides == (Override("B", "All"), Override("B", "Few", "Voting"))
+    (scoped,) = config.scoped_values
+    assert (scoped.name, scoped.value, scoped.module) == ("None", ModelValue("none"), "Voting")
+
+
+@pytest.mark.tlc
+def test_a_constant_that_the_module_lacks_is_no_mistake(tmp_path: Path) -> None:
+    parsed = module(tmp_path, BODY)
+    config = parse_config("CONSTANT N = 1 F <- Double a1 = a1 Nodes = {a1}")
+    assert bind(parsed, config).value("N") == 1
 
 
 @pytest.mark.tlc

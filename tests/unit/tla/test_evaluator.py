@@ -222,4 +222,4 @@ def test_code_does_not_grow_with_the_paths_through_it(tmp_path: Path) -> None:
     body = f"VARIABLE n\nDeep ==\n  LET\n  a0 == n\n{lets}\n  IN a{depth - 1} = 44\n"
     found = spec(tmp_path, body)
     assert found.state_formula("Deep")((23,))  # 23, then 22 times + 1 and once - 1
-    assert sum(len(text) for text in found.machine.sources().values()) < 200_000
+    assert sum(len(one.source) for one in found.machine.take_listings()) < 200_000

@@ -73,11 +73,21 @@ def test_an_unobserved_variable_is_none_and_never_taken_for_a_value(tmp_path: Pa
     assert store.manifest.counts.states == 2
 
 
-def test_a_value_that_fits_no_column_is_stored_as_unobserved(tmp_path: Path) -> None:
-    broken = trace(0, FREE, ("a", "one"))
+def test_a_value_that_fits_no_column_is_kept_as_it_was_seen(tmp_path: Path) -> None:
+    broken = trace(0, FREE, ("a", "one"), ("a", None), (make_record(x=True), 1))
     columns = infer_columns(VARIABLES, broken.states, reference=[FREE])
     write_store(tmp_path / "s", IDENTITY, columns, [broken])
-    assert TraceStore.open(tmp_path / "s").trace(0).states[1] == ("a", None)
+    store = TraceStore.open(tmp_path / "s")
+    assert store.trace(0) == broken
+    assert store.check_fingerprints() == 3
+
+
+def test_states_that_only_python_takes_for_equal_are_two(tmp_path: Path) -> None:
+    first, second = trace(0, ("a", (1,))), trace(1, ("a", (True,)))
+    columns = infer_columns(VARIABLES, [*first.states, *second.states], reference=[("a", (1,))])
+    write_store(tmp_path / "s", IDENTITY, columns, [first, second])
+    read = list(TraceStore.open(tmp_path / "s").traces())
+    assert [str(one.initial) for one in read] == ["('a', (1,))", "('a', (True,))"]
 
 
 def test_records_survive(tmp_path: Path) -> None:

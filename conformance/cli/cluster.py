@@ -1,0 +1,177 @@
+"""kconform cluster: real brokers on this machine, to try things on and to record."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.cli.options import JsonOption, SeedOption
+from conformance.cli.session import Session, session
+from conformance.errors import UserError
+from conformance.events import JsonValue, Progress, StageFinished, StageStarted
+from conformance.files import written_aside
+from conformance.kafka.cluster import Cluster, Settings
+from conformance.kafka.jars import chosen_jars
+from conformance.kafka.maven import Tell
+from conformance.kafka.recording import record
+from conformance.kafka.scenario import read_plan
+from conformance.kafka.schemas import Schemas
+from conformance.kafka.tap import TapThread, writer_to
+from conformance.kafka.tapped import tapped
+from conformance.systems.group.recorded import group_trace, groups_in
+from conformance.verdict import Verdict
+
+VersionOption = Annotated[
+    str | None, typer.Option("--kafka", help="A release of Kafka.", show_default="4.4.0")
+]
+LibOption = Annotated[
+    Path | None,
+    typer.Option("--kafka-lib", help="A folder of jars: your own build (KCONFORM_KAFKA_LIB)."),
+]
+
+_MODEL = "group/dynamic-2m"
+"""Names the specification; every constant of the recording is in its mapping."""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
+
+
+def teller(work: Session, stage: str) -> Tell:
+    """Tells a live terminal how far a long wait is; in CI nothing."""
+    done = 0
+
+    def tell(line: str) -> None:
+        nonlocal done
+        done += 1
+        work.emit(Progress(stage, done, None, line))
+
+    work.emit(StageStarted(stage))
+    return tell
+
+
+def properties(pairs: list[str] | None) -> dict[str, str]:
+    """`key=value` pairs of an option."""
+    found = {}
+    for pair in pairs or []:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UserError(f"--set takes key=value, as in server.properties; {pair!r} is not.")
+        found[key.strip()] = value.strip()
+    return found
+
+
+@app.callback()
+def options() -> None:
+    """Run real Kafka brokers on this machine; disturb and record them."""
+
+
+@app.command("run")
+def run(
+    folder: Annotated[Path, typer.Argument(help="Where the nodes keep their data and logs.")],
+    version: VersionOption = None,
+    kafka_lib: LibOption = None,
+    brokers: Annotated[int, typer.Option(min=1, max=9, help="Combined KRaft nodes.")] = 1,
+    heap: Annotated[int, typer.Option(min=128, help="Heap of each node in MB.")] = 320,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="A broker setting, key=value.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="A topic to create, NAME or NAME:PARTITIONS.")
+    ] = None,
+    tap: Annotated[
+        Path | None,
+        typer.Option(help="Write every message, between clients and brokers and among brokers."),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="End after so long; 0: with Ctrl-C.")] = 0.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Start brokers, print their addresses, and end them with Ctrl-C or a signal."""
+    with session("cluster", as_json=as_json) as work:
+        started = time.monotonic()
+        tell = teller(work, "cluster")
+        jars = chosen_jars(version, kafka_lib, tell=tell)
+        schemas = Schemas.of(jars.classpath)
+        settings = Settings(brokers=brokers, heap_mb=heap, properties=properties(setting))
+        with ExitStack() as stack:
+            taps: TapThread | None = None
+            ends = None
+            if tap is not None:
+                ends, links = tapped(range(1, brokers + 1))
+                file = stack.enter_context(tap.open("w", encoding="utf-8"))
+                taps = stack.enter_context(TapThread(schemas, links, writer_to(file)))
+            cluster = Cluster(jars, folder, settings, schemas=schemas, endpoints=ends, tell=tell)
+            stack.enter_context(cluster)
+            for wanted in topic or []:
+                name, _, partitions = wanted.partition(":")
+                cluster.create_topic(name, partitions=int(partitions or 1))
+            work.say(f"Kafka {jars.version} is ready: bootstrap.servers={cluster.bootstrap}")
+            try:
+                time.sleep(seconds or 10**9)
+            except KeyboardInterrupt:
+                work.say("stopping")
+            cluster.stop()
+            summary = f"{brokers} brokers of Kafka {jars.version}"
+            if taps is not None:
+                summary += f", {taps.passed} messages, {taps.undecoded} of them not decoded"
+        spent = time.monotonic() - started
+        work.emit(StageFinished("cluster", "run", Verdict.PASS, spent, summary))
+
+
+@app.command("record")
+def record_command(
+    scenario: Annotated[Path, typer.Option(help="A TOML file (docs/cluster.md).")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
+    seed: SeedOption = None,
+    version: VersionOption = None,
+    kafka_lib: LibOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a scenario with real clients and faults; keep what tap, agent and disks tell."""
+    with session("cluster", as_json=as_json) as work:
+        started = time.monotonic()
+        tell = teller(work, "record")
+        plan = read_plan(scenario, work.settings.seed if seed is None else seed)
+        jars = chosen_jars(version, kafka_lib, tell=tell)
+        made = record(plan, jars, output, tell=tell)
+        summary = (
+            f"{made.messages} messages ({made.undecoded} not decoded), "
+            f"{made.observations} observations, {made.faults} faults"
+        )
+        spent = time.monotonic() - started
+        figures: dict[str, JsonValue] = {
+            "messages": made.messages,
+            "undecoded": made.undecoded,
+            "observations": made.observations,
+            "faults": made.faults,
+            "seed": plan.seed,
+        }
+        event = StageFinished("record", str(output), Verdict.PASS, spent, summary, figures)
+        work.emit(event)
+
+
+@app.command("traces")
+def traces_command(
+    recording: Annotated[Path, typer.Argument(help="A folder that `cluster record` wrote.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make events of the specification of a recording, and the mapping to judge them with."""
+    with session("cluster", as_json=as_json) as work:
+        started = time.monotonic()
+        made = {group: group_trace(recording, group) for group in groups_in(recording)}
+        for group, trace in made.items():
+            events = output / f"group-{group}.ndjson"
+            mapping = output / f"group-{group}.mapping.toml"
+            for path, text in ((events, trace.ndjson), (mapping, trace.mapping)):
+                with written_aside(path) as aside:
+                    aside.write_text(text, encoding="utf-8")
+            work.say(f"kconform judge {events} --model {_MODEL} --mapping {mapping}")
+        if not made:
+            raise UserError(f"The agent saw no group in {recording}: there is nothing to write.")
+        count = sum(len(trace.events) for trace in made.values())
+        summary = f"{len(made)} groups, {count} events"
+        spent = time.monotonic() - started
+        work.emit(StageFinished("traces", str(output), Verdict.PASS, spent, summary))

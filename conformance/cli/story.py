@@ -1,0 +1,56 @@
+"""kconform story: one behaviour, told or drawn, for a bug report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.cli.session import session
+from conformance.errors import ExitCode, UserError
+from conformance.files import written_aside
+from conformance.report import page
+from conformance.report.text import printable
+from conformance.stages.story import Told, read_story
+from conformance.story.behaviour import lines
+from conformance.story.exhibit import exhibit
+from conformance.story.svg import standalone
+
+
+def story(
+    file: Annotated[Path, typer.Argument(help="An ITF file: a divergence, a counterexample.")],
+    svg: Annotated[bool, typer.Option("--svg", help="Draw it: a space-time diagram.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="A page with a slider.")] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Whose picture to use (docs/pictures.md).", show_default="the file's"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write here.", show_default="standard output"),
+    ] = None,
+) -> None:
+    """Tell or draw the behaviour of an ITF file: a divergence, a counterexample."""
+    with session("story", as_json=False):
+        if svg and html:
+            raise UserError("Give --svg or --html, not both.")
+        told = read_story(file, model)
+        text = _drawn(told, as_page=html) if svg or html else _text(told)
+        if output is None:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            with written_aside(output) as aside:
+                aside.write_text(text, encoding="utf-8")
+        raise SystemExit(ExitCode.PASS)
+
+
+def _drawn(told: Told, *, as_page: bool) -> str:
+    shown = exhibit(told.behaviour, told.picture, told.title)
+    return page.behaviour_page(shown, told.title) if as_page else standalone(shown.svg)
+
+
+def _text(told: Told) -> str:
+    return "".join(f"{printable(line)}\n" for line in (told.title, *lines(told.behaviour)))

@@ -1,0 +1,76 @@
+"""kconform tap: a proxy in front of brokers that writes down and disturbs what passes."""
+
+from __future__ import annotations
+
+import sys
+import time
+import tomllib
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from conformance.cli.cluster import LibOption, VersionOption, teller
+from conformance.cli.options import JsonOption
+from conformance.cli.session import session
+from conformance.errors import UserError
+from conformance.events import StageFinished
+from conformance.kafka.jars import chosen_jars
+from conformance.kafka.schemas import Schemas
+from conformance.kafka.tap import Link, Rule, TapThread, writer_to
+from conformance.verdict import Verdict
+
+
+def tap(
+    broker: Annotated[str, typer.Argument(help="host:port of a broker, any Kafka-compatible one.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="File to write.", show_default="stdout")
+    ] = None,
+    listen: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of 127.0.0.1 to listen on; 0: a free one.")
+    ] = 0,
+    rules: Annotated[
+        Path | None, typer.Option(help="A TOML file of rules that delay, drop, hold or cut.")
+    ] = None,
+    version: VersionOption = None,
+    kafka_lib: LibOption = None,
+    seconds: Annotated[float, typer.Option(help="End after so long; 0: with Ctrl-C.")] = 0.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Listen for clients, pass everything on to a broker and back, and write it as NDJSON.
+
+    Addresses in the broker's answers are replaced by the tap's own, so that clients stay on it.
+    """
+    with session("tap", as_json=as_json or output is None) as work:
+        started = time.monotonic()
+        host, _, port = broker.rpartition(":")
+        if not host or not port.isdigit():
+            raise UserError(f"A broker is named host:port; {broker!r} is not.")
+        read = read_rules(rules) if rules else ()
+        jars = chosen_jars(version, kafka_lib, tell=teller(work, "tap"))
+        schemas = Schemas.of(jars.classpath)
+        with ExitStack() as stack:
+            file: TextIO = sys.stdout
+            if output is not None:
+                file = stack.enter_context(output.open("w", encoding="utf-8"))
+            link = Link(f"client->{broker}", listen, int(port), host)
+            proxy = stack.enter_context(TapThread(schemas, [link], writer_to(file), follow=True))
+            proxy.add_rules(read)
+            work.say(f"bootstrap.servers=127.0.0.1:{proxy.ports[0]} leads to {broker}")
+            try:
+                time.sleep(seconds or 10**9)
+            except KeyboardInterrupt:
+                work.say("stopping")
+        summary = f"{proxy.passed} messages, {proxy.undecoded} of them not decoded"
+        spent = time.monotonic() - started
+        work.emit(StageFinished("tap", broker, Verdict.PASS, spent, summary))
+
+
+def read_rules(path: Path) -> tuple[Rule, ...]:
+    """The rules of a TOML file: `[[rule]]` tables. Raises UserError."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("rule", [])
+        return tuple(Rule(**table) for table in tables)
+    except (OSError, tomllib.TOMLDecodeError, TypeError) as error:
+        raise UserError(f"The rules in {path} cannot be read: {error}") from error

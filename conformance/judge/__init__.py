@@ -1,0 +1,1 @@
+"""Explains what was seen of a system by a behaviour of the specification. Knows no protocol."""

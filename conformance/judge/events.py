@@ -1,0 +1,165 @@
+"""What a recorder wrote: events of a trace, each with the little that was seen at it.
+
+docs/traces.md describes the format. Nothing is total here: an event may name no action, or
+several, or one without its arguments; it may show single entries of variables; its place in the
+order may be known within its process only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from conformance.errors import DataError
+from conformance.tla.itf import Json, from_itf
+from conformance.tla.observation import Part, Place, parse_place
+from conformance.tla.patterns import ActionPattern
+from conformance.tla.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A reading of a process's clock: the event was within `uncertainty` of `time`, in seconds."""
+
+    time: float
+    uncertainty: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. Without `actions` it is a snapshot: the state of its moment shows the parts."""
+
+    actions: tuple[ActionPattern, ...] = ()
+    """One of these was taken."""
+    before: tuple[Part, ...] = ()
+    after: tuple[Part, ...] = ()
+    step: int | None = None
+    process: str = ""
+    sequence: int | None = None
+    clock: Clock | None = None
+    sent: frozenset[str] = frozenset()
+    received: frozenset[str] = frozenset()
+    source: str = ""
+    """Where it came from, as `file:line` or whatever the recorder said."""
+
+    @property
+    def is_snapshot(self) -> bool:
+        """Whether no step was seen."""
+        return not self.actions
+
+    def __str__(self) -> str:
+        what = " or ".join(map(str, self.actions)) or "a snapshot"
+        where = f" on {self.process}" if self.process else ""
+        return f"{what}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The events of one trace, in the order in which they were written.
+
+    `problem` says why they cannot all be used, `source` where the trace begins.
+    """
+
+    name: str
+    events: tuple[Event, ...]
+    source: str = ""
+    problem: str = ""
+
+
+def read_event(data: Mapping[str, Json], source: str) -> Event:
+    """The event that a JSON object describes; DataError says what is wrong with it."""
+    unknown = sorted(set(data) - _KEYS)
+    if unknown:
+        raise DataError(
+            f"an event has no key {unknown[0]!r}: its keys are {', '.join(sorted(_KEYS))}"
+        )
+    return Event(
+        actions=_actions(data.get("action")),
+        before=_parts(data.get("before")),
+        after=_parts(data.get("state")),
+        step=_integer(data, "step"),
+        process=_text(data, "process"),
+        sequence=_integer(data, "sequence"),
+        clock=_clock(data),
+        sent=_ids(data, "sent"),
+        received=_ids(data, "received"),
+        source=_text(data, "source") or source,
+    )
+
+
+_KEYS = frozenset({"trace", "source", "action", "before", "state"}) | {
+    *("step", "process", "sequence", "time", "uncertainty", "sent", "received"),
+}
+
+
+def _actions(data: Json) -> tuple[ActionPattern, ...]:
+    match data:
+        case None:
+            return ()
+        case str() | Mapping():
+            return (_action(data),)
+        case Sequence() if data:
+            return tuple(map(_action, data))
+    raise DataError('the action is not of the form {"name": ..., "args": [...]}')
+
+
+def _action(data: Json) -> ActionPattern:
+    """`"Fetch"`, `{"name": "Fetch"}`, or with arguments, null standing for one not seen."""
+    match data:
+        case str(name):
+            return ActionPattern(name)
+        case {"name": str(name), **rest}:
+            args = rest.get("args")
+            if args is None:
+                return ActionPattern(name)
+            if isinstance(args, Sequence) and not isinstance(args, str):
+                return ActionPattern(name, tuple([_argument(item) for item in args]))
+    raise DataError('the action is not of the form {"name": ..., "args": [...]}')
+
+
+def _argument(data: Json) -> Value | None:
+    return None if data is None else from_itf(data)
+
+
+def _parts(data: Json) -> tuple[Part, ...]:
+    if data is None:
+        return ()
+    if not isinstance(data, Mapping):
+        raise DataError("the state is no object of variables and their values")
+    return tuple([Part(_place(name), from_itf(value)) for name, value in data.items()])
+
+
+@lru_cache(maxsize=100_000)
+def _place(text: str) -> Place:
+    return parse_place(text)
+
+
+def _integer(data: Mapping[str, Json], key: str) -> int | None:
+    value = data.get(key)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    raise DataError(f"{key} is no whole number: {value!r}")
+
+
+def _text(data: Mapping[str, Json], key: str) -> str:
+    value = data.get(key)
+    return "" if value is None else str(value)
+
+
+def _clock(data: Mapping[str, Json]) -> Clock | None:
+    time, uncertainty = data.get("time"), data.get("uncertainty", 0.0)
+    if time is None:
+        return None
+    if isinstance(time, int | float) and isinstance(uncertainty, int | float) and uncertainty >= 0:
+        return Clock(float(time), float(uncertainty))
+    raise DataError(f"time and uncertainty are numbers of seconds, not {time!r}, {uncertainty!r}")
+
+
+def _ids(data: Mapping[str, Json], key: str) -> frozenset[str]:
+    value = data.get(key, ())
+    if isinstance(value, str | int):
+        return frozenset([str(value)])
+    if isinstance(value, Sequence):
+        return frozenset(map(str, value))
+    raise DataError(f"{key} is a list of ids of messages, not {value!r}")

@@ -1,0 +1,324 @@
+"""Judges recordings: from what was seen to a verdict with its reasons."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, replace
+
+from conformance.errors import DataError, SpecError
+from conformance.judge.events import Event, Recording
+from conformance.judge.failure import failure_of
+from conformance.judge.formulas import Formulas, violated
+from conformance.judge.mapping import Mapping
+from conformance.judge.order import Order, order_of
+from conformance.judge.search import Found, Node, Search
+from conformance.judge.start import Start, any_state, initial_states
+from conformance.judge.steps import SpecSteps
+from conformance.judge.translate import translated
+from conformance.judge.verdict import Explanation, FormulaVerdict, Judgement
+from conformance.tla.evaluate.labels import TooManyInstances
+from conformance.tla.observation import Part
+from conformance.tla.spec import Spec
+from conformance.tla.text import parse_value
+from conformance.verdict import Verdict
+
+__all__ = ["Judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A recording made ready for the search."""
+
+    recording: Recording
+    events: tuple[Event, ...]
+    declared: bool
+    """Whether what its steps show is all that happened, by the mapping or by their numbers."""
+
+
+class Judge:
+    """Judges recordings by one bound spec and one mapping; keeps what it compiled.
+
+    `invariants` and `properties` are the formulas to judge. UserError-like mistakes of the
+    mapping (an unknown variable, action or formula) raise SpecError.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        mapping: Mapping,
+        invariants: Sequence[str] = (),
+        properties: Sequence[str] = (),
+    ) -> None:
+        self._spec = spec
+        self._mapping = mapping
+        self._steps = SpecSteps(spec, mapping.silent)
+        self._formulas = Formulas(spec, invariants, properties)
+        self._given = {name: parse_value(text) for name, text in mapping.start.values.items()}
+        _known_variables(spec, (*mapping.hidden, *self._given))
+
+    def judge(self, recording: Recording) -> Judgement:
+        """The verdict on one recording."""
+        began = time.monotonic()
+        judgement = self._judge(recording)
+        return replace(judgement, seconds=time.monotonic() - began)
+
+    def _judge(self, recording: Recording) -> Judgement:
+        if recording.problem:
+            return _unjudged(recording, recording.problem)
+        try:
+            case = self._case(recording)
+            order = order_of(case.events, self._mapping.guarantee, self._mapping.skew)
+            start = self._start(case.events, order)
+        except (DataError, SpecError) as error:
+            return _unjudged(recording, str(error))
+        if not start.states:
+            return self._nowhere(case, start)
+        found = Search(self._steps, case.events, order, self._mapping.limits).run(start.states)
+        return self._told(case, start, found)
+
+    # --- before the search ----------------------------------------------------------------------
+
+    def _case(self, recording: Recording) -> _Case:
+        """The events in the specification's names; DataError for one that cannot be used."""
+        read = translated(recording, self._mapping)
+        numbered = [event.step is not None for event in read.events]
+        events = _joined(read.events)
+        if any(numbered):
+            _check_numbers(events)
+        if not events:
+            raise DataError("the trace has no event")
+        for event in events:
+            self._check(event)
+        declared = self._mapping.declared or all(numbered)
+        return _Case(read, events, declared)
+
+    def _check(self, event: Event) -> None:
+        try:
+            _known_variables(self._spec, [p.place.variable for p in (*event.before, *event.after)])
+            if event.actions and not self._steps.selection(event.actions).actions:
+                raise DataError(
+                    f"the spec has no action {event.actions[0]}: it has others called "
+                    f"{event.actions[0].name}"
+                )
+        except TooManyInstances:
+            pass  # the search says so, if it comes to it
+        except (DataError, SpecError) as error:
+            raise DataError(f"{error}\n{event.source}") from None
+
+    def _start(self, events: Sequence[Event], order: Order) -> Start:
+        if self._mapping.start.at == "Init":
+            return initial_states(self._spec)
+        first = [events[number] for number in order.ready(order.start)]
+        return any_state(
+            self._spec,
+            [_seen_at_first(event) for event in first],
+            given=self._given,
+            invariants=self._mapping.start.invariants,
+            limit=self._mapping.limits.candidates,
+        )
+
+    # --- after the search -----------------------------------------------------------------------
+
+    def _nowhere(self, case: _Case, start: Start) -> Judgement:
+        """No state of the spec agrees with what was seen first."""
+        verdict = Verdict.FAIL if start.exhaustive and case.declared else Verdict.INCONCLUSIVE
+        return Judgement(
+            case.recording.name,
+            case.recording.source,
+            verdict,
+            "no state to begin in agrees with what was seen first; the recording may begin "
+            f"{start.note}",
+            len(case.events),
+            0,
+            decide=() if start.exhaustive else (_SEE_MORE_AT_START,),
+            start=start.note,
+        )
+
+    def _told(self, case: _Case, start: Start, found: Found) -> Judgement:
+        formulas = self._formulas.judge(found.levels)
+        judgement = Judgement(
+            name=case.recording.name,
+            source=case.recording.source,
+            verdict=Verdict.PASS,
+            reason="",
+            events=len(case.events),
+            explained=len(found.levels) - 1,
+            explanation=explanation_of(found.last[0]),
+            formulas=formulas,
+            actions=Counter(),
+            most_candidates=max(map(len, found.levels)),
+            tried=found.tried,
+            start=start.note,
+        )
+        assert judgement.explanation is not None
+        taken = Counter(action.name for action in judgement.explanation.actions)
+        judgement = replace(judgement, actions=taken)
+        if violations := violated(formulas):
+            return self._violating(case, judgement, found, violations)
+        if not found.explained:
+            return self._failed(case, start, judgement, found)
+        return self._passed(judgement)
+
+    def _passed(self, judgement: Judgement) -> Judgement:
+        explanation = judgement.explanation
+        silent = explanation.silent if explanation else 0
+        reason = f"a behaviour {self._bounds()} explains all {judgement.events} events"
+        if silent:
+            reason += f", with {silent} steps that were not seen"
+        unclear = [one for one in judgement.formulas if one.undefined or one.undecided_at]
+        if not unclear:
+            return replace(judgement, reason=reason)
+        first = unclear[0]
+        return replace(
+            judgement,
+            verdict=Verdict.INCONCLUSIVE,
+            reason=f"{reason}; but {_unclear(first)}",
+            decide=(_SEE_MORE.format(first.name),),
+        )
+
+    def _violating(
+        self, case: _Case, judgement: Judgement, found: Found, violations: MappingOf[str, int]
+    ) -> Judgement:
+        name, done = min(violations.items(), key=lambda pair: pair[1])
+        exhaustive = found.exhaustive and case.declared
+        where = f" {case.events[done - 1].source}" if done else ""
+        return replace(
+            judgement,
+            verdict=Verdict.FAIL if exhaustive else Verdict.INCONCLUSIVE,
+            reason=(f"{name} is false in every state that explains the first {done} events{where}"),
+            explanation=explanation_of(found.levels[done][0]),
+            explained=done,
+            decide=() if exhaustive else (*found.limits, _NOTHING_DECLARED),
+        )
+
+    def _failed(self, case: _Case, start: Start, judgement: Judgement, found: Found) -> Judgement:
+        failure = failure_of(self._spec, self._steps, case.events, found)
+        event = f"event {failure.number} ({failure.source}): {failure.event}"
+        sure = found.exhaustive and start.exhaustive
+        if sure and case.declared:
+            return replace(
+                judgement,
+                verdict=Verdict.FAIL,
+                reason=f"no behaviour {self._bounds()} explains {event}",
+                failure=failure,
+            )
+        decide = [*found.limits]
+        decide += [_SEE_MORE_AT_START] if not start.exhaustive else []
+        decide += _most_open(self._spec, found) if found.limits else []
+        decide += [_NOTHING_DECLARED] if not case.declared else []
+        return replace(
+            judgement,
+            verdict=Verdict.INCONCLUSIVE,
+            reason=f"no behaviour {self._bounds()} was found that explains {event}",
+            failure=failure,
+            decide=tuple(decide),
+        )
+
+    def _bounds(self) -> str:
+        steps = self._mapping.limits.silent
+        if not steps or not self._mapping.silent:
+            return "without unseen steps"
+        return f"with at most {steps} unseen steps in a row"
+
+
+_SEE_MORE = "see more of the variables that {} reads"
+_SEE_MORE_AT_START = (
+    "see more of the first state, or give the values of variables that nobody sees under "
+    "[start.values] of the mapping"
+)
+_NOTHING_DECLARED = (
+    "declare what the recording holds: number its events with `step` from 0 if every step of the "
+    "system is one, or give a mapping that says which actions happen unseen and where it starts "
+    "(docs/mapping.md)"
+)
+
+
+def _unjudged(recording: Recording, reason: str) -> Judgement:
+    return Judgement(
+        recording.name,
+        recording.source,
+        Verdict.INCONCLUSIVE,
+        reason,
+        len(recording.events),
+        0,
+        decide=("mend what cannot be read, or leave the trace out",),
+    )
+
+
+def _unclear(formula: FormulaVerdict) -> str:
+    if formula.undefined:
+        return f"{formula.name} has no value: {formula.undefined}"
+    return (
+        f"{formula.name} is true in some of the states that explain the first "
+        f"{formula.undecided_at} events, and false in others"
+    )
+
+
+def _known_variables(spec: Spec, names: Iterable[str]) -> None:
+    unknown = [name for name in names if name not in spec.variables]
+    if unknown:
+        raise SpecError(
+            f"the spec has no variable {unknown[0]}: its variables are {', '.join(spec.variables)}"
+        )
+
+
+def _joined(events: Sequence[Event]) -> tuple[Event, ...]:
+    """The events, those of one step as one: several lines may each show a part of it."""
+    found: list[Event] = []
+    for event in events:
+        last = found[-1] if found else None
+        if last is None or event.step is None or event.step != last.step:
+            found.append(event)
+        elif last.actions and event.actions:
+            raise DataError(f"step {event.step} has two actions\n{event.source}")
+        else:
+            found[-1] = replace(
+                last,
+                actions=last.actions or event.actions,
+                before=(*last.before, *event.before),
+                after=(*last.after, *event.after),
+            )
+    return tuple(found)
+
+
+def _check_numbers(events: Sequence[Event]) -> None:
+    """`step` counts every step: a gap is one that nobody saw."""
+    for number, event in enumerate(events):
+        if event.step != number:
+            raise DataError(f"step {number} is missing, step {event.step} came\n{event.source}")
+    if events[0].actions:
+        raise DataError(f"step 0 is the initial state and has no action\n{events[0].source}")
+    for event in events[1:]:
+        if event.is_snapshot:
+            raise DataError(f"step {event.step} names no action\n{event.source}")
+
+
+def _seen_at_first(event: Event) -> tuple[Part, ...]:
+    return event.after if event.is_snapshot else event.before
+
+
+def explanation_of(last: Node) -> Explanation:
+    """The behaviour that leads to a candidate."""
+    first, *rest = last.path()
+    moves = [move for node in rest for move in node.moves if move.action is not None]
+    actions = tuple(move.action for move in moves if move.action is not None)
+    return Explanation(
+        first.state,
+        actions,
+        tuple(move.state for move in moves),
+        tuple(move.event for move in moves),
+    )
+
+
+def _most_open(spec: Spec, found: Found) -> list[str]:
+    """The variable that would tell most of the candidates apart, had it been seen."""
+    states = [node.state for node in found.last]
+    counts = [(len({state[i] for state in states}), name) for i, name in enumerate(spec.variables)]
+    values, name = max(counts)
+    if values < 2:
+        return []
+    done = len(found.levels) - 1
+    return [f"see {name} after event {done}: the candidates have {values} values of it"]

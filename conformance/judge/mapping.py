@@ -1,0 +1,143 @@
+"""The mapping beside a model: how a recording becomes the specification's. docs/mapping.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from conformance.errors import DataError, UserError
+from conformance.judge.order import Guarantee
+from conformance.judge.search import Limits
+from conformance.tla.patterns import ActionPattern, parse_pattern
+
+__all__ = ["Collect", "Mapping", "Rename", "Start", "Translate", "load_mapping"]
+
+SCHEMA = 1
+
+
+class Silent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which actions may happen unseen, and how many in a row at most."""
+
+    actions: tuple[str, ...] = ()
+    """Patterns: `SendFetch`, `Crash("b1", _, _)`."""
+    steps: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the recording begins."""
+
+    at: Literal["Init", "any"] = "Init"
+    values: dict[str, str] = {}  # msgspec copies mutable defaults
+    """TLA+ values of variables at the start that nobody sees."""
+    invariants: tuple[str, ...] = ("TypeOK",)
+    """What holds in every state from which a recording may begin; the first bounds variables."""
+
+
+class Collect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A constant that is made of what the recordings name.
+
+    `collect` names places (`leaderEpoch[_]`, everything below them counts), arguments of actions
+    (`ElectLeader.1`) and `process`.
+    """
+
+    collect: tuple[str, ...]
+    as_: Literal["set", "interval"] = msgspec.field(name="as", default="set")
+    include: tuple[str, ...] = ()
+    """TLA+ values that belong to it in any case."""
+    beyond: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """An interval goes on so far above the largest number."""
+
+
+class Rename(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Texts that match the regular expression are called `to` from now on.
+
+    `\\1` in it is a group of the expression, `{n}` numbers the distinct texts from 1, in the order
+    in which a trace names them.
+    """
+
+    match: str
+    to: str
+
+
+class Translate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands at (and below) some places or arguments of actions is another value."""
+
+    at: tuple[str, ...]
+    values: dict[str, str] = {}
+    """TLA+ values by TLA+ values: error codes, states."""
+    subtract: int | Literal["first"] = 0
+    """From every number; "first": the first one that the trace shows there."""
+
+
+class _LimitsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    candidates: Annotated[int, msgspec.Meta(ge=1)] = Limits().candidates
+    seconds: Annotated[float, msgspec.Meta(gt=0)] = Limits().seconds
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file as it stands."""
+
+    schema: int
+    order: Literal["total", "process", "clocks"] = "total"
+    skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    hidden: tuple[str, ...] = ()
+    silent: Silent = Silent()
+    start: Start = Start()
+    constants: dict[str, str | Collect] = {}
+    names: tuple[Rename, ...] = ()
+    values: tuple[Translate, ...] = ()
+    limits: _LimitsTable = _LimitsTable()
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """What is declared about recordings. The default declares nothing but a total order."""
+
+    declared: bool = False
+    """Whether anybody declared it: what nobody declared, nobody can be held to."""
+    guarantee: Guarantee = Guarantee.TOTAL
+    skew: float = 0.0
+    hidden: frozenset[str] = frozenset()
+    silent: tuple[ActionPattern, ...] = ()
+    start: Start = field(default_factory=Start)
+    constants: MappingOf[str, str | Collect] = field(default_factory=dict)
+    names: tuple[Rename, ...] = ()
+    values: tuple[Translate, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+
+
+def load_mapping(path: Path) -> Mapping:
+    """The mapping in a TOML file; UserError that names the file and the key if it is none."""
+    try:
+        file = msgspec.toml.decode(path.read_bytes(), type=_File)
+    except OSError as error:
+        raise UserError(f"The mapping {path} cannot be read: {error.strerror}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path} is not a valid mapping: {error}. docs/mapping.md describes its keys."
+        ) from error
+    if file.schema != SCHEMA:
+        raise UserError(
+            f"{path}: `schema` is {file.schema}, this kconform reads {SCHEMA}. Use the version of "
+            "kconform that the mapping was written for, or write the mapping for this one."
+        )
+    try:
+        silent = tuple(map(parse_pattern, file.silent.actions))
+    except DataError as error:
+        raise UserError(f"{path}: `silent.actions` names an action that is none. {error}") from None
+    return Mapping(
+        declared=True,
+        guarantee=Guarantee(file.order),
+        skew=file.skew,
+        hidden=frozenset(file.hidden),
+        silent=silent,
+        start=file.start,
+        constants=file.constants,
+        names=file.names,
+        values=file.values,
+        limits=Limits(file.silent.steps, file.limits.candidates, file.limits.seconds),
+    )

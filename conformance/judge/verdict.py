@@ -1,0 +1,112 @@
+"""What the judge says of a recording: typed, and small enough to travel between processes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from conformance.events import Difference
+from conformance.tla.values import Action, State
+from conformance.verdict import Verdict
+
+__all__ = ["Blocker", "Explanation", "Failure", "FormulaVerdict", "Judgement"]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A behaviour of the specification that shows the events.
+
+    `events[i]` is the number of the event that the i-th step explains, None for an unseen step.
+    """
+
+    initial: State
+    actions: tuple[Action, ...]
+    states: tuple[State, ...]
+    events: tuple[int | None, ...]
+
+    @property
+    def silent(self) -> int:
+        """How many of its steps nobody saw."""
+        return sum(event is None for event in self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Why an event cannot have happened in one candidate state."""
+
+    state: State
+    action: str
+    lines: tuple[str, ...]
+    """The formula's part that no next state makes true, as the specification's text has it."""
+    differences: tuple[Difference, ...] = ()
+    """Where what was seen differs from the nearest state that the specification allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The first event that no behaviour explains."""
+
+    number: int
+    """Its number among the events, from 0."""
+    event: str
+    action: str
+    source: str
+    candidates: int
+    """Of so many states it was tried: those possible before it, and after unseen steps."""
+    blockers: tuple[Blocker, ...]
+    others: tuple[str, ...] = ()
+    """Other events that might have come next, and cannot either."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaVerdict:
+    """What the candidates say of an invariant or an action property.
+
+    Where all candidates after an event agree, it holds there or it is violated; else it is open.
+    """
+
+    name: str
+    judged: int = 0
+    """After so many events it has a value."""
+    violated_at: int | None = None
+    """The first event after which it is false in all candidates."""
+    undecided_at: int | None = None
+    """The first event after which some candidates say so, others not."""
+    undefined: str = ""
+    """Why it has no value somewhere."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of this formula alone; where it was never judged, nothing speaks against it."""
+        if self.violated_at is not None:
+            return Verdict.FAIL
+        if self.undecided_at is not None or self.undefined:
+            return Verdict.INCONCLUSIVE
+        return Verdict.PASS
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on one recording, with what it rests on."""
+
+    name: str
+    source: str
+    verdict: Verdict
+    reason: str
+    """One sentence: what decided it, within which bounds."""
+    events: int
+    explained: int
+    """So many events, from the first, some behaviour explains."""
+    explanation: Explanation | None = None
+    """Of as many events as can be explained."""
+    failure: Failure | None = None
+    formulas: tuple[FormulaVerdict, ...] = ()
+    decide: tuple[str, ...] = ()
+    """If it is inconclusive: what would decide it."""
+    actions: Mapping[str, int] = field(default_factory=Counter)
+    """The steps of the explanation, by action."""
+    most_candidates: int = 0
+    tried: int = 0
+    start: str = ""
+    seconds: float = 0.0

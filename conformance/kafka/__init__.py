@@ -1,0 +1,1 @@
+"""Apache Kafka's artefacts and formats: its jars, its messages, its brokers on this machine."""

@@ -1,0 +1,34 @@
+"""A cluster whose every listener has a tap in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.kafka.cluster import BROKER, CLIENT, CONTROLLER, LISTENERS, Endpoints, free_ports
+from conformance.kafka.tap import Link
+
+
+def tapped(nodes: Sequence[int]) -> tuple[Endpoints, list[Link]]:
+    """Ports for nodes that reach one another, and are reached, through a tap's links.
+
+    Controllers have a link for each pair of nodes. The listener between brokers has one for each
+    target: the address is advertised to all, so the source is told from the client id.
+    """
+    pairs = [(node, listener) for node in nodes for listener in LISTENERS]
+    routes = [(node, other) for node in nodes for other in nodes]
+    ports = free_ports(2 * len(pairs) + len(routes))
+    bound = dict(zip(pairs, ports, strict=False))
+    advertised = dict(zip(pairs, ports[len(pairs) :], strict=False))
+    voters = dict(zip(routes, ports[2 * len(pairs) :], strict=True))
+    links = [
+        Link(f"client->{node}", advertised[node, CLIENT], bound[node, CLIENT]) for node in nodes
+    ]
+    links += [
+        Link(f"?->{node}:broker", advertised[node, BROKER], bound[node, BROKER], by_client=True)
+        for node in nodes
+    ]
+    links += [
+        Link(f"{node}->{other}:controller", voters[node, other], bound[other, CONTROLLER])
+        for node, other in routes
+    ]
+    return Endpoints(bound, advertised, voters), links

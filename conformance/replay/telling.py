@@ -1,0 +1,179 @@
+"""Tells a divergence: its behaviour, its key, and the finding that is made of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from conformance.events import Finding, Reason
+from conformance.replay.engine import Divergence, Kind
+from conformance.replay.interleave import parts, told
+from conformance.replay.oracle import Oracle
+from conformance.replay.story import differences, observed_lines
+from conformance.story.behaviour import Behaviour, Locate, Seen, Step, lines
+from conformance.story.exhibit import exhibit
+from conformance.story.picture import Picture
+from conformance.tla.observation import differing
+from conformance.tla.values import Action, State
+
+_DETAIL = 12
+"""Lines of an exception's trace that are told."""
+
+
+def nowhere(_action: Action) -> str:
+    """A `Locate` that knows no place."""
+    return ""
+
+
+def finding(
+    oracle: Oracle,
+    divergence: Divergence,
+    *,
+    stage: str = "replay",
+    locate: Locate = nowhere,
+    reasons: Sequence[Reason] = (),
+    picture: Picture | None = None,
+    drawn: bool = False,
+) -> Finding:
+    """The divergence as a finding.
+
+    How to see it again says who knows where it is kept. `reasons` end the story; `drawn` adds
+    the exhibit for the page.
+    """
+    action = divergence.action
+    shown = told(action) if action else "initial state"
+    behaviour = behaviour_of(oracle, divergence, reasons)
+    title = f"{shown}: {divergence.kind}"
+    return Finding(
+        key=key(oracle, divergence),
+        title=title,
+        stage=stage,
+        message=_message(divergence),
+        step=divergence.step,
+        action=shown if action else "",
+        formula=action.name if action else "Init",
+        location=locate(action) if action else "",
+        differences=differences(oracle.variables, divergence),
+        story=lines(behaviour),
+        exhibit=exhibit(behaviour, picture, title, locate) if drawn else None,
+    )
+
+
+def key(oracle: Oracle, divergence: Divergence) -> str:
+    """Whatever stage meets it: the action, the kind, and what differs or what was raised."""
+    name = divergence.action.name if divergence.action else "Init"
+    found = differences(oracle.variables, divergence)
+    details = sorted({part.variable.partition("[")[0] for part in found})
+    if divergence.kind is Kind.OFFERS:
+        details = sorted(set(re.findall(r"take (\w+)", divergence.detail)))
+    elif divergence.kind is Kind.RAISED:
+        details = _raised(divergence.detail)
+    elif divergence.kind is Kind.INVARIANT:
+        details = [divergence.detail]
+    return ":".join([name, divergence.kind.name.lower(), *details])
+
+
+def _raised(trace: str) -> list[str]:
+    """The exception's class and the function that raised it: line numbers move with every edit."""
+    functions = re.findall(r"^  File .*, in (\S+)$", trace, re.MULTILINE)
+    classes = re.findall(r"^([A-Za-z_][\w.]*)(?::|$)", trace, re.MULTILINE)
+    return [*functions[-1:], *(name.rpartition(".")[2] for name in classes[-1:])]
+
+
+def behaviour_of(
+    oracle: Oracle, divergence: Divergence, reasons: Sequence[Reason] = ()
+) -> Behaviour:
+    """The states of one way on which the spec comes to the divergence, and what was seen there."""
+    states = _witness(oracle, divergence)
+    steps = [Step(None, states[0])]
+    steps += [Step(a, s) for a, s in zip(divergence.actions, states[1:], strict=True)]
+    return Behaviour(
+        tuple(oracle.variables),
+        tuple(steps),
+        dict(divergence.observed),
+        _ending(divergence),
+        tuple(reasons),
+        departs=True,
+        told=told,
+    )
+
+
+def nearest(variables: Sequence[str], divergence: Divergence) -> State | None:
+    """The allowed state that the observation comes nearest to; None if none is allowed."""
+    return min(
+        divergence.allowed,
+        key=lambda state: len(differing(variables, state, divergence.observed)),
+        default=None,
+    )
+
+
+def _witness(oracle: Oracle, divergence: Divergence) -> list[Seen]:
+    """States from the initial one to the nearest that is allowed, each a successor of the other.
+
+    Chosen backwards, because not every state that was possible leads to the end. Where the spec
+    cannot follow, they are unknown.
+    """
+    last = nearest(oracle.variables, divergence)
+    unknown: Seen = (None,) * len(oracle.variables)
+    if not divergence.actions:
+        return [divergence.initial if last is None else last]
+    *before, action = divergence.actions
+    levels = _levels(oracle, divergence, before)
+    leads = [s for s in levels[-1] if last is not None and last in _after(oracle, s, action)]
+    states: list[Seen] = [(leads or levels[-1])[0]]
+    taken = before[: len(levels) - 1]
+    for level, way in zip(reversed(levels[:-1]), reversed(taken), strict=True):
+        states.append(next(s for s in level if states[-1] in oracle.successors(s, way)))
+    lost = [unknown] * (len(before) - len(taken))
+    return [*reversed(states), *lost, unknown if last is None else last]
+
+
+def _levels(
+    oracle: Oracle, divergence: Divergence, actions: Sequence[Action]
+) -> list[tuple[State, ...]]:
+    """The states that are possible after each action, as long as there are any."""
+    levels: list[tuple[State, ...]] = [(divergence.initial,)]
+    for action in actions:
+        following = dict.fromkeys(t for s in levels[-1] for t in oracle.successors(s, action))
+        if not following:
+            return levels
+        levels.append(tuple(following))
+    seen = tuple(state for state in levels[-1] if state in divergence.before)
+    return [*levels[:-1], seen or levels[-1]]
+
+
+def _after(oracle: Oracle, state: State, action: Action) -> Sequence[State]:
+    # An oracle knows an interrupted step only while a system is there to take it.
+    return () if parts(action) else oracle.successors(state, action)
+
+
+def _ending(divergence: Divergence) -> str:
+    told_of = [f"     {divergence.kind}"]
+    if divergence.detail:
+        told_of += [f"       {line}" for line in divergence.detail.rstrip().splitlines()[-_DETAIL:]]
+    elif not divergence.allowed:
+        told_of += [f"       {line}" for line in observed_lines(divergence.observed)]
+    return "\n".join(told_of)
+
+
+def _message(divergence: Divergence) -> str:
+    if divergence.action and parts(divergence.action) and divergence.kind is Kind.NOT_ALLOWED:
+        return (
+            "One action interrupted by the other leads to a state that the spec allows after "
+            "neither order of the two."
+        )
+    return _MESSAGES[divergence.kind]
+
+
+_MESSAGES = {
+    Kind.WRONG_INITIAL: "The implementation does not start in the spec's initial state.",
+    Kind.NOT_ALLOWED: (
+        "After this action the implementation is in a state that the spec does not allow."
+    ),
+    Kind.REFUSED: "The spec allows this action, the implementation cannot take it.",
+    Kind.RAISED: "The implementation raised an exception.",
+    Kind.ENDLESS: "The implementation did not come to an end of this action, and was interrupted.",
+    Kind.OFFERS: "The implementation would go on with other steps than the spec enables here.",
+    Kind.NOT_ENABLED: "The trace has an action that the spec does not enable here.",
+    Kind.INVARIANT: "The state that spec and implementation agree on breaks an invariant.",
+}

@@ -1,0 +1,65 @@
+"""The HTML report: one self-contained page, made from the same report as the JSON.
+
+Without its script the page is complete text and pictures; the script adds the slider through a
+behaviour's steps, filters, sorting and copying. A content security policy names the script by its
+hash, so that nothing else runs, whatever a trace holds.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from conformance.events import Exhibit
+from conformance.report.collect import Report
+from conformance.report.page.view import anchor, shown, view_of
+from conformance.report.text import printable
+from conformance.report.trend import Trend
+from conformance.story.svg import STYLE
+
+
+def dumps(report: Report, *, trend: Trend | None = None, now: float | None = None) -> str:
+    """The page's text. `now` is the time of the run in seconds since the epoch."""
+    moment = time.gmtime(time.time() if now is None else now)
+    when = time.strftime("%Y-%m-%d %H:%M UTC", moment)
+    return _render("page.html.j2", view=view_of(report, trend), when=when, anchor=anchor)
+
+
+def behaviour_page(exhibit: Exhibit, title: str) -> str:
+    """A page of one behaviour."""
+    return _render("behaviour.html.j2", shown=shown("behaviour", exhibit), title=title)
+
+
+def _render(template: str, **values: object) -> str:
+    environment = Environment(
+        loader=PackageLoader("conformance.report", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible,
+    )
+    script = _source(environment, "page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template(template).render(
+        # Markup: our own texts, and drawings whose texts were escaped when they were drawn.
+        style=Markup(_source(environment, "page.css") + STYLE),
+        script=Markup(script),
+        script_hash=digest,
+        drawn=Markup,
+        **values,
+    )
+
+
+def _source(environment: Environment, name: str) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def _visible(value: object) -> object:
+    """Control characters as signs: HTML has no place for them, and a reader wants to see them."""
+    return printable(value) if type(value) is str else value

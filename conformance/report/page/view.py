@@ -1,0 +1,301 @@
+"""What the page shows, worked out from a report: the template only lays it out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conformance.events import Exhibit, JsonValue, Reason, StageFinished
+from conformance.report.causes import Cause, causes
+from conformance.report.collect import Report
+from conformance.report.page.counts import SpecCounts, counts
+from conformance.report.page.shapes import Shape, shapes
+from conformance.report.trend import Gone, Trend
+from conformance.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A figure that a reader looks for first."""
+
+    label: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A line of an explanation; `culprit` is a false part without a false part of its own."""
+
+    reason: Reason
+    false: bool
+    culprit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A behaviour on the page: its drawing, its steps, and the states as differences."""
+
+    anchor: str
+    exhibit: Exhibit
+    reasons: tuple[Told, ...]
+
+    @property
+    def values(self) -> list[dict[str, str]]:
+        """By step the variables with another value than before."""
+        return [dict(step.values) for step in self.exhibit.steps]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """A cause on the page."""
+
+    anchor: str
+    cause: Cause
+    news: str
+    shown: Shown | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A model on the page, with its counterexample if there is one."""
+
+    anchor: str
+    figures: dict[str, JsonValue]
+    shown: Shown | None
+    good: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that this run says nothing about, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The page's content."""
+
+    report: Report
+    sentence: str
+    protocols: tuple[str, ...]
+    subjects: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    findings: tuple[FindingView, ...]
+    gaps: tuple[Gap, ...]
+    models: tuple[ModelRow, ...]
+    specs: tuple[SpecCounts, ...]
+    shapes: tuple[Shape, ...]
+    trend: Trend | None
+
+    @property
+    def stages(self) -> list[StageFinished]:
+        """The stages but for single models, which have a table of their own."""
+        return [stage for stage in self.report.stages if stage.stage != "check"]
+
+    @property
+    def gone(self) -> tuple[Gone, ...]:
+        """Findings of an earlier report that are not there any more."""
+        return self.trend.gone if self.trend else ()
+
+
+def view_of(report: Report, trend: Trend | None = None) -> View:
+    """Everything that the template needs."""
+    found = causes(report.findings)
+    return View(
+        report,
+        _sentence(report, len(found)),
+        _protocols(report),
+        _subjects(report),
+        tuple(_facts(report)),
+        _new_first(tuple(_finding(cause, trend) for cause in found)),
+        tuple(_gaps(report)),
+        tuple(_models(report)),
+        counts(report),
+        shapes(report),
+        trend,
+    )
+
+
+def anchor(prefix: str, text: str) -> str:
+    """A name for a link that stays the same from run to run."""
+    return f"{prefix}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _sentence(report: Report, found: int) -> str:
+    symptoms = len(report.findings)
+    if report.header.get("incomplete") and not symptoms:
+        return "The run did not come to its end: this report tells what was done until then."
+    if report.verdict is Verdict.PASS:
+        return "Nothing was found that the specification does not allow."
+    if found:
+        likely = f"{found} likely cause{'s' if found > 1 else ''}"
+        return f"{symptoms} finding{'s' if symptoms > 1 else ''}, {likely}."
+    if report.verdict is Verdict.FAIL:
+        return "A stage failed: its line below says why."
+    return "Nothing was found, but not everything was looked at: see what is not covered."
+
+
+def _protocols(report: Report) -> tuple[str, ...]:
+    found: dict[str, dict[str, None]] = {}
+    for held in report.held:
+        name = f"{held.spec}: {held.protocol}" if held.protocol else held.spec
+        found.setdefault(name, {})[held.variant] = None
+    told = []
+    for name, variants in found.items():
+        named = ", ".join(filter(None, variants))
+        told.append(f"{name} ({named})" if named else name)
+    if not told:
+        told = list(dict.fromkeys(_text(s, "spec") for s in report.stages if s.stage == "check"))
+    return tuple(filter(None, told))
+
+
+def _subjects(report: Report) -> tuple[str, ...]:
+    """What was tested, with its version; a run of TLC alone tests specifications only."""
+    systems: dict[tuple[str, str], dict[str, None]] = {}
+    for held in report.held:
+        if held.system:
+            systems.setdefault((held.system, held.version), {})[held.spec] = None
+    return tuple(
+        f"{system}{f', version {version}' if version else ''}, against {', '.join(specs)}"
+        for (system, version), specs in systems.items()
+    )
+
+
+def _facts(report: Report) -> Iterator[Fact]:
+    models = [stage for stage in report.stages if stage.stage == "check"]
+    if models:
+        good = sum(stage.verdict is Verdict.PASS for stage in models)
+        yield Fact("models as expected", f"{good} of {len(models)}")
+    for label, stage, key in (
+        ("steps replayed", "replay", "steps"),
+        ("steps explored", "explore", "steps"),
+        ("steps judged in traces", "audit", "steps"),
+        ("distinct transitions judged", "audit", "distinct_transitions"),
+    ):
+        total = sum(_number(one, key) for one in report.stages if one.stage == stage)
+        if total:
+            yield Fact(label, f"{total:,}")
+    yield Fact("findings", str(len(report.findings)))
+
+
+def _number(stage: StageFinished, key: str) -> int:
+    value = stage.figures.get(key)
+    return value if isinstance(value, int) else 0
+
+
+def _text(stage: StageFinished, key: str) -> str:
+    value = stage.figures.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _names(stage: StageFinished, key: str) -> list[str]:
+    value = stage.figures.get(key)
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+def _finding(cause: Cause, trend: Trend | None) -> FindingView:
+    name = anchor("finding", cause.first.key)
+    exhibit = next((one.exhibit for one in cause.symptoms if one.exhibit), None)
+    news = ""
+    if trend is not None:
+        news = "new" if any(one.key in trend.new for one in cause.symptoms) else "as before"
+    return FindingView(name, cause, news, _shown(name, exhibit))
+
+
+def _new_first(found: tuple[FindingView, ...]) -> tuple[FindingView, ...]:
+    return tuple(sorted(found, key=lambda one: one.news == "as before"))
+
+
+def shown(name: str, exhibit: Exhibit) -> Shown:
+    """A behaviour ready for the template; `name` is the anchor of what it stands in."""
+    return Shown(name, exhibit, tuple(_told(exhibit.reasons)))
+
+
+def _shown(name: str, exhibit: Exhibit | None) -> Shown | None:
+    return None if exhibit is None else shown(name, exhibit)
+
+
+def _told(reasons: tuple[Reason, ...]) -> Iterator[Told]:
+    for number, reason in enumerate(reasons):
+        false = reason.outcome == "is FALSE"
+        below = False
+        for later in reasons[number + 1 :]:
+            if later.depth <= reason.depth:
+                break
+            below = below or later.outcome == "is FALSE"
+        yield Told(reason, false, false and not below)
+
+
+_BLANK: dict[str, JsonValue] = {
+    "model": "", "variant": "", "expected": "", "result": "", "violated": "",
+    "distinct_states": 0, "counterexample_length": 0, "seconds": 0.0, "problems": [],
+}  # fmt: skip
+
+
+def _models(report: Report) -> Iterator[ModelRow]:
+    for stage in report.stages:
+        if stage.stage == "check":
+            name = anchor("model", stage.subject)
+            figures = _BLANK | dict(stage.figures)
+            good = stage.verdict is Verdict.PASS
+            yield ModelRow(name, figures, _shown(name, stage.exhibit), good)
+
+
+def _gaps(report: Report) -> Iterator[Gap]:
+    """What a reader might take for tested, and is not; each thing once."""
+    stopped = sum(_number_in(stage, "tests", "not_run") for stage in report.stages)
+    if stopped:
+        yield Gap(
+            f"{stopped:,} tests were not run",
+            "the replay of their suite stopped at a divergence: a consequence, no finding",
+        )
+    for stage in report.stages:
+        if stage.stage == "coverage":
+            yield from _share_gaps(stage)
+        else:
+            yield from _stage_gaps(stage)
+    for spec in counts(report):
+        if spec.never:
+            why = "no stage took these actions in this run"
+            if stopped:
+                why += ", which stopped at a divergence"
+            yield Gap(f"{spec.spec}: {', '.join(spec.never)}", why)
+    if report.header.get("incomplete"):
+        yield Gap("the later stages", "the run was interrupted, or ended with an error")
+
+
+def _share_gaps(stage: StageFinished) -> Iterator[Gap]:
+    """What recorded traces left out; actions that nothing took are told of all stages together."""
+    shares = [
+        f"{covered:,} of {whole:,} {what}"
+        for what in ("states", "transitions")
+        if (whole := _number(stage, f"all_{what}")) > (covered := _number(stage, f"covered_{what}"))
+    ]
+    if shares:
+        yield Gap(f"recorded traces of {stage.subject}", f"they met {' and '.join(shares)}")
+
+
+def _stage_gaps(stage: StageFinished) -> Iterator[Gap]:
+    where = f"{stage.stage} {stage.subject}".strip()
+    for reason in _names(stage, "vacuous"):
+        yield Gap(where, reason)
+    unjudged = stage.figures.get("unjudged")
+    for one in unjudged if isinstance(unjudged, list) else []:
+        if isinstance(one, dict):
+            yield Gap(where, f"{one.get('traces')} traces could not be judged: {one.get('reason')}")
+    for name in _names(stage, "missed"):
+        yield Gap(where, name)
+    inconclusive = _number_in(stage, "tests", "inconclusive")
+    if inconclusive:
+        yield Gap(where, f"{inconclusive:,} tests could not be judged: {stage.summary}")
+    elif stage.verdict is Verdict.INCONCLUSIVE and not _names(stage, "vacuous"):
+        yield Gap(where, stage.summary)
+
+
+def _number_in(stage: StageFinished, key: str, inner: str) -> int:
+    value = stage.figures.get(key)
+    count = value.get(inner) if isinstance(value, dict) else None
+    return count if isinstance(count, int) else 0

@@ -1,0 +1,49 @@
+"""Tells the reports what is held against what, with the specification's own text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from conformance import __version__
+from conformance.events import Held, ModuleText
+from conformance.modelcheck.manifest import Model, near
+from conformance.modelcheck.pictures import picture_of
+from conformance.modelcheck.prepare import PreparedModel
+from conformance.tla.syntax import Location
+
+BUNDLED = "conformance.systems."
+"""Systems of kconform's own are of its own version."""
+
+
+def held(prepared: PreparedModel, system: str, version: str = "") -> Held:
+    """The model's specification and the system; of a bundled one, the version is kconform's."""
+    model = prepared.model
+    actions = tuple(dict.fromkeys(action.name for action in prepared.spec.actions))
+    places = dict(_places(prepared, (*actions, *model.check.invariants, *model.check.properties)))
+    picture = picture_of(model)
+    own = __version__ if system.startswith(BUNDLED) else ""
+    return Held(
+        spec=model.spec,
+        protocol="" if picture is None else picture.protocol,
+        model=model.name,
+        variant=model.variant,
+        system=system,
+        version=version or own,
+        actions=actions,
+        modules=tuple(_texts(model, prepared, {where.module for where in places.values()})),
+        places={name: (at.module, at.line, at.end_line) for name, at in places.items()},
+    )
+
+
+def _places(prepared: PreparedModel, names: Iterable[str]) -> Iterator[tuple[str, Location]]:
+    for name in names:
+        definition = prepared.module.operator(name)
+        if definition is not None:
+            yield name, definition.location
+
+
+def _texts(model: Model, prepared: PreparedModel, names: set[str]) -> Iterator[ModuleText]:
+    """The modules' texts; those that were generated for a run are left out."""
+    for name, path in prepared.module.sources.items():
+        if name in names and path.parent.resolve() in {one.resolve() for one in model.search}:
+            yield ModuleText(name, near(path), path.read_text(encoding="utf-8"))

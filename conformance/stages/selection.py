@@ -1,0 +1,79 @@
+"""Which models a system can take, and why it cannot take the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from conformance.errors import UserError
+from conformance.modelcheck.manifest import Model
+from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.replay.engine import close
+from conformance.stages.context import Context, constants_of
+from conformance.systems.protocol import Selective, SystemFactory
+from conformance.systems.registry import factory_path, load_factory
+from conformance.tla.tools import find_tools
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A model that a system cannot take."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The models that a system is driven by, and those that are left out."""
+
+    taken: tuple[Model, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def select(context: Context, models: Iterable[Model], system: str) -> Selection:
+    """Divide the models that feed suites. UserError if the system can take none of them."""
+    factory = load_factory(factory_path(system, context.settings.systems))
+    tools = context.check.tools or find_tools()
+    taken: list[Model] = []
+    left_out: list[LeftOut] = []
+    for model in models:
+        if not model.feeds_suite:
+            continue
+        reason = _reason_against(factory, prepare(model, tools, context.check.parser))
+        if reason:
+            left_out.append(LeftOut(model.name, reason))
+        else:
+            taken.append(model)
+    if not taken:
+        raise UserError(_none(system, left_out))
+    return Selection(tuple(taken), tuple(left_out))
+
+
+def _reason_against(factory: SystemFactory, prepared: PreparedModel) -> str:
+    """What the factory says; one that cannot be asked is tried."""
+    constants = constants_of(prepared)
+    made_by: object = factory
+    if isinstance(made_by, Selective):
+        return made_by.cannot_take(prepared.model.spec, constants)
+    try:
+        system = factory(constants)
+    except UserError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001  whatever it raises, it makes no system
+        return f"it raised {type(error).__name__}: {error}"
+    with suppress(Exception):
+        close(system)
+    return ""
+
+
+def _none(system: str, left_out: list[LeftOut]) -> str:
+    if not left_out:
+        return "No model of this gate feeds a suite, so there is nothing to drive a system along."
+    first, several = left_out[0], len(left_out) > 1
+    others = f" The same or the like holds for {len(left_out) - 1} more." if several else ""
+    return (
+        f"The system {system} can take no suite of this gate. {first.model}: {first.reason}."
+        f"{others} Name models that it can take."
+    ).replace("..", ".")

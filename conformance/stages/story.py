@@ -1,0 +1,80 @@
+"""Stories of files: an ITF file's behaviour as text, as a drawing, or as a page of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.errors import DataError, UserError
+from conformance.files import written_aside
+from conformance.modelcheck.manifest import Model, find_models, reference
+from conformance.modelcheck.pictures import picture_of
+from conformance.modelcheck.result import CheckResult
+from conformance.story.behaviour import Behaviour
+from conformance.story.itf import about, behaviour_of, trace_of
+from conformance.story.picture import Picture
+from conformance.tla.itf import Json, dump_trace, load_trace
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A file's behaviour, its picture, and what it was called."""
+
+    behaviour: Behaviour
+    picture: Picture | None
+    title: str
+
+
+def read_story(path: Path, model: str | None = None) -> Told:
+    """Read an ITF file; the picture is that of `model`, else of the model that the file names.
+
+    DataError if the file is none. A model that is not here any more costs the picture only.
+    """
+    try:
+        trace = load_trace(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read: {error}.") from error
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    if not trace.states:
+        raise DataError(f"{path} holds no state: there is nothing to tell.")
+    meta = about(trace)
+    named = str(meta.get("model", ""))
+    title = ": ".join(filter(None, [named or path.name, str(meta.get("key", ""))]))
+    return Told(behaviour_of(trace), _picture(model, named), title)
+
+
+def _picture(wanted: str | None, named: str) -> Picture | None:
+    if wanted is not None:
+        return picture_of(_one(wanted))
+    try:
+        return picture_of(_one(named)) if named else None
+    except UserError:
+        return None
+
+
+def _one(name: str) -> Model:
+    found = find_models([name])
+    if len(found) != 1:
+        raise UserError(f"{name} names {len(found)} models. Name one of them with --model.")
+    return found[0]
+
+
+def keep_counterexamples(results: Iterable[CheckResult], folder: Path) -> int:
+    """Write every counterexample into the folder as an ITF file; how many there are."""
+    kept = 0
+    for result in results:
+        if not result.outcome.steps:
+            continue
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", result.model.name).strip("-")
+        says: dict[str, Json] = {
+            "model": reference(result.model),
+            "key": f"{result.outcome.violated} is violated",
+        }
+        text = dump_trace(trace_of(result.outcome.behaviour(), says))
+        with written_aside(folder / f"{stem}.itf.json") as aside:
+            aside.write_text(text + "\n", encoding="utf-8")
+        kept += 1
+    return kept

@@ -1,0 +1,120 @@
+"""A behaviour to be told: where it came from does not matter any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from conformance.events import Reason
+from conformance.story.changes import changes
+from conformance.tla.explain import Explanation
+from conformance.tla.values import Action, Value, format_value
+
+Seen: TypeAlias = "tuple[Value | None, ...]"
+"""The values of the spec's variables in the spec's order; None where nothing is known."""
+
+Locate = Callable[[Action], str]
+"""Where an action is defined: `file:line:column`, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A state and the action that led to it; None at the start."""
+
+    action: Action | None
+    state: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What happened, step by step, from an initial state on.
+
+    The states are the specification's. A behaviour that `departs` ends with what the
+    specification expected after its last action, and something else came: `observed` is what an
+    implementation showed there, by variable (nothing after an exception). `ending` is for the
+    end of the story, `reasons` say why the formula is false there.
+    """
+
+    variables: tuple[str, ...]
+    steps: tuple[Step, ...]
+    observed: Mapping[str, Value] = field(default_factory=dict)
+    ending: str = ""
+    reasons: tuple[Reason, ...] = ()
+    departs: bool = False
+    told: Callable[[Action], str] = str
+    """How an action is written."""
+
+    @property
+    def actual(self) -> Seen | None:
+        """The last state as the implementation showed it; None if there is nothing to compare."""
+        if not self.observed:
+            return None
+        pairs = zip(self.variables, self.steps[-1].state, strict=True)
+        return tuple(self.observed.get(name, value) for name, value in pairs)
+
+
+def lines(behaviour: Behaviour) -> tuple[str, ...]:
+    """The story, line by line; what a step changed is indented below its action.
+
+    An implementation's story begins with its first action and ends with how it departs: what
+    differs there is told beside it.
+    """
+    told: list[str] = []
+    before: Seen = ()
+    last = len(behaviour.steps) - 1
+    for number, step in enumerate(behaviour.steps):
+        action = "Initial state" if step.action is None else behaviour.told(step.action)
+        if not (behaviour.departs and step.action is None):
+            told.append(f"{number}. {action}")
+        if number == 0 and not behaviour.departs:
+            told += [f"     {line}" for line in state_lines(behaviour.variables, step.state)]
+        elif number and not (behaviour.departs and number == last):
+            found = changes(behaviour.variables, before, step.state)
+            known = any(value is not None for value in step.state)
+            nothing = "     (nothing changes)" if known else "     (the state is not known)"
+            told += [f"     {change}" for change in found] or [nothing]
+        before = step.state
+    told += behaviour.ending.splitlines()
+    return (*told, *reason_lines(behaviour.reasons))
+
+
+def state_lines(variables: Sequence[str], state: Seen) -> list[str]:
+    """A state, one variable a line; what was not seen is left out."""
+    pairs = zip(variables, state, strict=True)
+    return [f"{name} = {format_value(value)}" for name, value in pairs if value is not None]
+
+
+def account(heading: str, explanation: Explanation) -> tuple[Reason, ...]:
+    """An explanation as lines that know their place in the specification, below a heading."""
+    return (Reason(0, heading), *_reasons(explanation, 1))
+
+
+def _reasons(explanation: Explanation, depth: int) -> list[Reason]:
+    where = explanation.location
+    error = explanation.error
+    found = [
+        Reason(
+            depth,
+            explanation.text,
+            f"is undefined: {error}" if error else f"is {explanation.value}",
+            str(where),
+            (where.end_line, where.end_column),
+            ", ".join(f"{name} = {value}" for name, value in explanation.bound),
+        )
+    ]
+    for part in explanation.parts:
+        found += _reasons(part, depth + 1)
+    return found
+
+
+def reason_lines(reasons: Sequence[Reason]) -> tuple[str, ...]:
+    """Reasons as indented lines, as a terminal shows them."""
+    told: list[str] = []
+    for reason in reasons:
+        indent = "  " * reason.depth
+        if reason.bound:
+            told.append(f"{indent}for {reason.bound}")
+        place = f"{reason.location}: " if reason.location else ""
+        told.append(f"{indent}{place}{reason.text} {reason.outcome}".rstrip())
+    return tuple(told)

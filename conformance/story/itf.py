@@ -1,0 +1,80 @@
+"""Behaviours in ITF files: what the format has no place for stands in the file's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+
+from conformance.events import Reason
+from conformance.story.behaviour import Behaviour, Step
+from conformance.tla.itf import ItfTrace, Json, from_itf, to_itf
+from conformance.tla.values import State
+
+KEY = "kconform"
+"""The key of the file's `#meta` under which ours stands."""
+
+
+def trace_of(behaviour: Behaviour, about: Mapping[str, Json]) -> ItfTrace:
+    """The behaviour as far as its states are known; `about` goes with it."""
+    states: list[State] = []
+    for step in takewhile(lambda step: None not in step.state, behaviour.steps):
+        states.append(tuple(value for value in step.state if value is not None))
+    actions = tuple(step.action for step in behaviour.steps[1 : len(states)])
+    meta: dict[str, Json] = {
+        **about,
+        "departs": behaviour.departs,
+        "ending": behaviour.ending,
+        "observed": {name: to_itf(value) for name, value in behaviour.observed.items()},
+        "reasons": [_reason_json(reason) for reason in behaviour.reasons],
+    }
+    return ItfTrace(behaviour.variables, tuple(states), actions, meta={KEY: meta})
+
+
+def behaviour_of(trace: ItfTrace) -> Behaviour:
+    """The behaviour that a file holds, whoever wrote it."""
+    meta = about(trace)
+    observed = meta.get("observed")
+    seen = observed.items() if isinstance(observed, Mapping) else ()
+    reasons = meta.get("reasons")
+    return Behaviour(
+        trace.variables,
+        tuple(map(Step, (None, *trace.actions), trace.states)),
+        {str(name): from_itf(value) for name, value in seen},
+        _text(meta, "ending") or _loop(trace),
+        tuple(_reasons(reasons) if isinstance(reasons, Sequence) else ()),
+        departs=meta.get("departs") is True,
+    )
+
+
+def about(trace: ItfTrace) -> Mapping[str, Json]:
+    """What we wrote into the file besides; nothing of a file of somebody else."""
+    meta = trace.meta.get(KEY)
+    return meta if isinstance(meta, Mapping) else {}
+
+
+def _loop(trace: ItfTrace) -> str:
+    return "" if trace.loop is None else f"From here it goes back to step {trace.loop}."
+
+
+def _text(meta: Mapping[str, Json], key: str) -> str:
+    value = meta.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _reason_json(reason: Reason) -> Json:
+    return {
+        "depth": reason.depth,
+        "text": reason.text,
+        "outcome": reason.outcome,
+        "location": reason.location,
+        "bound": reason.bound,
+    }
+
+
+def _reasons(rows: Sequence[Json]) -> Iterator[Reason]:
+    for row in rows:
+        depth = row.get("depth") if isinstance(row, Mapping) else None
+        if isinstance(row, Mapping) and isinstance(depth, int):
+            text, outcome = _text(row, "text"), _text(row, "outcome")
+            place, bound = _text(row, "location"), _text(row, "bound")
+            yield Reason(depth, text, outcome, place, bound=bound)

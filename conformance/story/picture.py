@@ -1,0 +1,140 @@
+"""Pictures: which variables of a specification are lanes, logs and messages. Data, not code.
+
+`NAME.picture.toml` beside the module NAME.tla says how behaviours of that module, and of all
+that extend it, are drawn. docs/pictures.md describes its keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from conformance.errors import UserError
+
+SUFFIX = ".picture.toml"
+Sign = Literal["", "election", "crash", "restart", "loss"]
+
+
+class Lanes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A lane for each key of the function `keys_of`, and further ones that no key names."""
+
+    keys_of: str
+    before: tuple[str, ...] = ()
+    """Lanes to the left of those of the keys."""
+
+
+class At(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where an action is drawn, and with which sign.
+
+    `lane` is a lane's name; without it `argument`, counted from 1, names the lane; without both
+    it is the first argument that is a lane.
+    """
+
+    lane: str = ""
+    argument: int = 0
+    sign: Sign = ""
+
+
+class Log(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A sequence per lane, drawn as coloured cells: equal entries have equal colours.
+
+    `start` is a number per lane: the offset of the first cell. `marks` are lines at an offset.
+    """
+
+    entries: str
+    start: str = ""
+    marks: dict[str, str] = {}  # msgspec copies mutable defaults
+
+
+class Badge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A text at a lane, shown where it changes, while `variable` has the value `is_` there.
+
+    `is_` (written `is`) is a value's text as TLC prints it, `{lane}` the lane's own; without it
+    the badge is always shown. `{name}` in the text is what the variable `name` has: at the lane
+    if it is a function of lanes. `line` draws the lane's own line in another way meanwhile.
+    """
+
+    text: str
+    variable: str = ""
+    is_: str = msgspec.field(default="", name="is")
+    lane: str = ""
+    """Of this lane only; the badge then reads variables as they are."""
+    line: Literal["", "leads", "down"] = ""
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A variable with one message per lane, under way while its `type` is not `none`.
+
+    Types that match `out` go from the lane to its peer, those that match `back` the other way
+    (`*` stands for anything). The peer is a field of the message, or always the same lane.
+    """
+
+    variable: str
+    out: tuple[str, ...]
+    back: tuple[str, ...]
+    type: str = "type"
+    none: str = "None"
+    peer_field: str = ""
+    peer: str = ""
+    carries: tuple[str, ...] = ()
+
+
+class Announcement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Messages to many: an entry of a function, sent when it is set, received by an action.
+
+    `received` gives by action the positions of its arguments, from 1: the lane, and the key.
+    """
+
+    variable: str
+    sender: str
+    received: dict[str, tuple[int, int]]
+    carries: tuple[str, ...] = ()
+
+
+class Exchange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An action that is a whole round trip: from one argument's lane to another's and back."""
+
+    action: str
+    from_: int = msgspec.field(name="from")
+    to: int
+    label: str = ""
+
+
+class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How behaviours of one specification are drawn."""
+
+    schema: Literal[1]
+    lanes: Lanes
+    protocol: str = ""
+    """What the specification is of, in a reader's words."""
+    actions: dict[str, At] = {}
+    logs: tuple[Log, ...] = ()
+    badges: tuple[Badge, ...] = ()
+    messages: tuple[Message, ...] = ()
+    announcements: tuple[Announcement, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+
+
+def find_picture(modules: Iterable[Path]) -> Picture | None:
+    """The picture of the first module that has one beside it, the root module given first."""
+    for module in modules:
+        path = module.with_name(module.stem + SUFFIX)
+        if path.is_file():
+            return load_picture(path)
+    return None
+
+
+@lru_cache
+def load_picture(path: Path) -> Picture:
+    """Read a picture; UserError that names file and key if it is none."""
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=Picture)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path} is no picture of a specification: {error}. docs/pictures.md describes its "
+            "keys; without the file, diagrams are drawn by the actions' first arguments."
+        ) from error

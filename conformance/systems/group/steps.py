@@ -1,0 +1,43 @@
+"""The specification's steps of a member process, as calls of it: the same whoever coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from conformance.systems.group.member import Process
+from conformance.systems.protocol import ActionRefused
+from conformance.tla.values import Value
+
+
+def _change_protocols(process: Process, args: Sequence[Value]) -> None:
+    if not isinstance(args[1], frozenset):
+        raise ActionRefused("protocols are a set of names")
+    process.change_protocols(frozenset([str(each) for each in args[1]]))
+
+
+OF_A_PROCESS: Mapping[str, Callable[[Process, Sequence[Value]], None]] = MappingProxyType(
+    {
+        "SendJoinGroup": lambda process, _: process.send_join_group(),
+        "ProcessJoinGroup": lambda process, _: process.process(process.channel),
+        "ProcessSyncGroup": lambda process, _: process.process(process.channel),
+        "CompleteJoin": lambda process, _: process.complete_join(),
+        "SendHeartbeat": lambda process, _: process.send_heartbeat(),
+        "ProcessHeartbeat": lambda process, _: process.process(process.heartbeat),
+        "SendOffsetCommit": lambda process, _: process.send_offset_commit(),
+        "ProcessOffsetCommit": lambda process, _: process.process(process.heartbeat),
+        "LeaveGroup": lambda process, _: process.leave_group(),
+        "RequestRejoin": lambda process, _: process.request_rejoin(),
+        "ChangeProtocols": _change_protocols,
+        "RestartProcess": lambda process, _: process.restart(),
+        "LoseMessage": lambda process, _: process.lose(process.channel),
+        "AbandonRequest": lambda process, _: process.abandon(),
+        "LoseHeartbeat": lambda process, _: process.lose(process.heartbeat),
+    }
+)
+"""Steps that leave the coordinator as it was."""
+
+REQUESTS_OF_CHANNEL = frozenset({"HandleJoinGroup", "HandleSyncGroup", "HandleLeaveGroup"})
+"""The coordinator handles what the process has in `channel`."""
+REQUESTS_OF_HEARTBEAT = frozenset({"HandleHeartbeat", "HandleOffsetCommit"})
+"""The coordinator handles what the process has in `heartbeat`."""

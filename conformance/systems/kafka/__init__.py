@@ -1,0 +1,6 @@
+"""Apache Kafka's own classes, unmodified, as the system under test (docs/kafka.md)."""
+
+from conformance.systems.kafka.factory import KafkaFactory, of_version
+from conformance.systems.kafka.system import KafkaSystem
+
+__all__ = ["KafkaFactory", "KafkaSystem", "of_version"]

@@ -1,0 +1,160 @@
+"""The brokers in the JVM, seen from here: commands with plain numbers, views of what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from conformance.systems.external import Channel
+from conformance.systems.replication.controller import AlterPartitionItem
+from conformance.systems.replication.view import BrokerView, MessageView, alter_partition_view
+from impl.partition_state import LeaderAndIsr, LeaderAndIsrPartitionState
+
+_REMEMBERED = 200_000
+
+
+class Proposal(msgspec.Struct, frozen=True, rename="camel"):
+    """An ISR change as a leader sends it; members as (broker, broker epoch)."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[int, int], ...]
+
+    def by(self, leader: int) -> LeaderAndIsr:
+        """The same in the controller's words."""
+        return LeaderAndIsr(leader, self.leader_epoch, self.isr, self.partition_epoch)
+
+
+class _View(msgspec.Struct, frozen=True, array_like=True):
+    """One broker as the bridge writes it: View.java."""
+
+    online: bool
+    broker_epoch: int
+    leader_epoch: int
+    leader: int | None
+    isr: tuple[int, ...]
+    partition_epoch: int
+    pending_isr: tuple[int, ...]
+    followers: tuple[tuple[int, int], ...]
+    log: tuple[int, ...]
+    log_start_offset: int
+    high_watermark: int
+    epoch_cache: tuple[tuple[int, int], ...]
+    fetch_state: str
+    fetch_offset: int
+    message: tuple[str, int, int, int, int, int, str, int, int, tuple[int, ...], int, int] | None
+
+
+_as_view = msgspec.json.Decoder(_View).decode
+_as_texts = msgspec.json.Decoder(list[str]).decode
+_as_proposal = msgspec.json.Decoder(Proposal | None).decode
+_as_steps = msgspec.json.Decoder(list[str]).decode
+_as_number = msgspec.json.Decoder(int).decode
+
+
+class Brokers:
+    """All brokers of one bridge. What is told of them is as of the last command that named them."""
+
+    def __init__(self, channel: Channel, count: int, *, partition_epochs: bool) -> None:
+        self._channel = channel
+        self._ids = tuple(range(1, count + 1))
+        self._partition_epochs = partition_epochs
+        self._texts: dict[int, str] = {}
+        self._decoded: dict[str, BrokerView] = {}
+
+    def reset(self, states: Mapping[int, LeaderAndIsrPartitionState], version: str | None) -> None:
+        """New processes on empty disks; each hears of the partition, followers start to fetch."""
+        commands: list[dict[str, object]] = [
+            {"command": "reset", "brokers": len(self._ids), "metadata_version": version}
+        ]
+        for broker, state in states.items():
+            commands.append(_hear(broker, state))
+            if state.leader != broker:  # Init lies after the first round, which truncates nothing
+                commands.append({"command": "truncate", "broker": broker})
+        self._run(commands, self._ids)
+
+    def hear(self, broker: int, state: LeaderAndIsrPartitionState) -> None:
+        """The broker's metadata tells of the partition's registration."""
+        self._run([_hear(broker, state)], (broker,))
+
+    def step(self, command: str, broker: int, **members: object) -> None:
+        """A step of one broker that answers nothing."""
+        self._run([{"command": command, "broker": broker, **members}], (broker,))
+
+    def append(self, leader: int) -> int:
+        """Append one record; its offset."""
+        return _as_number(self._run([{"command": "append", "broker": leader}], (leader,)))
+
+    def change_isr(self, leader: int, follower: int, *, expand: bool) -> LeaderAndIsr | None:
+        """Let the leader look at a follower; the AlterPartition that it sends, if it does."""
+        command = {"command": "change_isr", "broker": leader, "follower": follower}
+        return self._proposal(leader, [{**command, "expand": expand}], (leader,))
+
+    def rehearse(self, leader: int, follower: int, *, expand: bool) -> LeaderAndIsr | None:
+        """What it would send; nothing changes."""
+        command = {"command": "rehearse", "broker": leader, "follower": follower}
+        return self._proposal(leader, [{**command, "expand": expand}], ())
+
+    def complete(self, leader: int, error: str, partition_epoch: int) -> None:
+        """The controller's answer arrives at the leader."""
+        self.step("complete", leader, error=error, partition_epoch=partition_epoch)
+
+    def round_trip(self, leader: int, follower: int, steps: Iterable[str]) -> None:
+        """Steps of one round trip, `handle` the leader's, all others the follower's."""
+        commands: list[dict[str, object]] = [
+            {"command": step, "leader": leader, "follower": follower}
+            if step == "handle"
+            else {"command": step, "broker": follower}
+            for step in steps
+        ]
+        self._run(commands, (leader, follower))
+
+    def next_steps(self, broker: int) -> list[str]:
+        """What its fetcher would do next, by the specification's names."""
+        return _as_steps(self._run([{"command": "next_steps", "broker": broker}], ()))
+
+    def view(self, broker: int, item: AlterPartitionItem | None) -> BrokerView:
+        """The broker as the specification's variables see it."""
+        text = self._texts[broker]
+        known = self._decoded.get(text)
+        if known is None:
+            if len(self._decoded) >= _REMEMBERED:
+                self._decoded.clear()
+            known = self._decoded[text] = self._view(_as_view(text))
+        if item is None:
+            return known
+        return known._replace(alter_partition=alter_partition_view(item))
+
+    def _view(self, read: _View) -> BrokerView:
+        partition_epoch = read.partition_epoch if self._partition_epochs else 0
+        fields = {name: getattr(read, name) for name in _View.__struct_fields__}
+        fields["message"] = MessageView() if read.message is None else MessageView(*read.message)
+        fields["isr"], fields["pending_isr"] = frozenset(read.isr), frozenset(read.pending_isr)
+        fields["partition_epoch"] = partition_epoch
+        return BrokerView(**fields, alter_partition=alter_partition_view(None))
+
+    def _proposal(
+        self, leader: int, commands: list[dict[str, object]], touched: tuple[int, ...]
+    ) -> LeaderAndIsr | None:
+        proposal = _as_proposal(self._run(commands, touched))
+        return None if proposal is None else proposal.by(leader)
+
+    def _run(self, commands: list[dict[str, object]], touched: tuple[int, ...]) -> msgspec.Raw:
+        """What the first command was answered; the touched brokers are viewed in the same line."""
+        look: list[dict[str, object]] = [{"command": "view", "brokers": touched}] if touched else []
+        answers = self._channel.call([*commands, *look])
+        if touched:
+            self._texts.update(zip(touched, _as_texts(answers[-1]), strict=True))
+        return answers[0]
+
+
+def _hear(broker: int, state: LeaderAndIsrPartitionState) -> dict[str, object]:
+    return {
+        "command": "hear",
+        "broker": broker,
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "isr": state.isr,
+        "partition_epoch": state.partition_epoch,
+    }

@@ -1,0 +1,118 @@
+"""Makes systems of one version of Kafka: jars, bridge, a JVM per process of ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from conformance.errors import EnvironmentProblem, UserError
+from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
+from conformance.systems.external import CHANNELS, Channel, Limits
+from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
+from conformance.systems.kafka.system import KafkaSystem
+from conformance.systems.protocol import SystemFactory, SystemFailed
+from conformance.tla.values import Value
+
+TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
+"""Versions that the suites were driven through; others between them are likely to work."""
+
+_OLDEST = (3, 8, 0)
+_LIMITS = Limits(start=120.0, call=30.0)
+_SPECIFICATION = "Replication"
+
+_METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
+    "TruncateOnFetch": None,  # the newest that the release has in production
+    "Kip320": "IBP_2_6_IV0",
+}
+"""By protocol of the specification. 2.6 is the last before KIP-595's truncation on fetch; a
+cluster of ZooKeeper's could have it set as inter.broker.protocol.version until 3.9."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaFactory:
+    """Makes systems of a version, or of the jars that KCONFORM_KAFKA_LIB names."""
+
+    version: str
+
+    @property
+    def name(self) -> str:
+        """The system's name, as it is given on the command line."""
+        return f"kafka-{self.version}" if self.version else "kafka"
+
+    def __call__(self, constants: Mapping[str, Value]) -> KafkaSystem:
+        """A system for these constants. UserError if Kafka does not run that protocol."""
+        reason = self.cannot_take(_SPECIFICATION, constants)
+        if reason:
+            raise UserError(f"{self.name} cannot take this model: {reason}.")
+        channel = CHANNELS.borrow(
+            self.name, lambda: BridgeTransport(_command(self.version)), _LIMITS
+        )
+        try:
+            _greet(channel, self.name)
+        except BaseException:
+            CHANNELS.give_back(channel)
+            raise
+        return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
+
+    def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
+        """What Kafka does not speak: other specifications, the protocols of history."""
+        if specification != _SPECIFICATION:
+            return f"Kafka's classes are driven by {_SPECIFICATION}, not by {specification}"
+        protocol = str(constants["Protocol"])
+        if protocol not in _METADATA_VERSIONS:
+            return f"no release that can be driven speaks the protocol {protocol}"
+        if protocol == "Kip320" and _jars(self.version).release >= (4, 0, 0):
+            return "from 4.0 on Kafka always truncates on fetch (KIP-595), which Kip320 does not"
+        return ""
+
+
+def of_version(version: str) -> SystemFactory:
+    """`kafka-VERSION`, or `kafka` for the jars of one's own build.
+
+    UserError if the version is too old to be driven, or nothing says where the build is.
+    """
+    if version and release_of(version) < _OLDEST:
+        raise UserError(
+            f"Kafka {version} cannot be driven: its classes are older than the bridge knows. Tried "
+            f"were {', '.join(TRIED)}."
+        )
+    if not version and not os.environ.get("KCONFORM_KAFKA_LIB"):
+        raise UserError(
+            "The system `kafka` is your own build: name the folder of its jars with --kafka-lib or "
+            f"KCONFORM_KAFKA_LIB. A release is `kafka-VERSION`; tried were {', '.join(TRIED)}."
+        )
+    return KafkaFactory(version)
+
+
+@cache
+def _jars(version: str) -> KafkaJars:
+    if version:
+        return kafka_jars(version)
+    return kafka_lib(Path(os.environ["KCONFORM_KAFKA_LIB"]))
+
+
+@cache
+def _command(version: str) -> str:
+    try:
+        return bridge_command(_jars(version))
+    except EnvironmentProblem as error:
+        raise EnvironmentProblem(f"{error}\nTried were {', '.join(TRIED)}.") from error
+
+
+def _greet(channel: Channel, name: str) -> None:
+    """See that the bridge can set up brokers of this version at all."""
+    if channel.ready:
+        return
+    try:
+        channel.call(
+            [{"command": "hello"}, {"command": "reset", "brokers": 2, "metadata_version": None}]
+        )
+    except SystemFailed as error:
+        raise EnvironmentProblem(
+            f"{name} cannot be driven: its classes are not as the bridge knows them. Tried were "
+            f"{', '.join(TRIED)}.\n{error}"
+        ) from error

@@ -1,0 +1,202 @@
+package kconform;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+import org.apache.kafka.common.metadata.PartitionRecord;
+import org.apache.kafka.server.common.MetadataVersion;
+
+/**
+ * Drives Kafka's replication classes as a harness says: lines of commands in, lines of answers out.
+ *
+ * <p>A line is {"id": number, "commands": [{"command": name, ...}, ...]}, its answer {"id": number,
+ * "answers": [...]} with {"ok": value}, {"refused": why} or {"exception": trace} for each; nothing
+ * is done after a command that went wrong. The bridge decides nothing: what a controller says,
+ * which message arrives when and what time it is are the commands.
+ */
+public final class Bridge {
+  private final ObjectMapper json = new ObjectMapper();
+  private final File folder;
+  private final Map<Integer, Broker> brokers = new LinkedHashMap<>();
+  private MetadataVersion version;
+
+  private Bridge(File folder) {
+    this.folder = folder;
+  }
+
+  /** The argument is a folder for the brokers' disks, which the caller makes and removes. */
+  public static void main(String[] arguments) throws IOException {
+    PrintStream out = System.out;
+    System.setOut(System.err); // whatever prints must not come between the answers
+    Bridge bridge = new Bridge(new File(arguments[0]));
+    BufferedReader in =
+        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      out.println(bridge.answer(line));
+      out.flush();
+    }
+    System.exit(0); // threads of Kafka's metrics are not daemons in every version
+  }
+
+  // ---- lines -------------------------------------------------------------------------------
+
+  private String answer(String line) throws IOException {
+    JsonNode asked = json.readTree(line);
+    StringWriter text = new StringWriter();
+    try (JsonGenerator out = json.getFactory().createGenerator(text)) {
+      out.writeStartObject();
+      out.writeNumberField("id", asked.get("id").asLong());
+      out.writeArrayFieldStart("answers");
+      for (JsonNode command : asked.get("commands")) {
+        if (!answer(command, out)) {
+          break;
+        }
+      }
+      out.writeEndArray();
+      out.writeEndObject();
+    }
+    return text.toString();
+  }
+
+  /** Whether all went well. */
+  private boolean answer(JsonNode command, JsonGenerator out) throws IOException {
+    out.writeStartObject();
+    try {
+      String value = run(command);
+      out.writeFieldName("ok");
+      out.writeRawValue(value);
+      return true;
+    } catch (Broker.Refused refusal) {
+      out.writeStringField("refused", refusal.getMessage());
+      return false;
+    } catch (Throwable error) {
+      StringWriter trace = new StringWriter();
+      error.printStackTrace(new PrintWriter(trace));
+      out.writeStringField("exception", trace.toString());
+      return false;
+    } finally {
+      out.writeEndObject();
+    }
+  }
+
+  // ---- commands ----------------------------------------------------------------------------
+
+  private String run(JsonNode command) throws Exception {
+    String name = command.get("command").asText();
+    switch (name) {
+      case "hello" -> {
+        return json.writeValueAsString((String) Kafka.callStatic(Kafka.type("AppInfoParser"), "getVersion"));
+      }
+      case "reset" -> reset(command);
+      case "view" -> {
+        return views(command.get("brokers"));
+      }
+      case "handle" -> broker(command, "follower").handle(broker(command, "leader"));
+      default -> {
+        return step(name, broker(command, "broker"), command);
+      }
+    }
+    return "null";
+  }
+
+  private String step(String name, Broker broker, JsonNode command) throws Exception {
+    Object value = null;
+    switch (name) {
+      case "hear" -> broker.hear(record(command));
+      case "append" -> value = broker.append();
+      case "delete_records" -> broker.deleteRecords(command.get("offset").asLong());
+      case "change_isr" -> value = broker.proposes(() -> change(broker, command));
+      case "rehearse" ->
+          value = broker.rehearse(command.get("follower").asInt(), command.get("expand").asBoolean());
+      case "complete" ->
+          broker.complete(command.get("error").asText(), command.get("partition_epoch").asInt());
+      case "truncate" -> broker.truncateToHighWatermark();
+      case "send_epoch_request" -> broker.sendEpochRequest();
+      case "send_fetch" -> broker.sendFetch();
+      case "process" -> broker.processAnswer();
+      case "lose" -> broker.loseMessage();
+      case "next_steps" -> value = broker.nextSteps();
+      case "crash" ->
+          broker.crash(command.get("log_end").asLong(), command.get("high_watermark").asLong());
+      case "restart" -> broker.restart();
+      default -> throw new IllegalArgumentException("no command is called " + name);
+    }
+    return json.writeValueAsString(value);
+  }
+
+  private static void change(Broker broker, JsonNode command) {
+    broker.changeIsr(command.get("follower").asInt(), command.get("expand").asBoolean());
+  }
+
+  private Broker broker(JsonNode command, String member) {
+    return brokers.get(command.get(member).asInt());
+  }
+
+  /** New processes on empty disks; the followers' first round, which truncates nothing, is over. */
+  private void reset(JsonNode command) throws Exception {
+    for (Broker broker : brokers.values()) {
+      broker.end();
+    }
+    YammerMetrics.clear();
+    MetadataVersion asked = version(command.get("metadata_version"));
+    int count = command.get("brokers").asInt();
+    if (brokers.size() != count || !asked.equals(version)) {
+      version = asked;
+      start(IntStream.rangeClosed(1, count).boxed().toList());
+    }
+    for (Map.Entry<Integer, Broker> each : brokers.entrySet()) {
+      each.getValue().reset();
+    }
+  }
+
+  private void start(List<Integer> ids) {
+    brokers.clear();
+    for (int id : ids) {
+      brokers.put(id, new Broker(id, new File(folder, "broker-" + id), ids, version));
+    }
+  }
+
+  private static MetadataVersion version(JsonNode name) {
+    return name.isNull() ? MetadataVersion.latestProduction() : MetadataVersion.valueOf(name.asText());
+  }
+
+  private PartitionRecord record(JsonNode command) {
+    List<Integer> isr = new ArrayList<>();
+    command.get("isr").forEach(member -> isr.add(member.asInt()));
+    return new PartitionRecord()
+        .setTopicId(Metadata.TOPIC_ID)
+        .setPartitionId(0)
+        .setReplicas(List.copyOf(brokers.keySet()))
+        .setIsr(isr)
+        .setLeader(command.get("leader").asInt())
+        .setLeaderEpoch(command.get("leader_epoch").asInt())
+        .setPartitionEpoch(command.get("partition_epoch").asInt());
+  }
+
+  /** Each broker's view as a string of JSON: whoever has seen it before need not parse it. */
+  private String views(JsonNode which) throws IOException {
+    List<Integer> all = List.copyOf(brokers.keySet());
+    List<String> views = new ArrayList<>();
+    for (JsonNode id : which) {
+      StringWriter text = new StringWriter();
+      try (JsonGenerator out = json.getFactory().createGenerator(text)) {
+        View.write(out, brokers.get(id.asInt()), all);
+      }
+      views.add(text.toString());
+    }
+    return json.writeValueAsString(views);
+  }
+}

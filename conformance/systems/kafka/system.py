@@ -1,0 +1,241 @@
+"""The system under test: one partition's brokers of Kafka itself, driven by Replication.tla.
+
+What the controller decides and what is observed is as for `impl` (`systems/replication`); the
+brokers are processes' worth of Kafka's objects in a JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import cast
+
+from conformance.errors import UserError
+from conformance.systems.external import CHANNELS, Channel
+from conformance.systems.kafka.brokers import Brokers
+from conformance.systems.protocol import ActionRefused
+from conformance.systems.replication.broker import TOPIC_PARTITION
+from conformance.systems.replication.controller import (
+    AlterPartitionItem,
+    Controller,
+    Registration,
+)
+from conformance.systems.replication.observation import VARIABLES, Observer
+from conformance.systems.replication.view import BrokerView
+from conformance.tla.values import Action, Fn, Value
+from impl.errors import Errors
+from impl.partition_state import LeaderAndIsr
+
+_ROUND_TRIPS = {"SendEpochRequest": "EpochRoundTrip", "SendFetch": "FetchRoundTrip"}
+"""What a request is called where the whole round trip is one step."""
+
+
+class KafkaSystem:
+    """Kafka's brokers in a JVM, an environment that does what the actions say."""
+
+    variables = VARIABLES
+
+    def __init__(
+        self, channel: Channel, constants: Mapping[str, Value], metadata_version: str | None
+    ) -> None:
+        self._channel = channel
+        self._metadata_version = metadata_version
+        self._names = tuple(sorted(str(name) for name in _set(constants["Brokers"])))
+        self._ids = {name: number for number, name in enumerate(self._names, 1)}
+        self._all = tuple(self._ids.values())
+        self._fine = constants["Fine"] is True
+        self._two_step = constants["TwoStepIsr"] is True
+        self._observer = Observer(self._names)
+        self._brokers = Brokers(channel, len(self._names), partition_epochs=self._two_step)
+        self._items: dict[int, AlterPartitionItem] = {}
+        self._actions: dict[str, Callable[..., None]] = {
+            "ElectLeader": lambda epoch, leader: self._controller.elect(leader, epoch),
+            "FenceBroker": lambda epoch, broker, to: self._controller.fence(broker, to, epoch),
+            "TakeOffline": lambda epoch, broker: self._controller.take_offline(broker, epoch),
+            "ElectUncleanLeader": lambda epoch, to: self._controller.elect_unclean(to, epoch),
+            "BecomeLeader": self._hear,
+            "BecomeFollower": self._hear,
+            "UpdateIsr": self._hear,
+            "AppendAsLeader": self._append_as_leader,
+            "AdvanceLogStartOffset": self._advance_log_start_offset,
+            "ExpandIsr": partial(self._change_isr, expand=True),
+            "ShrinkIsr": partial(self._change_isr, expand=False),
+            "SubmitExpandIsr": partial(self._submit, expand=True),
+            "SubmitShrinkIsr": partial(self._submit, expand=False),
+            "HandleAlterPartition": self._handle_alter_partition,
+            "ProcessAlterPartition": self._process_alter_partition,
+            "TruncateToHighWatermark": partial(self._brokers.step, "truncate"),
+            "SendEpochRequest": partial(self._brokers.step, "send_epoch_request"),
+            "SendFetch": partial(self._brokers.step, "send_fetch"),
+            "HandleEpochRequest": partial(self._round_trip, "handle"),
+            "HandleFetch": partial(self._round_trip, "handle"),
+            "HandleListOffsets": partial(self._round_trip, "handle"),
+            "ProcessEpochResponse": partial(self._brokers.step, "process"),
+            "ProcessFetchResponse": partial(self._brokers.step, "process"),
+            "ProcessListOffsetsResponse": partial(self._brokers.step, "process"),
+            "LoseMessage": partial(self._brokers.step, "lose"),
+            "EpochRoundTrip": partial(self._round_trip, "send_epoch_request", "handle", "process"),
+            "FetchRoundTrip": partial(self._round_trip, "send_fetch", "handle", "process"),
+            "ListOffsetsRoundTrip": partial(self._round_trip, "handle", "process"),
+            "Crash": self._crash,
+            "Restart": self._restart,
+        }
+
+    # ---- SystemUnderTest -------------------------------------------------------------------
+
+    @property
+    def longest_call(self) -> float:
+        """A reset may have to start the JVM again."""
+        return self._channel.limits.start + self._channel.limits.call
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        """New brokers with empty logs, in the first leader epoch; only `Init` can be set up."""
+        first = cast("Fn", initial["registration"])
+        leader, epoch = self._ids[str(first["leader"])], cast("int", first["leaderEpoch"])
+        # Kafka ignores a registration whose partition epoch has not grown: they always count here,
+        # and are hidden where the specification has no numbers for them.
+        self._controller = Controller(
+            TOPIC_PARTITION,
+            self._all,
+            Registration(leader, epoch, frozenset(self._all), 0),
+            counts_partition_epochs=True,
+        )
+        self._items = {}
+        state = self._controller.partition_state(epoch)
+        self._brokers.reset(dict.fromkeys(self._all, state), self._metadata_version)
+
+    def apply(self, action: Action) -> None:
+        """Take one step. Raises ActionRefused if Kafka cannot."""
+        ids = self._ids
+        self._actions[action.name](
+            *[ids[arg] if isinstance(arg, str) else arg for arg in action.args]
+        )
+
+    def observe(self) -> Mapping[str, Value]:
+        """The observed variables as the brokers' objects have them."""
+        registration = self._controller.registration
+        if not self._two_step:
+            registration = replace(registration, partition_epoch=0)
+        return self._observer.observe(registration, tuple(map(self._view, self._all)))
+
+    def close(self) -> None:
+        """Leave the JVM to the next system of this process."""
+        CHANNELS.give_back(self._channel)
+
+    def _view(self, broker: int) -> BrokerView:
+        return self._brokers.view(broker, self._items.get(broker))
+
+    # ---- Offers ----------------------------------------------------------------------------
+
+    @property
+    def offerable(self) -> frozenset[str]:
+        """What brokers start by themselves: ISR changes and the fetchers' next requests."""
+        requests = _ROUND_TRIPS.keys() if self._fine else _ROUND_TRIPS.values()
+        prefix = "Submit" if self._two_step else ""
+        changes = (f"{prefix}ExpandIsr", f"{prefix}ShrinkIsr")
+        return frozenset(("TruncateToHighWatermark", *requests, *changes))
+
+    def offers(self) -> frozenset[Action]:
+        """The ISR changes that leaders would propose, the requests that fetchers would send."""
+        running = [broker for broker in self._all if self._view(broker).online]
+        found = [step for broker in running for step in self._next_requests(broker)]
+        for leader in running:
+            found += self._isr_changes(leader)
+        return frozenset(found)
+
+    def _next_requests(self, broker: int) -> list[Action]:
+        name, leader = self._names[broker - 1], self._view(broker).leader
+        steps = self._brokers.next_steps(broker)
+        if self._fine or not steps or leader is None:
+            return [Action(step, (name,)) for step in steps]
+        return [
+            Action(_ROUND_TRIPS[step], (self._names[leader - 1], name))
+            if step in _ROUND_TRIPS
+            else Action(step, (name,))
+            for step in steps
+            if step not in _ROUND_TRIPS or self._view(leader).online
+        ]
+
+    def _isr_changes(self, leader: int) -> list[Action]:
+        """Changes that the leader would propose and, if that is one step, the controller take."""
+        if self._view(leader).leader != leader or leader in self._items:
+            return []  # AlterPartitionManager has one item of a partition in flight
+        prefix = "Submit" if self._two_step else ""
+        found = []
+        for follower in self._all:
+            for change, expand in (("ExpandIsr", True), ("ShrinkIsr", False)):
+                if follower == leader:
+                    continue
+                proposed = self._brokers.rehearse(leader, follower, expand=expand)
+                if proposed and (self._two_step or self._controller.accepts(proposed)):
+                    names = (self._names[leader - 1], self._names[follower - 1])
+                    found.append(Action(prefix + change, names))
+        return found
+
+    # ---- leader ----------------------------------------------------------------------------
+
+    def _hear(self, broker: int, epoch: int) -> None:
+        self._brokers.hear(broker, self._controller.partition_state(epoch))
+
+    def _append_as_leader(self, leader: int, offset: int) -> None:
+        appended = self._brokers.append(leader)
+        if appended != offset:
+            raise ActionRefused(f"the record was appended at {appended}")
+
+    def _advance_log_start_offset(self, leader: int, offset: int) -> None:
+        self._brokers.step("delete_records", leader, offset=offset)
+
+    def _change_isr(self, leader: int, follower: int, *, expand: bool) -> None:
+        proposed = self._brokers.change_isr(leader, follower, expand=expand)
+        if proposed is not None:
+            self._complete(leader, self._controller.alter_partition(leader, proposed))
+
+    def _complete(self, leader: int, decision: LeaderAndIsr | Errors) -> None:
+        if isinstance(decision, Errors):
+            self._brokers.complete(leader, decision.name, 0)
+        else:
+            self._brokers.complete(leader, Errors.NONE.name, decision.partition_epoch)
+
+    def _submit(self, leader: int, follower: int, *, expand: bool) -> None:
+        proposed = self._brokers.change_isr(leader, follower, expand=expand)
+        if proposed is not None:
+            answer = partial(self._complete, leader)
+            self._items[leader] = AlterPartitionItem(proposed, answer)
+
+    def _handle_alter_partition(self, leader: int) -> None:
+        item = self._items.get(leader)
+        if item is None or item.decision is not None:
+            raise ActionRefused("no AlterPartition is in flight")
+        item.decision = self._controller.alter_partition(leader, item.proposed)
+
+    def _process_alter_partition(self, leader: int) -> None:
+        item = self._items.pop(leader, None)
+        if item is None or item.decision is None:
+            raise ActionRefused("no answer to an AlterPartition has arrived")
+        item.on_complete(item.decision)
+
+    # ---- round trips, crashes ----------------------------------------------------------------
+
+    def _round_trip(self, *steps_and_brokers: object) -> None:
+        *steps, leader, follower = steps_and_brokers
+        self._brokers.round_trip(
+            cast("int", leader), cast("int", follower), cast("list[str]", steps)
+        )
+
+    def _crash(self, broker: int, log_end: int, high_watermark: int) -> None:
+        """The process and the machine die: of the log only what lies below `log_end` survives."""
+        self._controller.online.discard(broker)
+        self._items.pop(broker, None)
+        self._brokers.step("crash", broker, log_end=log_end, high_watermark=high_watermark)
+
+    def _restart(self, broker: int) -> None:
+        self._controller.online.add(broker)
+        self._controller.broker_epochs[broker] += 1
+        self._brokers.step("restart", broker)
+
+
+def _set(value: Value) -> frozenset[Value]:
+    if not isinstance(value, frozenset):
+        raise UserError("The constant Brokers of the model must be a set of strings.")
+    return value

@@ -1,0 +1,130 @@
+"""One TCP connection to a broker, which has at most one request under way.
+
+Kafka answers the requests of a connection one after the other, so a parked JoinGroup blocks its
+connection: every request under way has one of its own.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from typing import Any
+
+from conformance.systems.protocol import SystemFailed
+from impl.wire.entities import (
+    Entity,
+    MalformedFrame,
+    class_of,
+    frame_size,
+    read_response,
+    request_frame,
+)
+
+MAX_ANSWER = 100 * 1024 * 1024
+_SHOWN = 256
+"""Bytes of a message that a finding shows."""
+
+
+class Pending:
+    """A request that was sent; `body` is its answer once that is there."""
+
+    __slots__ = ("api", "body", "sent", "version")
+
+    def __init__(self, api: str, version: int, sent: bytes) -> None:
+        self.api = api
+        self.version = version
+        self.sent = sent
+        self.body: Entity | None = None
+
+    def __str__(self) -> str:
+        return f"{self.api} version {self.version}"
+
+
+class Connection:
+    """Connected at once. Raises OSError where nobody listens, SystemFailed for whatever a broker
+    does that the protocol does not know: with the bytes."""
+
+    def __init__(self, host: str, port: int, timeout: float) -> None:
+        self._socket = socket.create_connection((host, port), timeout)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_id = 0
+        self._received = bytearray()
+        self.pending: Pending | None = None
+
+    def fileno(self) -> int:
+        """For select."""
+        return self._socket.fileno()
+
+    def send(self, body: Any, client_id: str) -> Pending:
+        """Send a request; its answer comes through `receive`."""
+        if self.pending is not None:
+            raise AssertionError(f"{self.pending} is under way on this connection")
+        self._correlation_id += 1
+        kind = type(body)
+        api = kind.__module__.split(".")[2]
+        frame = request_frame(body, self._correlation_id, client_id)
+        self.pending = Pending(api, int(kind.__version__), frame)
+        try:
+            self._socket.sendall(frame)
+        except OSError as error:
+            raise self._failed(f"the connection broke as it was sent ({error})") from error
+        return self.pending
+
+    def receive(self) -> None:
+        """Read what has arrived; complete the request under way if its answer is whole."""
+        try:
+            data = self._socket.recv(65_536)
+        except OSError as error:
+            raise self._failed(f"the connection broke ({error})") from error
+        if not data:
+            raise self._failed("the broker closed the connection")
+        self._received += data
+        if len(self._received) < 4:
+            return
+        size = frame_size(self._received)
+        if not 0 <= size <= MAX_ANSWER:
+            raise self._failed(f"the answer says that it has {size} bytes")
+        if len(self._received) < 4 + size:
+            return
+        frame = bytes(self._received[4 : 4 + size])
+        pending = self.pending
+        if pending is None:
+            raise self._failed("bytes arrived that nobody asked for")
+        if len(self._received) > 4 + size:
+            raise self._failed("more than one answer arrived")
+        pending.body = self._decode(pending, frame)
+        self._received.clear()
+        self.pending = None
+
+    def _decode(self, pending: Pending, frame: bytes) -> Entity:
+        kind = class_of(pending.api, pending.version, "response")
+        try:
+            correlation_id, body = read_response(frame, kind)
+        except MalformedFrame as error:
+            raise self._failed(f"the answer cannot be read ({error})") from error
+        if correlation_id != self._correlation_id:
+            raise self._failed(f"the answer is to correlation id {correlation_id}")
+        return body
+
+    def _failed(self, what: str) -> SystemFailed:
+        request = "" if self.pending is None else f"{self.pending}: "
+        sent = b"" if self.pending is None else self.pending.sent
+        return SystemFailed(
+            f"{request}{what}.\nsent     {_hex(sent)}\nreceived {_hex(bytes(self._received))}"
+        )
+
+    def close(self) -> None:
+        """Nothing that is under way is waited for."""
+        self._socket.close()
+
+
+def _hex(data: bytes) -> str:
+    shown = data[:_SHOWN].hex(" ")
+    more = len(data) - _SHOWN
+    return (shown or "nothing") + (f" ... and {more} bytes more" if more > 0 else "")
+
+
+def wait_for(connections: list[Connection], seconds: float) -> list[Connection]:
+    """Those on which something has arrived, after so long at most."""
+    ready, _, _ = select.select(connections, [], [], max(seconds, 0.0))
+    return ready

@@ -1,0 +1,93 @@
+"""The broker's member ids and ours: a broker makes its own, the specification has others.
+
+Members see ids of a form of ours, in which the specification's are what is unique: the range
+assignor sorts by them, so they must sort as the specification's do, whatever a broker makes up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from conformance.systems.group.settings import Settings
+from impl.group.messages import (
+    DescribedGroup,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+)
+
+
+class MemberIds:
+    """Both directions; an id that is not known stays as it is."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._real = settings.real_ids()
+        self._ours: dict[str, str] = {}
+        self._theirs: dict[str, str] = {}
+        self._given = dict.fromkeys(settings.members, 0)
+
+    def knows(self, theirs: str) -> bool:
+        """Whether the broker's id has been given to a process."""
+        return theirs in self._ours
+
+    def give(self, theirs: str, process: str) -> str:
+        """A new id of the broker's is this process's next one; ours for it."""
+        number = self._given[process]
+        self._given[process] = number + 1
+        ids = self._settings.member_ids[process]
+        ours = self._real[ids[number]] if number < len(ids) else f"{process}-{number + 1}"
+        self._ours[theirs] = ours
+        self._theirs[ours] = theirs
+        return ours
+
+    def ours(self, theirs: str) -> str:
+        """Our id for the broker's."""
+        return self._ours.get(theirs, theirs)
+
+    def theirs(self, ours: str) -> str:
+        """The broker's id for ours."""
+        return self._theirs.get(ours, ours)
+
+    # ---- messages --------------------------------------------------------------------------
+
+    def outgoing(self, message: Any, group_id: str) -> Any:
+        """A member's request as the broker is to have it: its group, its ids."""
+        match message:
+            case SyncGroupRequest():
+                assignments = tuple(
+                    replace(one, member_id=self.theirs(one.member_id))
+                    for one in message.assignments
+                )
+                message = replace(message, assignments=assignments)
+            case LeaveGroupRequest():
+                members = tuple(
+                    replace(one, member_id=self.theirs(one.member_id)) for one in message.members
+                )
+                return replace(message, group_id=group_id, members=members)
+            case JoinGroupRequest() | HeartbeatRequest() | OffsetCommitRequest():
+                pass
+            case _:
+                raise AssertionError(f"{message} is no request of a member")
+        return replace(message, group_id=group_id, member_id=self.theirs(message.member_id))
+
+    def incoming(self, answer: Any) -> Any:
+        """An answer as the member is to have it."""
+        if not isinstance(answer, JoinGroupResponse):
+            return answer
+        members = tuple(replace(one, member_id=self.ours(one.member_id)) for one in answer.members)
+        return replace(
+            answer,
+            member_id=self.ours(answer.member_id),
+            leader=self.ours(answer.leader),
+            members=members,
+        )
+
+    def described(self, group: DescribedGroup) -> DescribedGroup:
+        """A description with our ids."""
+        members = tuple(replace(one, member_id=self.ours(one.member_id)) for one in group.members)
+        return replace(group, members=members)

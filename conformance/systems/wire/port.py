@@ -1,0 +1,166 @@
+"""A broker's port: versions agreed on, requests sent, answers collected as they come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.errors import UserError
+from conformance.systems.protocol import SystemFailed, SystemHangs
+from conformance.systems.wire.address import APIS, Address
+from conformance.systems.wire.connection import Connection, Pending, wait_for
+from impl.errors import Errors
+from impl.group.messages import FindCoordinatorRequest, JoinGroupRequest
+from impl.wire import group_requests, group_responses
+from impl.wire.entities import class_of, make, module_of
+
+ANSWER_SECONDS = 10.0
+"""After which a request that a broker answers at once has not been answered: it hangs."""
+COORDINATOR_SECONDS = 60.0
+"""How long a broker may take to find a coordinator: at first it has to make the offsets topic."""
+_RETRY = frozenset({Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS})
+CLIENT_ID = "kconform"
+
+
+class Port:
+    """One broker. Raises UserError where nobody listens or the versions do not meet."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._idle: list[Connection] = []
+        self._busy: list[Connection] = []
+        self.versions = self._agree()
+
+    # ---- versions --------------------------------------------------------------------------
+
+    def _agree(self) -> Mapping[str, int]:
+        """Of each API the newest version that both sides know, or the one that was asked for."""
+        body = make(class_of("api_versions", 0, "request"))
+        answer = self._ask_body(body)
+        offered = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+        return {api: self._version(name, api, offered) for name, api in APIS.items()}
+
+    def _version(self, name: str, api: str, offered: Mapping[int, tuple[int, int]]) -> int:
+        key = class_of(api, _newest(api), "request").__api_key__
+        if key not in offered:
+            raise UserError(
+                f"The broker at {self.address} does not offer {name}: it coordinates no groups."
+            )
+        low, high = offered[key]
+        wanted = self.address.versions.get(api, min(high, _newest(api)))
+        if not low <= wanted <= min(high, _newest(api)):
+            raise UserError(
+                f"The broker at {self.address} offers {name} {low} to {high}, kconform knows up to "
+                f"{_newest(api)}: version {wanted} cannot be used."
+            )
+        return wanted
+
+    def offers(self, api: str, version: int) -> bool:
+        """Whether a version can be used that is not newer than the agreed one."""
+        return version <= self.versions[api]
+
+    # ---- requests --------------------------------------------------------------------------
+
+    def submit(self, message: Any, client_id: str) -> Pending:
+        """Send a message of impl on a connection of its own."""
+        api = group_requests.api_of(message)
+        version = self.versions[api]
+        if isinstance(message, JoinGroupRequest):
+            version = min(version, message.version)
+        return self._send(group_requests.to_entity(message, version), client_id)
+
+    def _send(self, body: Any, client_id: str) -> Pending:
+        connection = self._idle.pop() if self._idle else self._connect()
+        self._busy.append(connection)
+        return connection.send(body, client_id)
+
+    def _connect(self) -> Connection:
+        address = self.address
+        try:
+            return Connection(address.host, address.port, ANSWER_SECONDS)
+        except OSError as error:
+            raise UserError(
+                f"No broker answers at {address}: {error}. Start it, or name another address."
+            ) from error
+
+    def receive(self, seconds: float = 0.0) -> bool:
+        """Take in what has arrived, after so long at most; whether anything has."""
+        ready = wait_for(self._busy, seconds)
+        for connection in ready:
+            connection.receive()
+            if connection.pending is None:
+                self._busy.remove(connection)
+                self._idle.append(connection)
+        return bool(ready)
+
+    def ask(self, message: Any) -> Any:
+        """A message that is answered at once. Raises SystemHangs where it is not."""
+        return decoded(self._answer_to(self.submit(message, CLIENT_ID)))
+
+    def _ask_body(self, body: Any) -> Any:
+        return self._answer_to(self._send(body, CLIENT_ID)).body
+
+    def _answer_to(self, pending: Pending) -> Pending:
+        until = time.monotonic() + ANSWER_SECONDS
+        while pending.body is None:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise SystemHangs(f"{pending} was not answered within {ANSWER_SECONDS:.0f} s")
+            self.receive(left)
+        return pending
+
+    def find_coordinator(self, group_id: str) -> tuple[str, int]:
+        """Where the group's coordinator listens."""
+        until = time.monotonic() + COORDINATOR_SECONDS
+        while True:
+            answer = self.ask(FindCoordinatorRequest(group_id))
+            if answer.error_code is Errors.NONE:
+                return answer.coordinator.host, answer.coordinator.port
+            if answer.error_code not in _RETRY or time.monotonic() > until:
+                raise SystemFailed(
+                    f"FindCoordinator for {group_id} was answered {answer.error_code.name}"
+                )
+            time.sleep(0.1)
+
+    # ---- ends ------------------------------------------------------------------------------
+
+    def abandon(self) -> None:
+        """Close the connections that wait for an answer; the others can be used again."""
+        for connection in self._busy:
+            connection.close()
+        self._busy = []
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.abandon()
+        for connection in self._idle:
+            connection.close()
+        self._idle = []
+
+
+def decoded(pending: Pending) -> Any:
+    """The answer as a message of impl; SystemFailed for an error that Kafka does not know."""
+    try:
+        return group_responses.from_entity(pending.api, pending.body, pending.version)
+    except group_responses.UnknownError as error:
+        raise SystemFailed(f"{pending}: the answer has the unknown {error}") from error
+
+
+def _newest(api: str) -> int:
+    version = _KNOWN[api]
+    module_of(api, version, "request")
+    return version
+
+
+_KNOWN: Mapping[str, int] = {
+    "join_group": 9,
+    "sync_group": 5,
+    "heartbeat": 4,
+    "leave_group": 5,
+    "offset_commit": 9,
+    "describe_groups": 5,
+    "delete_groups": 2,
+    "find_coordinator": 4,
+}
+"""The newest versions that are spoken here."""

@@ -1,0 +1,302 @@
+"""Drives any broker's group coordinator through its port, along GroupMembership.tla's actions.
+
+The members are ours (those of `systems/group`): a step of a member is taken in this process, and
+where the specification lets the coordinator handle a request, it goes out on a connection of its
+own. Seen are the answers, which requests are parked, and DescribeGroups.
+
+Requests on two connections may overtake one another, and an answer takes its time: so an
+observation that the specification does not allow is made again for a while (`patience`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from conformance.systems.group.exchange import Exchange, partitions
+from conformance.systems.group.member import Process
+from conformance.systems.group.observation import OF_PROCESSES, Observer
+from conformance.systems.group.settings import NO_INSTANCE, Settings, settings_of
+from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, REQUESTS_OF_HEARTBEAT
+from conformance.systems.group.view import process_view
+from conformance.systems.protocol import ActionRefused, SystemFailed
+from conformance.systems.wire.address import Address, parse_address
+from conformance.systems.wire.connection import Pending
+from conformance.systems.wire.ids import MemberIds
+from conformance.systems.wire.port import Port, decoded
+from conformance.tla.values import Action, Value
+from impl.errors import Errors
+from impl.group.messages import (
+    DeleteGroupsRequest,
+    DescribedGroup,
+    DescribeGroupsRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+_STABLE, _DEAD = "Stable", "Dead"
+_LAST_ONCE = 3
+"""The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
+_DELETED_AT_ONCE = 100
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
+"""Seconds between two looks: a request is handled within a millisecond, a timer takes its time."""
+SPECIFICATION = "GroupMembership"
+"""The root module that says what the actions are."""
+
+
+class WireSystem:
+    """One group of a broker at a time; a new one for each test."""
+
+    variables = ("groupState", "members", "protocolName", "assignment", *OF_PROCESSES)
+    sometimes = frozenset({"protocolName", "assignment"})
+    """DescribeGroups tells them of a Stable group only."""
+
+    def __init__(self, settings: Settings, address: Address) -> None:
+        self._settings = settings
+        self._address = address
+        self._observer = Observer(settings)
+        self._ports: dict[tuple[str, int], Port] = {}
+        self._entry = self._port(address.host, address.port)
+        self._run = uuid.uuid4().hex[:12]
+        self._numbers = itertools.count(1)
+        self._made: list[tuple[Port, str]] = []
+        self._processes: dict[str, Process] = {}
+        self._group_id = ""
+        self._patience, self._pause = address.patience / 1000, _FIRST_PAUSE
+        self._others: Mapping[str, Callable[[], None]] = {
+            "ExpireInitialDelay": self._wait_for_initial_delay,
+            "DeleteGroup": self._delete_group,
+        }
+
+    def _port(self, host: str, port: int) -> Port:
+        known = self._ports.get((host, port))
+        if known is None:
+            there = replace(self._address, host=host, port=port)
+            known = self._ports[host, port] = Port(there)
+        return known
+
+    # ---- SystemUnderTest -------------------------------------------------------------------
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        """A group id that nobody has used, new processes; what was before is left behind."""
+        self._leave_behind()
+        self._group_id = f"kconform-{os.getpid()}-{self._run}-{next(self._numbers)}"
+        self._coordinator = self._port(*self._entry.find_coordinator(self._group_id))
+        self._ids = MemberIds(self._settings)
+        self._processes = {name: Process(name, self._settings) for name in self._settings.members}
+        self._waiting: list[tuple[Process, Exchange, Pending]] = []
+        self._joined_last = ""
+        self._new_ids: dict[str, str] = {}
+        self._group: DescribedGroup | None = None
+        self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
+
+    def apply(self, action: Action) -> None:
+        """Take one step. Raises ActionRefused if it cannot be taken, SystemFailed for a broker
+        that breaks the protocol."""
+        name, args = action
+        self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
+        if name in OF_A_PROCESS:
+            OF_A_PROCESS[name](self._processes[str(args[0])], args)
+        elif name in REQUESTS_OF_CHANNEL:
+            process = self._processes[str(args[0])]
+            self._submit(process, process.channel)
+        elif name in REQUESTS_OF_HEARTBEAT:
+            process = self._processes[str(args[0])]
+            self._submit(process, process.heartbeat)
+        elif name in self._others:
+            self._group = None
+            self._others[name]()
+        else:
+            raise ActionRefused(f"{name} cannot be brought about through a port")
+
+    def observe(self) -> Mapping[str, Value]:
+        """What can be seen now; what nothing can have changed is not asked for again."""
+        self._take_in()
+        if self._group is None:
+            self._group = self._describe()
+        self._park()
+        views = tuple([process_view(process) for process in self._processes.values()])
+        return {**self._of_group(self._group), **self._observer.of_processes(views)}
+
+    # ---- LeavesOut, Patient, Limited, Closeable --------------------------------------------
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which it is worth to look again."""
+        return self._patience
+
+    def look_again(self, seconds: float) -> Mapping[str, Value]:
+        """Observe when an answer has arrived; at the latest after a pause that doubles each time.
+
+        DescribeGroups may have overtaken a request that is parked now: nothing will arrive then.
+        """
+        self._coordinator.receive(min(seconds, self._pause))
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self._group = None
+        return self.observe()
+
+    def close(self) -> None:
+        """Delete the groups that were made, and close the connections."""
+        try:
+            self._leave_behind()
+            for port in self._ports.values():
+                made = [group for owner, group in self._made if owner is port]
+                for start in range(0, len(made), _DELETED_AT_ONCE):
+                    batch = made[start : start + _DELETED_AT_ONCE]
+                    port.ask(DeleteGroupsRequest(tuple(batch)))
+        finally:
+            for port in self._ports.values():
+                port.close()
+
+    # ---- requests --------------------------------------------------------------------------
+
+    def _submit(self, process: Process, exchange: Exchange | None) -> None:
+        if exchange is None or not exchange.is_under_way:
+            raise ActionRefused(f"no request of {process.name} is under way")
+        message = exchange.request.request
+        if isinstance(message, JoinGroupRequest):
+            self._joined_last = process.name
+            self._new_ids.pop(process.name, None)
+        self._group = None
+        outgoing = self._ids.outgoing(message, self._group_id)
+        pending = self._coordinator.submit(outgoing, process.name)
+        if exchange.abandoned:
+            process.channel = None
+        else:
+            exchange.parked_under = ""  # until it is known
+            self._waiting.append((process, exchange, pending))
+
+    def _take_in(self) -> None:
+        """The answers that have arrived, those to joins first: they name ids that others use."""
+        self._coordinator.receive()
+        arrived = [one for one in self._waiting if one[2].body is not None]
+        if not arrived:
+            return
+        self._waiting = [one for one in self._waiting if one[2].body is None]
+        answers = [(process, exchange, decoded(sent)) for process, exchange, sent in arrived]
+        for process, _, answer in answers:
+            if isinstance(answer, JoinGroupResponse):
+                self._learn(answer.member_id, process.name)
+        for process, exchange, answer in answers:
+            if exchange in (process.channel, process.heartbeat):
+                exchange.answer(_as_asked(exchange, self._ids.incoming(answer)))
+
+    def _park(self) -> None:
+        """Say under which id a request without an answer is parked, once that can be seen."""
+        for process, exchange, _ in self._waiting:
+            if exchange.parked_under == "":
+                request = exchange.request.request
+                member_id = getattr(request, "member_id", "")
+                exchange.parked_under = member_id or self._new_ids.get(process.name, "")
+
+    def _learn(self, theirs: str, process: str) -> None:
+        if theirs and not self._ids.knows(theirs):
+            self._ids.give(theirs, process)
+
+    # ---- the group -------------------------------------------------------------------------
+
+    def _describe(self) -> DescribedGroup:
+        answer = self._coordinator.ask(DescribeGroupsRequest((self._group_id,)))
+        (group,) = answer.groups
+        if group.error_code is Errors.GROUP_ID_NOT_FOUND:
+            group = DescribedGroup(Errors.NONE, self._group_id, _DEAD)
+        if group.error_code is not Errors.NONE:
+            raise SystemFailed(f"DescribeGroups was answered {group.error_code.name}")
+        for member in group.members:
+            if self._joined_last and not self._ids.knows(member.member_id):
+                self._new_ids[self._joined_last] = self._ids.give(
+                    member.member_id, self._joined_last
+                )
+        return self._ids.described(group)
+
+    def _of_group(self, group: DescribedGroup) -> dict[str, Value]:
+        observer = self._observer
+        seen: dict[str, Value] = {
+            "groupState": group.group_state,
+            "members": observer.id_set(one.member_id for one in group.members),
+        }
+        if group.group_state == _STABLE:
+            seen["protocolName"] = group.protocol_data or NO_INSTANCE
+            seen["assignment"] = observer.by_id(
+                (one.member_id, partitions(one.member_assignment)) for one in group.members
+            )
+        return seen
+
+    def _delete_group(self) -> None:
+        answer = self._coordinator.ask(DeleteGroupsRequest((self._group_id,)))
+        (result,) = answer.results
+        if result.error_code is not Errors.NONE:
+            raise ActionRefused(f"DeleteGroups was answered {result.error_code.name}")
+
+    def _leave_behind(self) -> None:
+        """Let all members of the last group leave, so that it can be deleted."""
+        if not self._group_id:
+            return
+        self._coordinator.abandon()
+        group = self._describe()
+        if group.group_state == _DEAD:
+            return
+        self._made.append((self._coordinator, self._group_id))
+        if group.members:
+            leaving = tuple(MemberIdentity(self._ids.theirs(m.member_id)) for m in group.members)
+            self._coordinator.ask(LeaveGroupRequest(self._group_id, leaving))
+
+    # ---- time ------------------------------------------------------------------------------
+
+    def _wait_for_initial_delay(self) -> None:
+        """It is over by itself; each member that joins meanwhile may prolong it once."""
+        prolonged = len(self._settings.members) + 1
+        self._patience += prolonged * self._address.initial_delay / 1000
+
+
+def _as_asked(exchange: Exchange, answer: Any) -> Any:
+    """A SyncGroup answer before version 5 does not name the protocol: the request's it is."""
+    asked = exchange.request.request
+    if (
+        isinstance(answer, SyncGroupResponse)
+        and isinstance(asked, SyncGroupRequest)
+        and answer.error_code is Errors.NONE
+        and answer.protocol_name is None
+    ):
+        return replace(answer, protocol_name=asked.protocol_name)
+    return answer
+
+
+class WireFactory:
+    """Makes systems for a broker, and says which models its port allows."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def __call__(self, constants: Mapping[str, Value]) -> WireSystem:
+        """A system for a model's constants. Raises UserError where no broker answers."""
+        return WireSystem(settings_of(constants), self._address)
+
+    def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
+        """Why a model cannot be driven; empty if it can."""
+        if specification != SPECIFICATION:
+            return f"a port shows the group protocol ({SPECIFICATION}) only"
+        settings = settings_of(constants)
+        size = self._address.max_size
+        if len(settings.members) > settings.maximum_size != size:
+            return (
+                f"it needs group.max.size={settings.maximum_size}: if your broker is set so, say "
+                f"max-size={settings.maximum_size}"
+            )
+        forced = self._address.versions.get("join_group")
+        if forced is not None and forced > _LAST_ONCE and not settings.joins_twice:
+            return f"its members join at once, which JoinGroup {forced} does not do"
+        return ""
+
+
+def of_address(text: str) -> WireFactory:
+    """The factory for what follows `wire:`."""
+    return WireFactory(parse_address(text))

@@ -1,0 +1,428 @@
+"""Shows what the back ends make of a formula or action: the pipeline, stage by stage.
+
+    text      the TLA+ as it is written
+    tree      SANY's XML read into the syntax tree, every name and INSTANCE resolved
+    facts     what the expression depends on, through all operators that it calls
+    python    the function that judges a state or a step; of an action also the function that
+              finds the next states
+    types     the columns of the states, as Spark sees them
+    formula   Spark's three-valued formula: when it is true, when false, when it has no value
+    sql       the chain of projections that computes it
+
+`STAGES` is that pipeline. Each stage is made afresh, by the compilers themselves: nothing is
+shown that is not what runs, but for the names of operators' functions (`R_7`), which are shown
+as `Op_Name`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+from conformance.errors import SpecError, UnsupportedError
+from conformance.tla import syntax as s
+from conformance.tla.evaluate.machine import Listing, Machine
+from conformance.tla.evaluate.standard import SearchLevel
+from conformance.tla.schema import Schema, infer, infer_schema
+from conformance.tla.spark.api import (
+    SparkFormula,
+    compile_action,
+    compile_action_formulas,
+    compile_state_formulas,
+)
+from conformance.tla.spark.formulas import (
+    Atom,
+    Conditional,
+    Formula,
+    Guards,
+    Junction,
+    Not,
+    Nullable,
+    Quantified,
+    Truth,
+)
+from conformance.tla.spark.physical import ddl
+from conformance.tla.spark.writer import expression, staged
+from conformance.tla.spec import Spec
+from conformance.tla.tree import head, tree_lines
+from conformance.tla.value_types import Type
+from conformance.tla.values import State, format_value
+
+SAMPLE = 2_000
+"""States from which the types of the variables are inferred, if no schema is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One stage of one formula, as text."""
+
+    stage: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is shown: a definition of a bound specification."""
+
+    spec: Spec
+    name: str
+    schema: Schema | None = None
+
+    @cached_property
+    def definition(self) -> s.Definition:
+        """The definition; SpecError if there is none of that name."""
+        known = self.spec.module.operators
+        if self.name not in known:
+            close = difflib.get_close_matches(self.name, known, n=2)
+            hint = f" Did you mean {' or '.join(close)}?" if close else ""
+            raise SpecError(f"{self.spec.module.name} defines no operator {self.name}.{hint}")
+        return self.spec.program.operator(self.name, "what to show")
+
+    @cached_property
+    def machine(self) -> Machine:
+        """A machine that has compiled nothing yet."""
+        return Machine(self.spec.program, SearchLevel())
+
+    @cached_property
+    def is_action(self) -> bool:
+        """Whether it is about two states."""
+        return self.spec.machine.analysis.of_definition(self.definition.uid).primes
+
+    @cached_property
+    def columns(self) -> Schema:
+        """The types of the variables: those given, or those of the first states of a search."""
+        if self.schema is not None:
+            return self.schema
+        return infer_schema(self.spec.variables, islice(_states(self.spec), SAMPLE))
+
+
+def show(
+    spec: Spec, name: str, stages: Iterable[str] | None = None, *, schema: Schema | None = None
+) -> list[Shown]:
+    """The stages (`STAGES`' names; all if none is named) of the operator of that name.
+
+    Without a `schema` Spark's columns have the types that the first `SAMPLE` states need.
+    SpecError if there is no such operator, UnsupportedError if a back end lacks something.
+    """
+    subject = Subject(spec, name, schema)
+    chosen = tuple(STAGES) if stages is None else tuple(stages)
+    return [Shown(stage, title, text) for stage in chosen for title, text in STAGES[stage](subject)]
+
+
+def _states(spec: Spec) -> Iterator[State]:
+    """The states of a search from the initial ones, breadth first."""
+    seen = dict.fromkeys(spec.initial_states())
+    queue = list(seen)
+    for state in queue:
+        yield state
+        for _, following in spec.successors(state):
+            if following not in seen:
+                seen[following] = None
+                queue.append(following)
+
+
+Titled = Iterator[tuple[str, str]]
+
+
+def _text(subject: Subject) -> Titled:
+    location = subject.definition.location
+    yield f"TLA+ ({location})", "\n".join(_Sources(subject.spec).lines(location))
+
+
+def _tree(subject: Subject) -> Titled:
+    module, definition = subject.spec.module, subject.definition
+    lines = [f"{head(definition)} ==", *tree_lines(module, definition.body, 1)]
+    yield "syntax tree", "\n".join(lines)
+
+
+def _facts(subject: Subject) -> Titled:
+    analysis = subject.spec.machine.analysis
+    facts = analysis.of_definition(subject.definition.uid)
+    called = [subject.spec.program.definition(uid).name for uid in sorted(facts.calls)]
+    lines = [
+        f"variables  {', '.join(sorted(facts.variables)) or 'none'}",
+        f"calls      {', '.join(dict.fromkeys(called)) or 'none'}",
+        f"primes     {'yes' if facts.primes else 'no'}",
+        f"recursive  {'yes' if analysis.recursive(subject.definition.uid) else 'no'}",
+        f"nodes      {facts.size}",
+    ]
+    yield "facts", "\n".join(lines)
+
+
+# Python
+
+
+def _python(subject: Subject) -> Titled:
+    definition, machine = subject.definition, subject.machine
+    if subject.spec.is_temporal(definition.body):
+        step = subject.spec.property_of(subject.name).step
+        if step is None:
+            raise UnsupportedError(f"{definition.location}: {subject.name} says nothing of a step.")
+        machine.action_formula(step.definition.body)
+        yield "Python: does it allow this step?", _listed(subject)
+    elif subject.is_action:
+        machine.action_formula(definition.body, definition.params)
+        yield "Python: is it this action?", _listed(subject)
+        kinds = [None] * len(definition.params)
+        machine.successors(definition.body, definition.params, kinds, definition.name, {})
+        yield "Python: where does it lead?", _listed(subject)
+    elif definition.params:
+        machine.routine(definition)
+        yield "Python: an operator", _listed(subject)
+    elif _is_formula(subject.spec, definition.body):
+        machine.state_formula(definition.body)
+        yield "Python: is it true?", _listed(subject)
+    else:
+        machine.expression(definition.body)
+        yield "Python: its value", _listed(subject)
+
+
+_FORMULAS = r"""TRUE FALSE \land \lor \lnot => \equiv = /= \in \notin \subseteq < > \leq \geq
+IsFiniteSet ENABLED""".split()
+"""The operators whose value is a boolean."""
+
+
+def _is_formula(spec: Spec, node: s.Expr) -> bool:
+    """Whether the text alone says that the value is a boolean."""
+    match node:
+        case s.Binding(kind=kind):
+            return kind in (r"\A", r"\E")
+        case s.Builtin(operator=operator):
+            return operator in _FORMULAS
+        case s.If(then=part) | s.Let(body=part):
+            return _is_formula(spec, part)
+        case s.Call(target=int()):
+            meaning = spec.program.meaning(node)
+            recursive = isinstance(meaning, s.Definition) and meaning.recursive
+            if isinstance(meaning, s.Definition) and not recursive:
+                return _is_formula(spec, meaning.body)
+            return False
+        case _:
+            return False
+
+
+def _listed(subject: Subject) -> str:
+    """What the machine compiled since it was last asked, with the text that each line is for."""
+    machine, sources = subject.machine, _Sources(subject.spec)
+    listings = [one for one in machine.take_listings() if not one.folded]
+    text = "\n\n".join("\n".join(_beside(one, sources)) for one in reversed(listings))
+    constants = dict.fromkeys(re.findall(r"\bK_\d+\b", text))
+    legend = [f"# {name} is {_shown(machine.constant_value(name))}" for name in constants]
+    variables = subject.spec.variables
+    for row, prime in ("s", ""), ("t", "'"):
+        places = sorted({int(number) for number in re.findall(rf"\b{row}\[(\d+)\]", text)})
+        legend += [f"# {row}[{place}] is {variables[place]}{prime}" for place in places]
+    return "\n".join([*legend, *([""] if legend else []), _with_names(subject.spec, text)])
+
+
+def _shown(value: object) -> str:
+    try:
+        return format_value(value)  # type: ignore[arg-type]
+    except TypeError:  # a set that is kept as a rule, or an error that waits
+        return str(value)
+
+
+def _beside(listing: Listing, sources: _Sources) -> Iterator[str]:
+    """The code; above a line, as a comment, the TLA+ line that it begins to be for."""
+    before: tuple[str, int] | None = None
+    for text, place in zip(listing.source.splitlines(), listing.places, strict=True):
+        here = None if place is None else (place.module, place.line)
+        quoted = "" if place is None else sources.line(place).strip()
+        if place is not None and quoted and here != before:
+            indent = text[: len(text) - len(text.lstrip())]
+            yield f"{indent}# {place.line}: {quoted}"
+            before = here
+        yield text
+
+
+def _with_names(spec: Spec, text: str) -> str:
+    """`R_7` as the name of the operator that it is."""
+    names: dict[str, str] = {}
+    for found in re.findall(r"\bR_(\d+)\b", text):
+        plain = re.sub(r"\W", "_", spec.program.definition(int(found)).name)
+        taken = {name for uid, name in names.items() if uid != found}
+        fresh = (f"Op_{plain}{n or ''}" for n in range(len(taken) + 1))
+        names.setdefault(found, next(name for name in fresh if name not in taken))
+    return re.sub(r"\bR_(\d+)\b", lambda match: names[match[1]], text)
+
+
+class _Sources:
+    """The lines of the modules' files."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._paths = spec.module.sources
+        self._read: dict[str, Sequence[str]] = {}
+
+    def lines(self, place: s.Location) -> Sequence[str]:
+        """The lines of a place; none of a module that is no file."""
+        return self._of(place.module)[place.line - 1 : place.end_line]
+
+    def line(self, place: s.Location) -> str:
+        """The first of them."""
+        return next(iter(self.lines(place)), "")
+
+    def _of(self, module: str) -> Sequence[str]:
+        if module not in self._read:
+            path = self._paths.get(module)
+            whole = path is not None and path.is_file()
+            text = path.read_text(encoding="utf-8", errors="replace") if path and whole else ""
+            self._read[module] = text.splitlines()
+        return self._read[module]
+
+
+# Spark
+
+
+def _types(subject: Subject) -> Titled:
+    known = subject.spec.machine.analysis.of_definition(subject.definition.uid).variables
+    lines = [f"{name}  {ddl(kind)}" for name, kind in subject.columns.variables if name in known]
+    yield "columns", "\n".join(lines)
+
+
+def _formula(subject: Subject) -> Titled:
+    compiled = _compiled(subject)
+    yield "three-valued formula", "\n".join(_formula_lines(compiled.written, 0))
+
+
+def _sql(subject: Subject) -> Titled:
+    compiled = _compiled(subject)
+    plan = staged([compiled.node])
+    lines: list[str] = []
+    for number, stage in enumerate(plan.stages, 1):
+        lines.append(f"stage {number}")
+        for name, text in stage.added:
+            lines += _indented(f"{text} AS {name}", 1)
+    lines += ["value", *(f"  {result}" for result in plan.results)]
+    if not compiled.total:
+        lines += ["where that is NULL", f"  {compiled.reason}"]
+    yield "Spark SQL", "\n".join(lines)
+
+
+def _compiled(subject: Subject) -> SparkFormula:
+    program, name, schema = subject.spec.program, subject.name, subject.columns
+    if not subject.is_action and not subject.spec.is_temporal(subject.definition.body):
+        (formula,) = compile_state_formulas(program, [name], schema)
+        return formula
+    if not subject.definition.params:
+        (formula,) = compile_action_formulas(program, [name], schema)
+        return formula
+    columns = [f"`{param.name}`" for param in subject.definition.params]
+    types = _argument_types(subject)
+    return compile_action(program, name, schema, list(zip(types, columns, strict=True)))
+
+
+def _argument_types(subject: Subject) -> list[Type]:
+    """The types of an action's arguments: those of its instances in Next."""
+    rows = [action.args for action in subject.spec.actions if action.name == subject.name]
+    found = [infer(column, subject.name) for column in zip(*rows, strict=True)]
+    if len(found) != len(subject.definition.params):
+        raise SpecError(
+            f"{subject.definition.location}: {subject.name} takes arguments, and Next has no "
+            "instance of it that says of what type they are. Show an operator that calls it."
+        )
+    return [kind for kind in found if kind is not None]
+
+
+def _formula_lines(formula: Formula, depth: int) -> Iterator[str]:
+    """A formula with its parts below it, each with what must hold for it to have a value."""
+    match formula:
+        case Truth(known=known):
+            yield from _indented("TRUE" if known else "FALSE", depth)
+        case Atom(condition=condition, guards=guards):
+            yield from _indented(expression(condition), depth)
+            yield from _guard_lines(guards, depth + 1)
+        case Nullable(expression=value):
+            yield from _indented(f"NULL or {expression(value)}", depth)
+        case Not(operand=operand):
+            yield from _indented("NOT", depth)
+            yield from _formula_lines(operand, depth + 1)
+        case Junction(operands=operands, neutral=neutral, in_order=in_order):
+            order = "" if in_order else " in any order"
+            yield from _indented(f"{'AND' if neutral else 'OR'}{order}", depth)
+            for operand in operands:
+                yield from _formula_lines(operand, depth + 1)
+        case Conditional():
+            for word, part in (
+                ("IF", formula.condition),
+                ("THEN", formula.then),
+                ("ELSE", formula.otherwise),
+            ):
+                yield from _indented(word, depth)
+                yield from _formula_lines(part, depth + 1)
+        case Quantified(array=array, variable=variable, neutral=neutral):
+            word = "FOR ALL" if neutral else "FOR SOME"
+            yield from _indented(f"{word} {variable} IN {expression(array)}", depth)
+            yield from _guard_lines(formula.guards, depth + 1)
+            yield from _formula_lines(formula.body, depth + 1)
+        case _:
+            yield from _indented(expression(formula.value()), depth)
+
+
+def _guard_lines(guards: Guards, depth: int) -> Iterator[str]:
+    for guard in guards:
+        yield from _indented(f"defined where {expression(guard.condition)}", depth)
+
+
+def _indented(text: str, depth: int) -> Iterator[str]:
+    return (f"{'  ' * depth}{line}" for line in folded(text))
+
+
+WIDTH = 96
+"""Signs of a line of SQL from which on its arguments get lines of their own."""
+
+_SIGNS = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|.", re.DOTALL)
+"""A quoted name or text, or one other sign."""
+
+
+def folded(sql: str, width: int = WIDTH) -> Iterator[str]:
+    """An SQL expression in lines: a call too long for one has each argument on its own."""
+    opening, arguments, closing = _call(sql)
+    if len(sql) <= width or not arguments:
+        yield sql
+        return
+    yield opening
+    for number, argument in enumerate(arguments, 1):
+        *lines, last = folded(argument, width - 2)
+        yield from (f"  {line}" for line in lines)
+        yield f"  {last}{',' if number < len(arguments) else ''}"
+    yield closing
+
+
+def _call(sql: str) -> tuple[str, list[str], str]:
+    """`head(`, the arguments of the first call that lasts to the end, and what follows them."""
+    depth, start = 0, 0
+    arguments: list[str] = []
+    current = ""
+    for found in _SIGNS.finditer(sql):
+        sign = found[0]
+        depth -= sign == ")"
+        if depth == 0 and sign == "(":
+            start, current, arguments = found.end(), "", []
+        elif (sign == "," and depth == 1) or (sign == ")" and depth == 0):
+            arguments.append(current.strip())
+            current = ""
+        elif start:
+            current += sign
+        depth += sign == "("
+        if depth == 0 and sign == ")" and found.end() < len(sql):
+            end = found.start()
+            if "(" not in sql[found.end() :]:
+                return sql[:start], arguments, sql[end:]
+    return sql[:start], arguments, ")"
+
+
+STAGES: Mapping[str, Callable[[Subject], Titled]] = {
+    "text": _text,
+    "tree": _tree,
+    "facts": _facts,
+    "python": _python,
+    "types": _types,
+    "formula": _formula,
+    "sql": _sql,
+}
+"""The pipeline, in order: each stage's name and what writes it."""

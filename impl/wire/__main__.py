@@ -1,0 +1,65 @@
+"""Starts the server: `python -m impl.wire --port 9092 --topic orders=6`; ends on Ctrl-C or SIGTERM.
+
+Prints `listening on HOST:PORT` once clients can connect; port 0 takes a free one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import socket
+
+from impl.group.config import GroupConfig
+from impl.types import BrokerEndPoint
+from impl.wire.broker import BrokerConfig
+from impl.wire.server import Server
+
+
+def main() -> None:
+    """Read the options and serve until told to end."""
+    parser = argparse.ArgumentParser(prog="python -m impl.wire", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=9092)
+    parser.add_argument("--topic", action="append", default=[], metavar="NAME=PARTITIONS")
+    parser.add_argument("--initial-delay-ms", type=int, default=3_000)
+    parser.add_argument("--min-session-ms", type=int, default=6_000)
+    parser.add_argument("--max-size", type=int, default=2**31 - 1)
+    parser.add_argument("--seed", type=int, default=1, help="decides the member ids")
+    options = parser.parse_args()
+    topics = dict(_topic(parser, text) for text in options.topic)
+    endpoint = BrokerEndPoint(0, options.host, options.port or _free_port(options.host))
+    groups = GroupConfig(
+        group_min_session_timeout_ms=options.min_session_ms,
+        group_initial_rebalance_delay_ms=options.initial_delay_ms,
+        group_max_size=options.max_size,
+    )
+    asyncio.run(_serve(BrokerConfig(endpoint, topics, groups=groups, seed=options.seed)))
+
+
+def _topic(parser: argparse.ArgumentParser, text: str) -> tuple[str, int]:
+    name, _, count = text.partition("=")
+    if not name or not count.isdecimal() or not int(count):
+        parser.error(f"--topic {text}: write it as NAME=PARTITIONS, e.g. orders=6")
+    return name, int(count)
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def _serve(config: BrokerConfig) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    async with Server(config):
+        print(f"listening on {config.endpoint.host}:{config.endpoint.port}", flush=True)
+        await ended.wait()
+
+
+if __name__ == "__main__":
+    main()

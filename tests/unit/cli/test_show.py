@@ -1,0 +1,84 @@
+"""`kconform show`: the stages of both compilers, and the mistakes in asking for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conformance.cli.main import load
+
+MODULE = """---- MODULE Clock ----
+EXTENDS Integers
+CONSTANT Hours
+VARIABLE h
+Init == h = 0
+Tick(n) == h' = (h + n) % Hours
+Next == \\E n \\in {1, 2} : Tick(n)
+Early == h < Hours
+====
+"""
+CONFIG = "CONSTANT Hours = 3\nINIT Init\nNEXT Next\n"
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> str:
+    (tmp_path / "Clock.cfg").write_text(CONFIG)
+    path = tmp_path / "Clock.tla"
+    path.write_text(MODULE)
+    return str(path)
+
+
+def run(*args: str) -> tuple[int, str]:
+    result = CliRunner().invoke(load("show"), list(args))
+    return result.exit_code, result.output
+
+
+@pytest.mark.tlc
+def test_python_beside_the_text(clock: str) -> None:
+    code, output = run("Early", "--model", clock, "--python")
+    assert code == 0
+    assert "Early == h < Hours" in output
+    assert "# s[0] is h" in output
+    assert "s[0] < 3" in output
+    assert "SQL" not in output
+
+
+@pytest.mark.tlc
+def test_spark_of_an_action_with_arguments(clock: str) -> None:
+    code, output = run("Tick", "--model", clock, "--spark", "--json")
+    stages = {one["stage"]: one["text"] for one in json.loads(output)["stages"]}
+    assert code == 0
+    assert list(stages) == ["text", "types", "formula", "sql"]
+    assert stages["types"] == "h  bigint"
+    assert "`next_h`" in stages["formula"]
+    assert "`n`" in stages["sql"]
+
+
+@pytest.mark.tlc
+def test_every_stage_in_the_pipelines_order(clock: str) -> None:
+    code, output = run("Early", "--model", clock, "--json")
+    stages = [one["stage"] for one in json.loads(output)["stages"]]
+    assert code == 0
+    assert stages == ["text", "tree", "facts", "python", "types", "formula", "sql"]
+
+
+@pytest.mark.tlc
+def test_a_name_that_is_nearly_right_is_suggested(clock: str) -> None:
+    code, output = run("Erly", "--model", clock)
+    assert code == 2
+    assert "Did you mean Early?" in output
+
+
+def test_a_name_that_no_specification_defines() -> None:
+    code, output = run("NothingOfThisKind")
+    assert code == 2
+    assert "Name the model that does with --model" in output
+
+
+def test_a_folder_of_models_is_too_much() -> None:
+    code, output = run("TypeOK", "--model", "replication")
+    assert code == 2
+    assert "name one" in output

@@ -1,0 +1,75 @@
+"""Temporal formulas are taken apart once, and a search checks of them what it can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.tla import UnsupportedError
+from conformance.tla.search import FormulaKind, problem_of, search
+from conformance.verdict import Verdict
+from tests.unit.tla.small import spec
+
+pytestmark = pytest.mark.tlc
+
+CLOCK = r"""
+VARIABLE h
+Init == h = 0
+Next == h' = (h + 1) % 3
+Fair == WF_h(Next)
+Spec == Init /\ [][Next]_h /\ Fair
+Ticks == [][h' # h]_h /\ []<>(h = 0)
+Abstract == h \in {0, 7} /\ [](h < 3) /\ [][h' = h + 1 \/ h' = 0]_h
+Starts == h = 1
+Everywhere == \A n \in 0 .. 2 : <>(h = n)
+Enabled == [](ENABLED Next)
+"""
+
+
+def results(tmp_path: Path, properties: str) -> dict[tuple[str, str], str]:
+    bound = spec(tmp_path, CLOCK, f"SPECIFICATION Spec\nPROPERTIES {properties}\n")
+    found = search(problem_of(bound)).formulas
+    return {(one.name, str(one.kind)): str(one.verdict) for one in found if one.name != "deadlock"}
+
+
+def test_each_part_is_held_against_what_it_speaks_of(tmp_path: Path) -> None:
+    assert results(tmp_path, "Abstract") == {
+        ("Abstract", "invariant"): "pass",
+        ("Abstract", "initial property"): "pass",
+        ("Abstract", "action property"): "pass",
+    }
+
+
+def test_an_initial_part_is_no_invariant(tmp_path: Path) -> None:
+    assert results(tmp_path, "Starts") == {("Starts", "initial property"): "fail"}
+
+
+def test_what_takes_a_whole_behaviour_stays_open_and_the_rest_is_checked(tmp_path: Path) -> None:
+    assert results(tmp_path, "Ticks Everywhere") == {
+        ("Ticks", "action property"): "pass",
+        ("Ticks", "temporal property"): "inconclusive",
+        ("Everywhere", "temporal property"): "inconclusive",
+    }
+
+
+def test_enabled_is_a_formula_of_one_state(tmp_path: Path) -> None:
+    assert results(tmp_path, "Enabled") == {("Enabled", "invariant"): "pass"}
+
+
+def test_the_place_of_what_is_unchecked_is_told(tmp_path: Path) -> None:
+    bound = spec(tmp_path, CLOCK, "SPECIFICATION Spec\nPROPERTY Ticks\n")
+    (place,) = bound.property_of("Ticks").unchecked
+    assert (place.line, place.column) == (9, 26)
+
+
+def test_a_property_of_initial_states_is_no_formula_of_a_step(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="Abstract is a temporal formula"):
+        spec(tmp_path, CLOCK, "SPECIFICATION Spec").action_formula("Abstract")
+
+
+def test_a_module_that_only_assumes_has_no_states(tmp_path: Path) -> None:
+    found = search(problem_of(spec(tmp_path, "ASSUME 1 + 1 = 2")))
+    assert (found.states, found.generated) == ((), 0)
+    assert {one.verdict for one in found.formulas} == {Verdict.INCONCLUSIVE}
+    assert {one.kind for one in found.formulas} == {FormulaKind.DEADLOCK}
