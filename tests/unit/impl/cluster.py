@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from impl.clock import Clock, MockClock
 from impl.concurrency import Concurrency, NoConcurrency
+from impl.delayed.waiting_requests import WaitingRequests
 from impl.disk import MemoryDisk, Surviving, everything
 from impl.fetcher.followed_partitions import FetcherRuntime
 from impl.fetcher.replica_fetcher_manager import (
@@ -49,11 +50,27 @@ class Connection:
         return broker
 
     def fetch(self, request: FetchRequest, /) -> FetchResponse:
+        if self._cluster.waits:
+            return self._wait_for(request)
         response = self._broker().fetch(request)
         if not any(data.records.size_in_bytes for data in response.partitions.values()):
             # Stands for the leader's purgatory: with real threads, empty answers must not spin.
             self._cluster.clock.sleep(self._cluster.idle_wait_ms)
         return response
+
+    def _wait_for(self, request: FetchRequest) -> FetchResponse:
+        """What the leader answers, at once or when its purgatory does."""
+        answers: list[FetchResponse] = []
+        answered = self._cluster.concurrency.event("answered")
+
+        def respond(response: FetchResponse) -> None:
+            answers.append(response)
+            answered.set()
+
+        self._cluster.waiting[self._leader].handle_fetch(self._broker(), request, respond)
+        if not answered.wait(60_000):
+            raise ConnectionError(f"broker {self._leader} has not answered")
+        return answers[0]
 
     def offsets_for_leader_epoch(
         self, request: OffsetsForLeaderEpochRequest, /
@@ -83,6 +100,7 @@ class Cluster:
         scheduler: Scheduler | None = None,
         quota: ReplicaQuota | None = None,
         idle_wait_ms: int = 0,
+        waits: bool = False,
     ) -> None:
         self.protocol = protocol or ProtocolConfig()
         self.clock = clock or MockClock(1_000_000)
@@ -90,6 +108,8 @@ class Cluster:
         self.scheduler = scheduler or ImmediateScheduler()
         self.quota = quota or UnboundedQuota()
         self.idle_wait_ms = idle_wait_ms
+        self.waits = waits
+        self.waiting: dict[int, WaitingRequests] = {}
         self.replicas = tuple(range(size))
         self.disks = [MemoryDisk() for _ in self.replicas]
         self.controllers = [HeldAlterPartitions() for _ in self.replicas]
@@ -127,6 +147,7 @@ class Cluster:
             )
             return self.movers[broker_id]
 
+        waiting = self._start_waiting(broker_id) if self.waits else None
         self.controllers[broker_id] = HeldAlterPartitions()
         self.brokers[broker_id] = ReplicaManager(
             ReplicaManagerConfig(broker_id, broker_epoch, self.protocol),
@@ -139,7 +160,16 @@ class Cluster:
             fetchers,
             movers,
             leader_quota=self.quota,
+            try_complete_delayed_requests=(
+                waiting.try_complete_delayed_requests if waiting else lambda _: None
+            ),
         )
+
+    def _start_waiting(self, broker_id: int) -> WaitingRequests:
+        metrics = MetricsRegistry(self.clock)
+        waiting = WaitingRequests(self.clock, self.concurrency, metrics, broker_id=broker_id)
+        self.waiting[broker_id] = waiting
+        return waiting
 
     def stop(self, broker_id: int) -> None:
         """Shut a broker down cleanly."""

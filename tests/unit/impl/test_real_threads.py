@@ -7,8 +7,10 @@ import time
 
 from impl.clock import SystemClock
 from impl.concurrency import RealConcurrency
-from impl.errors import ApiException
-from tests.unit.impl.brokers import TP
+from impl.delayed.delayed_produce import ProducePartitionResponse
+from impl.errors import ApiException, Errors
+from impl.types import TopicPartition
+from tests.unit.impl.brokers import TP, records
 from tests.unit.impl.cluster import Cluster
 
 PATIENCE_S = 30.0
@@ -56,3 +58,26 @@ def test_logs_agree_after_appends_during_elections() -> None:
     assert refused
     assert all(manager.dead_thread_count == 0 for manager in cluster.fetchers.values())
     assert not any(manager.failed_partitions.contains(TP) for manager in cluster.fetchers.values())
+
+
+def test_acks_all_is_answered_by_followers_whose_fetches_wait_at_the_leader() -> None:
+    cluster = Cluster(3, clock=SystemClock(), concurrency=RealConcurrency(), waits=True)
+    cluster.elect(0, (0, 1, 2))
+    answers: list[Errors] = []
+    answered = threading.Event()
+
+    def note(answer: dict[TopicPartition, ProducePartitionResponse]) -> None:
+        answers.append(answer[TP].error)
+        if len(answers) == 20:
+            answered.set()
+
+    for _ in range(20):
+        cluster.waiting[0].append_records(cluster.brokers[0], 30_000, -1, {TP: records()}, note)
+    assert answered.wait(PATIENCE_S)
+    assert answers == [Errors.NONE] * 20
+    assert cluster.log(0).high_watermark == 20
+    wait_until_equal(cluster, 0)
+    for broker in cluster.brokers.values():
+        broker.fetcher_manager.shutdown()
+    for waiting in cluster.waiting.values():
+        waiting.shutdown()

@@ -9,7 +9,8 @@ import pytest
 
 from impl.clock import SystemClock
 from impl.concurrency import RealConcurrency
-from impl.delayed.delayed_fetch import Cause
+from impl.delayed.delayed_fetch import Cause, FetchWait
+from impl.deterministic_scheduler import FINISHED, DeterministicScheduler
 from impl.errors import Errors
 from impl.log_types import LogConfig
 from impl.network import FetchMetadata, FetchRequest, FetchResponse
@@ -191,6 +192,40 @@ def test_after_its_max_wait_a_fetch_is_answered_with_what_there_is(
     assert (answer.error, answer.records.size_in_bytes) == (Errors.NONE, 0)
     assert bed.expired("FetchExpiresPerSec", fetcher) == 1
     assert bed.waiting.num_delayed == 0
+
+
+def test_a_consumer_that_times_out_does_not_get_what_is_not_committed() -> None:
+    """KAFKA-5355: the second read sees no further than the first one."""
+    bed = LeaderBed()
+    bed.fetch(CONSUMER, 0)
+    bed.append()
+    bed.sleep(500)
+    (answer,) = bed.fetched
+    assert (answer.high_watermark, answer.records.size_in_bytes) == (0, 0)
+
+
+def test_who_waits_is_answered_without_the_partitions_lock() -> None:
+    """KAFKA-7697: an answer under the lock waits for whoever waits for the lock."""
+    scheduler = DeterministicScheduler()
+    bed = LeaderBed(concurrency=scheduler)
+    bed.decide(0, 1, isr=(0,))
+    bed.waiting.fetch_messages(
+        bed.replicas,
+        bed.params(CONSUMER),
+        FetchWait(500, 1, 1 << 20),
+        {TP: bed.request(0, epoch=1)},
+        lambda _: scheduler.checkpoint("answering"),
+    )
+    scheduler.spawn("append", bed.produce)
+    scheduler.run_until("append", "answering")
+
+    def read() -> None:
+        bed.partition.fetch_offset_snapshot(1, fetch_only_from_leader=True)
+
+    scheduler.spawn("reader", read)
+    while scheduler.point("reader") != FINISHED:
+        assert "reader" in scheduler.runnable()
+        scheduler.step("reader")
 
 
 @pytest.mark.parametrize(
