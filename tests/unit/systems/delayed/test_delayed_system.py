@@ -7,7 +7,7 @@ import pytest
 from conformance.systems.delayed import DelayedOperationsSystem, create
 from conformance.systems.delayed.sections import Kind, Role, ThreadState, kind_of
 from conformance.systems.protocol import ActionRefused, Interruptible, Offers, SystemUnderTest
-from conformance.tla.values import Action, Fn, Value
+from conformance.tla import Action, Fn, Value
 
 ONE_OPERATION: dict[str, Value] = {
     "Operations": frozenset({"o1"}),
