@@ -109,7 +109,8 @@ def test_a_systems_files_are_those_that_its_adapter_imports() -> None:
     assert "group/group_coordinator.py" not in controller
     systems = ["controller", "group", "replication"]
     assert systems_of(["controller/context.py"], IMPL, systems) == ["controller"]
-    assert systems_of(["log.py"], IMPL, systems) == ["controller", "replication"]
+    assert systems_of(["partition.py"], IMPL, systems) == ["controller", "replication"]
+    assert systems_of(["log.py"], IMPL, systems) == systems
     assert systems_of(["group/join_group.py"], IMPL, systems) == ["group"]
 
 
