@@ -8,7 +8,7 @@ import pytest
 
 from conformance.systems.controller import ControllerSystem, create
 from conformance.systems.protocol import ActionRefused
-from conformance.tla.values import Action, Fn, Value
+from conformance.tla import Action, Fn, Value
 
 CONSTANTS: Mapping[str, Value] = {
     "Replicas": ("b1", "b2"),
