@@ -70,6 +70,14 @@ class LogOffsetSnapshot:
     high_watermark: LogOffsetMetadata
 
 
+@dataclass(frozen=True, slots=True)
+class LogDeleteRecordsResult:
+    """A deletion at the leader: up to where, and the least log start of the live replicas."""
+
+    requested_offset: int
+    low_watermark: int
+
+
 class Partition(PartitionIsr):
     """One partition: becoming leader or follower, and serving in either role."""
 
@@ -317,8 +325,28 @@ class Partition(PartitionIsr):
                 f"high watermark {log.high_watermark} is below the epoch's start {start}"
             )
 
+    def check_enough_replicas_reach_offset(self, required_offset: int) -> Errors | None:
+        """How a produce up to `required_offset` with acks=all is answered; None: not yet.
+
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND if the replicas are there, but have become too few for
+        min.insync.replicas; NOT_LEADER_OR_FOLLOWER if this broker cannot know any more.
+        """
+        with self._lock:
+            log = self.leader_log_if_local()
+            if log is None:
+                return Errors.NOT_LEADER_OR_FOLLOWER
+            if log.high_watermark < required_offset:
+                return None
+            if len(self.partition_state.maximal_isr) < self._effective_min_isr(log):
+                return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            return Errors.NONE
+
     def delete_records_on_leader(self, offset: int) -> int:
-        """Move the log start to `offset` (or to `HIGH_WATERMARK`); returns the low watermark.
+        """As `delete_records`; returns the low watermark."""
+        return self.delete_records(offset).low_watermark
+
+    def delete_records(self, offset: int) -> LogDeleteRecordsResult:
+        """Move the log start to `offset`, or to the high watermark for `HIGH_WATERMARK`.
 
         Raises `OffsetOutOfRangeException` above the high watermark or below zero.
         """
@@ -328,16 +356,13 @@ class Partition(PartitionIsr):
             if target < 0:
                 raise OffsetOutOfRangeException(f"cannot delete records before {target}")
             log.maybe_increment_log_start_offset(target)
-            return self.low_watermark_if_leader()
+            return LogDeleteRecordsResult(target, self.low_watermark_if_leader())
 
-    def low_watermark_if_leader(self) -> int:
-        """The smallest log start offset of the live replicas; unknown ones count as -1."""
-        starts = [
-            replica.state.log_start_offset
-            for replica in self._remote_replicas.values()
-            if self._metadata_cache.get_alive_broker_epoch(replica.broker_id) is not None
-        ]
-        return min([self.local_log_or_exception().log_start_offset, *starts])
+    def low_watermark_of_leader(self) -> int:
+        """As `low_watermark_if_leader`. Raises `NotLeaderOrFollowerException` on a follower."""
+        with self._lock:
+            self.local_log_with_epoch_or_throw(None, require_leader=True)
+            return self.low_watermark_if_leader()
 
     # ---- follower --------------------------------------------------------------------------
 

@@ -44,6 +44,9 @@ class PartitionIsr(PartitionCore):
             if read_in_epoch not in (None, self.leader_epoch):
                 return
             previous_end_offset = replica.state.log_end_offset
+            # Only for a deletion that waits for this follower: KIP-107.
+            deletes = follower_start_offset > replica.state.log_start_offset and self.is_leader
+            low_watermark = self.low_watermark_if_leader() if deletes else 0
             replica.update_fetch_state_or_throw(
                 fetch_offset_metadata,
                 follower_start_offset,
@@ -57,8 +60,19 @@ class PartitionIsr(PartitionCore):
             log = self.leader_log_if_local()
             if log is not None and previous_end_offset != replica.state.log_end_offset:
                 incremented = self._maybe_increment_leader_hw(log, fetch_time_ms)
+            if log is not None and deletes and self.low_watermark_if_leader() > low_watermark:
+                incremented = True
         if incremented:
             self._try_complete_delayed_requests(self.topic_partition)
+
+    def low_watermark_if_leader(self) -> int:
+        """The smallest log start offset of the live replicas; unknown ones count as -1."""
+        starts = [
+            replica.state.log_start_offset
+            for replica in self._remote_replicas.values()
+            if self._metadata_cache.get_alive_broker_epoch(replica.broker_id) is not None
+        ]
+        return min([self.local_log_or_exception().log_start_offset, *starts])
 
     def maybe_expand_isr(self, replica: Replica) -> None:
         """Propose the follower for the ISR if it may and has caught up."""

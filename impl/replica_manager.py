@@ -1,12 +1,14 @@
 """A broker's partitions, and the handlers of what other brokers and the controller ask of it.
 
 Source: ReplicaManager. The fetcher managers, the controller, time and disk are constructor
-arguments. Nothing here waits: a fetch is answered at once with what there is.
+arguments. Nothing here waits: a fetch is answered at once with what there is. What waits at the
+leader is in `impl.delayed`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import Clock
@@ -24,7 +26,7 @@ from impl.errors import (
     KafkaException,
     UnknownTopicOrPartitionException,
 )
-from impl.fetch_session import FetchSessionCache
+from impl.fetch_session import FetchContext, FetchSessionCache
 from impl.fetcher.replicas import ReplicaQuota, UnboundedQuota
 from impl.log import Log
 from impl.log_manager import LogManager
@@ -56,6 +58,7 @@ from impl.types import (
     UNDEFINED_EPOCH,
     UNKNOWN_BROKER_EPOCH,
     UNKNOWN_OFFSET,
+    UNKNOWN_OFFSET_METADATA,
     ZERO_UUID,
     BrokerEndPoint,
     EpochData,
@@ -64,10 +67,18 @@ from impl.types import (
     FetchPartitionRequest,
     InitialFetchState,
     LogAppendInfo,
+    LogOffsetMetadata,
     TopicPartition,
 )
 
 _INVALID_HIGH_WATERMARK = -1
+
+
+class LogReadResult(NamedTuple):
+    """One partition's read: what is answered, and where the read began."""
+
+    data: FetchPartitionData
+    fetch_offset_metadata: LogOffsetMetadata
 
 
 class ReplicaManager:
@@ -340,17 +351,16 @@ class ReplicaManager:
         return partition.append_records_to_leader(records, required_acks)
 
     def fetch(self, request: FetchRequest) -> FetchResponse:
-        """Answer a Fetch request: replica ids below 0 are clients."""
-        context = self._sessions.new_context(request)
+        """Answer a Fetch request at once, with what there is."""
+        context = self.new_fetch_context(request)
         if isinstance(context, Errors):
             return FetchResponse({}, context)
-        is_replica = request.replica_id >= 0
-        params = FetchParams(
-            request.replica_id,
-            request.broker_epoch,
-            FetchIsolation.LOG_END if is_replica else FetchIsolation.HIGH_WATERMARK,
-        )
+        params = fetch_params(request)
         return context.respond(self.read_from_log(params, context.partitions, request.max_bytes))
+
+    def new_fetch_context(self, request: FetchRequest) -> FetchContext | Errors:
+        """The request's view of its session."""
+        return self._sessions.new_context(request)
 
     def fetch_for_future_replica(
         self, request: FetchRequest
@@ -364,14 +374,28 @@ class ReplicaManager:
         params: FetchParams,
         partitions: Mapping[TopicPartition, FetchPartitionRequest],
         max_bytes: int,
+        update_fetch_state: bool = True,
     ) -> dict[TopicPartition, FetchPartitionData]:
+        """As `read_partitions`: what is answered."""
+        reads = self.read_partitions(params, partitions, max_bytes, update_fetch_state)
+        return {topic_partition: read.data for topic_partition, read in reads.items()}
+
+    def read_partitions(
+        self,
+        params: FetchParams,
+        partitions: Mapping[TopicPartition, FetchPartitionRequest],
+        max_bytes: int,
+        update_fetch_state: bool = True,
+    ) -> dict[TopicPartition, LogReadResult]:
         """Read each partition in order, at most `max_bytes` in all, but at least one batch."""
         answer = {}
         remaining = max_bytes
         min_one_message = True
         for topic_partition, data in partitions.items():
-            read = self._read(topic_partition, params, data, remaining, min_one_message)
-            size = read.records.size_in_bytes
+            read = self._read(
+                topic_partition, params, data, remaining, min_one_message, update_fetch_state
+            )
+            size = read.data.records.size_in_bytes
             if size > 0:
                 min_one_message = False
                 remaining = max(0, remaining - size)
@@ -385,21 +409,34 @@ class ReplicaManager:
         data: FetchPartitionRequest,
         max_bytes: int,
         min_one_message: bool,
-    ) -> FetchPartitionData:
+        update_fetch_state: bool,
+    ) -> LogReadResult:
         try:
             partition = self.get_partition_or_exception(topic_partition)
             if not _is_consistent_topic_id(data.topic_id, partition.topic_id):
                 return _error_data(Errors.INCONSISTENT_TOPIC_ID)
             now_ms = self._clock.milliseconds()
             limit = min(max_bytes, data.max_bytes)
-            read = partition.fetch_records(params, data, now_ms, limit, min_one_message)
+            read = partition.fetch_records(
+                params, data, now_ms, limit, min_one_message, update_fetch_state
+            )
         except ApiException as error:
             return _error_data(error.error)
         records = read.records
         if params.is_from_follower and self._throttles(partition, params.replica_id, records):
             records = MemoryRecords.EMPTY
-        return FetchPartitionData(
+        answer = FetchPartitionData(
             Errors.NONE, read.high_watermark, read.log_start_offset, records, read.diverging_epoch
+        )
+        return LogReadResult(answer, read.fetch_offset_metadata)
+
+    def should_leader_throttle(self, partition: Partition, replica_id: int) -> bool:
+        """Whether the quota holds back what a follower fetches; never of one in sync."""
+        quota = self._leader_quota
+        return (
+            quota.is_throttled(partition.topic_partition)
+            and replica_id not in partition.in_sync_replica_ids
+            and quota.is_quota_exceeded()
         )
 
     def _throttles(self, partition: Partition, replica_id: int, records: MemoryRecords) -> bool:
@@ -522,6 +559,16 @@ class ReplicaManager:
         self.log_manager.shutdown()
 
 
+def fetch_params(request: FetchRequest) -> FetchParams:
+    """What all partitions of a Fetch request share: replica ids below 0 are clients."""
+    is_replica = request.replica_id >= 0
+    return FetchParams(
+        request.replica_id,
+        request.broker_epoch,
+        FetchIsolation.LOG_END if is_replica else FetchIsolation.HIGH_WATERMARK,
+    )
+
+
 def _is_consistent_topic_id(requested: str | None, known: str | None) -> bool:
     return requested in (None, ZERO_UUID, known) or known is None
 
@@ -530,5 +577,6 @@ def _epoch_or_none(epoch: int | None) -> int | None:
     return None if epoch == NO_EPOCH else epoch
 
 
-def _error_data(error: Errors) -> FetchPartitionData:
-    return FetchPartitionData(error, _INVALID_HIGH_WATERMARK, UNKNOWN_OFFSET)
+def _error_data(error: Errors) -> LogReadResult:
+    answer = FetchPartitionData(error, _INVALID_HIGH_WATERMARK, UNKNOWN_OFFSET)
+    return LogReadResult(answer, UNKNOWN_OFFSET_METADATA)

@@ -72,8 +72,12 @@ TakeOut(s, b) ==
       THEN ChangeLeadership(s, FirstLive(x, isr), isr, {})
       ELSE ChangeLeadership(s, x.leader, isr, {b})
 
-\* TopicDeletionManager.onPartitionDeletion: OfflineReplica, then ReplicaDeletionStarted.
-StopAndDelete(s, bs) == AddStopReplica(AddStopReplica(s, bs, FALSE), bs, TRUE)
+\* TopicDeletionManager.onPartitionDeletion: OfflineReplica, then ReplicaDeletionStarted. Who
+\* has deleted already is not told again (ReplicaDeletionSuccessful): its second answer might
+\* be taken for one about a topic that was created since.
+StopAndDelete(s, bs) ==
+  LET told == bs \ s.context.deletedOn
+  IN  AddStopReplica(AddStopReplica(s, told, FALSE), told, TRUE)
 
 \* ReplicaStateMachine: OnlineReplica. A broker that starts again has no new replica.
 IsNewWhenOnline == FALSE

@@ -73,12 +73,13 @@ DeleteTopic(c) ==
       /\ Makes(c, StopAndDelete(s, Live(x)))
       /\ BrokersStay /\ NetworkStays /\ UNCHANGED topicsCreated
 
-\* TopicDeletionManager.completeDeleteTopic.
+\* TopicDeletionManager.completeDeleteTopic: an event of its own. In one batch with what comes
+\* next, a StopReplica would follow the LeaderAndIsr of the topic's successor, and delete it.
 CompleteDeletion(c) ==
   LET x == [context[c] EXCEPT !.topicId = NoTopic, !.leader = NoLeader, !.leaderEpoch = NoEpoch,
                               !.isr = {}, !.deleting = FALSE, !.deletedOn = {}]
   IN  /\ MayAct(c) /\ MayWrite(c)
-      /\ context[c].deleting /\ context[c].deletedOn = Brokers
+      /\ context[c].deleting /\ context[c].deletedOn = Brokers /\ batch[c] = EmptyBatch
       /\ Makes(c, [View(c) EXCEPT !.context = x])
       /\ BrokersStay /\ NetworkStays /\ UNCHANGED topicsCreated
 

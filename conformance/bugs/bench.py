@@ -145,7 +145,7 @@ def by_oracles(job: Job, folder: Path, timeout: float) -> Found:
     """Run the oracles against the implementation in `folder`."""
     command = [sys.executable, "-m", "conformance.bugs.worker"]
     job = msgspec.structs.replace(job, folder=str(folder))
-    with _process(command, folder, cwd=folder) as process:
+    with running(command, folder, cwd=folder) as process:
         try:
             answer, said = process.communicate(msgspec.json.encode(job), timeout)
         except subprocess.TimeoutExpired:
@@ -169,7 +169,7 @@ def _by_tests(fault: Fault, unseen: Unseen, folder: Path, effort: Effort) -> Fou
     if not all((root / test.partition("::")[0]).exists() for test in tests):
         note = "its tests do not stand here: they belong to a checkout"
         return Found(killed=False, judged=False, note=note)
-    with _process(command, folder, cwd=root) as process:
+    with running(command, folder, cwd=root) as process:
         try:
             out, _ = process.communicate(timeout=effort.timeout)
         except subprocess.TimeoutExpired:
@@ -183,15 +183,20 @@ def _by_tests(fault: Fault, unseen: Unseen, folder: Path, effort: Effort) -> Fou
 
 
 @contextmanager
-def _process(command: Sequence[str], folder: Path, cwd: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A child that imports the faulty copy first; ended with its children if we are interrupted."""
+def running(
+    command: Sequence[str], folder: Path | None, cwd: Path, errors: int | None = subprocess.PIPE
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A child that imports the copy in `folder` first; ended, with its own, if we are interrupted.
+
+    Without a folder it imports the clean package. `errors`: None lets it write to our own stderr.
+    """
     process = subprocess.Popen(
         command,
         cwd=cwd,
         env=environment(folder),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=errors,
     )
     try:
         yield process
@@ -211,7 +216,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def environment(folder: Path) -> Mapping[str, str]:
+def environment(folder: Path | None) -> Mapping[str, str]:
     """For a child that imports the copy in `folder`; Spark's workers inherit it.
 
     PYTHONSAFEPATH keeps `python -m` from putting the current folder, which in a checkout holds
@@ -219,7 +224,8 @@ def environment(folder: Path) -> Mapping[str, str]:
     """
     own = str(Path(__file__).resolve().parents[2])
     inherited = os.environ.get("PYTHONPATH", "")
-    paths = [str(folder), own, str(Path.cwd()), *([inherited] if inherited else [])]
+    first = [] if folder is None else [str(folder)]
+    paths = [*first, own, str(Path.cwd()), *([inherited] if inherited else [])]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),

@@ -59,6 +59,8 @@ class Job(msgspec.Struct, frozen=True):
     """The package must be imported from this folder, or the faulty copy is not what is run."""
     interleave_first: bool = False
     """For a fault of which it is known that threads have to meet."""
+    budget: float = 0.0
+    """Seconds after which no further model is begun; 0: no limit."""
     save_to: str = ""
     """Where to keep the divergence as an ITF file, if anywhere."""
 
@@ -78,6 +80,8 @@ class Found(msgspec.Struct, frozen=True):
     title: str = ""
     story: tuple[str, ...] = ()
     note: str = ""
+    covered: tuple[str, ...] = ()
+    """Each oracle and model that came to its end."""
 
 
 class _Effort:
@@ -86,6 +90,16 @@ class _Effort:
     def __init__(self) -> None:
         self.traces = self.steps = 0
         self.started = time.monotonic()
+        self.covered: list[str] = []
+        self.undone: list[str] = []
+
+    def may_begin(self, part: str, budget: float) -> bool:
+        """Whether there is time left for this; notes it either way."""
+        if budget and time.monotonic() - self.started > budget:
+            self.undone.append(part)
+            return False
+        self.covered.append(part)
+        return True
 
     def found(
         self, oracle_name: str, bench: Workbench, divergence: Divergence, oracle: Oracle
@@ -128,22 +142,37 @@ def run(job: Job) -> Found:
     if job.interleave_first:
         drives.reverse()
     for name, drive in drives:
-        for bench in map(bench_of, job.models):
+        for model in job.models:
+            if not effort.may_begin(f"{name} of {model}", job.budget):
+                continue
+            bench = bench_of(model)
             divergence = drive(bench, job, effort)
             if divergence is not None:
                 return _kill(name, bench, divergence, job, effort)
+    if effort.undone:
+        return _survived(effort)
     benches = [bench_of(model) for model in job.models]
     for bench in benches:
+        if not effort.may_begin(f"Hypothesis on {bench.model.name}", job.budget):
+            continue
         killed = _explore(context, bench, job, effort)
         if killed is not None:
             return killed
-    if job.traces:
+    if job.traces and effort.may_begin("bulk traces", job.budget):
         return _bulk(context, benches, job, effort)
+    return _survived(effort)
+
+
+def _survived(effort: _Effort, note: str = "") -> Found:
+    """Nothing found it; what there was no time for is said in the note."""
+    undone = f"no time for {', '.join(effort.undone)}" if effort.undone else ""
     return Found(
         killed=False,
         traces=effort.traces,
         steps=effort.steps,
         seconds=round(time.monotonic() - effort.started, 3),
+        note="; ".join(part for part in (note, undone) if part),
+        covered=tuple(effort.covered),
     )
 
 
@@ -283,13 +312,7 @@ def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort)
                     story=_story(told),
                 )
     failed = [e.summary for e in events if isinstance(e, StageFinished) and e.verdict != "pass"]
-    return Found(
-        killed=False,
-        traces=effort.traces,
-        steps=effort.steps,
-        seconds=round(time.monotonic() - effort.started, 3),
-        note="; ".join(failed),
-    )
+    return _survived(effort, "; ".join(failed))
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

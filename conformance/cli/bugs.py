@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.resources
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from conformance.bugs.bench import BugResult, Effort, by_oracles, job_of, run_bench
@@ -17,12 +20,24 @@ from conformance.bugs.fault import (
     patched_by_file,
     select,
 )
+from conformance.bugs.mutation import (
+    OPEN,
+    SPECIFICATION,
+    SURVIVED,
+    TESTS,
+    MutantResult,
+    MutationPlan,
+    by_module,
+    run_mutants,
+)
+from conformance.bugs.scope import changed_files, driving, systems_of
 from conformance.bugs.worker import Found
 from conformance.cli.options import CompareOption, JsonOption, ReportOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
-from conformance.events import JsonValue
+from conformance.events import Finding, JsonValue, Progress
 from conformance.stages.context import Context, stage
+from conformance.systems.registry import BUILT_IN
 from conformance.verdict import Verdict
 
 _JUDGE_SECONDS = 3_600.0
@@ -47,6 +62,17 @@ def bugs(
     traces: Annotated[int, typer.Option(min=0, help="Random traces per fault and model.")] = 5_000,
     examples: Annotated[int, typer.Option(min=1, help="Hypothesis examples per model.")] = 200,
     list_faults: Annotated[bool, typer.Option("--list", help="List the faults, run none.")] = False,
+    mutants: Annotated[
+        int, typer.Option(min=0, help="Judge that many random mutants of impl/ instead.")
+    ] = 0,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="With --mutants, --patch, --clean: these models; default: all of ci."),
+    ] = None,
+    budget: Annotated[
+        float,
+        typer.Option(min=0, help="With --mutants, --patch, --clean: stop after so many seconds."),
+    ] = 0.0,
     seed: SeedOption = None,
     report: ReportOption = None,
     compare: CompareOption = None,
@@ -60,12 +86,19 @@ def bugs(
         if list_faults:
             listed = select(found, ids or [], short=short)
             work.listing("bugs", [row for one in listed for row in _rows(one)])
-        if patch is not None:
+        names = tuple(model or ())
+        if mutants:
+            systems = tuple(one.system for one in found if one.system in BUILT_IN)
+            output = Path(work.settings.output)
+            plan = MutationPlan(mutants, chosen_seed, systems, names, output, budget=budget)
+            _mutants(work, run_mutants(plan, work.emit))
+        elif patch is not None:
             with patched_by_file(patch) as folder:
-                _judge(work, found, patch.name, folder, effort)
+                touched = _touched(found, folder)
+                _judge(work, touched, patch.name, folder, effort, names, budget)
         elif clean:
             with copied() as folder:
-                _judge(work, found, "clean copy", folder, effort)
+                _judge(work, found, "clean copy", folder, effort, names, budget)
         else:
             chosen = select(found, ids or [], short=short)
             results = run_bench(chosen, effort, work.emit)
@@ -139,15 +172,57 @@ def _explain(work: Session, found: Found) -> None:
         work.say(f"  {line}")
 
 
+def _mutants(work: Session, results: Sequence[MutantResult]) -> None:
+    """The table by module, and whoever survived."""
+    work.say(f"\n{'module':<44} {'spec':>5} {'tests':>5} {'survived':>8} {'open':>5}")
+    for file, fates in by_module(results).items():
+        counts = [fates[fate] for fate in (SPECIFICATION, TESTS, SURVIVED, OPEN)]
+        work.say("{:<44} {:>5} {:>5} {:>8} {:>5}".format(file, *counts))
+    for result in results:
+        if result.fate in (TESTS, SURVIVED):
+            work.say(f"{result.fate:<8} {result.mutant}")
+            work.say(f"{'':<8} {result.cause}")
+
+
+def _touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
+    """Those whose system runs a file that differs from the clean one; all if none is known."""
+    clean = Path(str(importlib.resources.files("impl")))
+    changed = changed_files(folder / "impl", clean)
+    systems = systems_of(changed, clean, [one.system for one in catalogues])
+    touched = [one for one in catalogues if one.system in systems or one.system not in BUILT_IN]
+    if not touched:
+        raise UserError(
+            f"No system runs {', '.join(changed)}: the gate cannot say anything of this change. "
+            "Cover it by ordinary tests."
+        )
+    return touched
+
+
 def _judge(
-    work: Session, catalogues: Sequence[Catalogue], subject: str, folder: Path, effort: Effort
+    work: Session,
+    catalogues: Sequence[Catalogue],
+    subject: str,
+    folder: Path,
+    effort: Effort,
+    names: tuple[str, ...],
+    budget: float,
 ) -> None:
     """What the gate's oracles say of the implementation in this folder, until one finds fault."""
     context = Context(work.settings, work.emit, seed=effort.seed)
+    known = [one.system for one in catalogues if one.system in BUILT_IN]
+    models = driving(known, names) if known else []
+    started = time.monotonic()
     with stage(context, "bugs", subject) as outcome:
         runs: list[Found] = []
-        for catalogue in catalogues:
-            runs.append(by_oracles(job_of(catalogue, effort), folder, _JUDGE_SECONDS))
+        for number, catalogue in enumerate(catalogues):
+            work.emit(Progress("bugs", number, len(catalogues), catalogue.system))
+            own = tuple(one.name for one in models if one.system == catalogue.system)
+            job = job_of(catalogue, effort)
+            job = msgspec.structs.replace(job, models=own or job.models)
+            if budget:
+                left = max(1.0, budget - (time.monotonic() - started))
+                job = msgspec.structs.replace(job, budget=left)
+            runs.append(by_oracles(job, folder, _JUDGE_SECONDS + budget))
             if runs[-1].killed:
                 break
         found = runs[-1]
@@ -156,19 +231,35 @@ def _judge(
         if found.killed:
             outcome.verdict = Verdict.FAIL
             outcome.summary = f"found by the {found.oracle}: {found.title}"
+            work.emit(_finding(found, subject))
         else:
             outcome.verdict = Verdict.INCONCLUSIVE if undone else Verdict.PASS
             told = f"nothing found in {traces:,} traces and {steps:,} steps"
             outcome.summary = f"{told}, but not all was done: {undone}" if undone else told
         row: dict[str, JsonValue] = {
             "killed": found.killed,
+            "systems": [one.system for one in catalogues],
             "oracle": found.oracle or None,
+            "model": found.model or None,
             "traces": traces,
             "steps": steps,
             "seconds": round(sum(run.seconds for run in runs), 3),
             "counterexample_length": found.counterexample_length,
+            "covered": [one for run in runs for one in run.covered],
+            "not_covered": undone,
             "story": list(found.story),
         }
         outcome.figures = row
     if found.killed:
         _explain(work, found)
+
+
+def _finding(found: Found, subject: str) -> Finding:
+    return Finding(
+        key=f"bugs:{subject}:{found.title}",
+        title=found.title,
+        stage="bugs",
+        message=f"The {found.oracle} of {found.model} finds fault with {subject}.",
+        story=found.story,
+        reproduce=f"kconform bugs --patch {subject} --model {found.model}",
+    )

@@ -15,6 +15,7 @@ from conformance.cli.options import (
     ConfigOption,
     JsonOption,
     ReportOption,
+    model_names,
 )
 from conformance.cli.session import Session, session
 from conformance.config import settled_tier
@@ -32,7 +33,10 @@ from conformance.stages.story import keep_counterexamples
 def check(
     models: Annotated[
         list[str] | None,
-        typer.Argument(help="Models by name, manifest or folder; or one path/Spec.tla."),
+        typer.Argument(
+            help="Models by name, manifest or folder; or one path/Spec.tla.",
+            autocompletion=model_names,
+        ),
     ] = None,
     config: ConfigOption = None,
     tier: Annotated[

@@ -9,16 +9,20 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import JsonOption
+from conformance.cli.options import JsonOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
-from conformance.events import Progress, StageFinished, StageStarted
+from conformance.events import JsonValue, Progress, StageFinished, StageStarted
+from conformance.files import written_aside
 from conformance.kafka.cluster import Cluster, Settings
 from conformance.kafka.jars import chosen_jars
 from conformance.kafka.maven import Tell
+from conformance.kafka.recording import record
+from conformance.kafka.scenario import read_plan
 from conformance.kafka.schemas import Schemas
 from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
+from conformance.systems.group.recorded import group_trace, groups_in
 from conformance.verdict import Verdict
 
 VersionOption = Annotated[
@@ -28,6 +32,9 @@ LibOption = Annotated[
     Path | None,
     typer.Option("--kafka-lib", help="A folder of jars: your own build (KCONFORM_KAFKA_LIB)."),
 ]
+
+_MODEL = "group/dynamic-2m"
+"""Names the specification; every constant of the recording is in its mapping."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
 
@@ -111,3 +118,60 @@ def run(
                 summary += f", {taps.passed} messages, {taps.undecoded} of them not decoded"
         spent = time.monotonic() - started
         work.emit(StageFinished("cluster", "run", Verdict.PASS, spent, summary))
+
+
+@app.command("record")
+def record_command(
+    scenario: Annotated[Path, typer.Option(help="A TOML file (docs/cluster.md).")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
+    seed: SeedOption = None,
+    version: VersionOption = None,
+    kafka_lib: LibOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a scenario with real clients and faults; keep what tap, agent and disks tell."""
+    with session("cluster", as_json=as_json) as work:
+        started = time.monotonic()
+        tell = teller(work, "record")
+        plan = read_plan(scenario, work.settings.seed if seed is None else seed)
+        jars = chosen_jars(version, kafka_lib, tell=tell)
+        made = record(plan, jars, output, tell=tell)
+        summary = (
+            f"{made.messages} messages ({made.undecoded} not decoded), "
+            f"{made.observations} observations, {made.faults} faults"
+        )
+        spent = time.monotonic() - started
+        figures: dict[str, JsonValue] = {
+            "messages": made.messages,
+            "undecoded": made.undecoded,
+            "observations": made.observations,
+            "faults": made.faults,
+            "seed": plan.seed,
+        }
+        event = StageFinished("record", str(output), Verdict.PASS, spent, summary, figures)
+        work.emit(event)
+
+
+@app.command("traces")
+def traces_command(
+    recording: Annotated[Path, typer.Argument(help="A folder that `cluster record` wrote.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make events of the specification of a recording, and the mapping to judge them with."""
+    with session("cluster", as_json=as_json) as work:
+        started = time.monotonic()
+        made = {group: group_trace(recording, group) for group in groups_in(recording)}
+        for group, trace in made.items():
+            events = output / f"group-{group}.ndjson"
+            mapping = output / f"group-{group}.mapping.toml"
+            for path, text in ((events, trace.ndjson), (mapping, trace.mapping)):
+                with written_aside(path) as aside:
+                    aside.write_text(text, encoding="utf-8")
+            work.say(f"kconform judge {events} --model {_MODEL} --mapping {mapping}")
+        if not made:
+            raise UserError(f"The agent saw no group in {recording}: there is nothing to write.")
+        count = sum(len(trace.events) for trace in made.values())
+        summary = f"{len(made)} groups, {count} events"
+        spent = time.monotonic() - started
+        work.emit(StageFinished("traces", str(output), Verdict.PASS, spent, summary))

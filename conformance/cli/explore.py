@@ -13,6 +13,7 @@ from conformance.cli.options import (
     ReportOption,
     SeedOption,
     SystemOption,
+    model_names,
 )
 from conformance.cli.session import session
 from conformance.errors import UserError
@@ -23,7 +24,12 @@ from conformance.stages.explore import explore as explore_stage
 
 
 def explore(
-    model: Annotated[str, typer.Argument(help="The model whose constants make the system.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="The model whose constants make the system.", autocompletion=model_names
+        ),
+    ],
     profile: Annotated[
         Profile, typer.Option(help="dev: seconds; ci: a minute, derandomised; nightly: long.")
     ] = Profile.DEV,

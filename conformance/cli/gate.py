@@ -17,6 +17,7 @@ from conformance.cli.options import (
     MasterOption,
     SeedOption,
     SystemOption,
+    model_names,
 )
 from conformance.cli.session import session
 from conformance.config import settled_tier
@@ -29,7 +30,10 @@ from conformance.tla.tools import Tools, find_tools
 
 def gate(
     models: Annotated[
-        list[str] | None, typer.Argument(help="Models or folders of models; default: the tier's.")
+        list[str] | None,
+        typer.Argument(
+            help="Models or folders of models; default: the tier's.", autocompletion=model_names
+        ),
     ] = None,
     tier: Annotated[str | None, typer.Option(help="ci or nightly.")] = None,
     traces: Annotated[int | None, typer.Option(min=1, help="Traces to record in all.")] = None,

@@ -13,6 +13,7 @@ from conformance.cli.options import (
     JsonOption,
     ReportOption,
     StoreOption,
+    model_names,
 )
 from conformance.cli.session import session
 from conformance.stages.context import Context, one_model
@@ -22,7 +23,12 @@ from conformance.stages.imports import import_traces
 def import_command(
     files: Annotated[list[Path], typer.Argument(help="Traces: .ndjson or .itf.json files.")],
     output: StoreOption,
-    model: Annotated[str, typer.Option(help="The model whose spec the traces are to follow.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="The model whose spec the traces are to follow.", autocompletion=model_names
+        ),
+    ],
     force: ForceOption = False,
     report: ReportOption = None,
     compare: CompareOption = None,

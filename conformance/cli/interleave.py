@@ -13,6 +13,7 @@ from conformance.cli.options import (
     ReportOption,
     SeedOption,
     SystemOption,
+    model_names,
 )
 from conformance.cli.session import session
 from conformance.modelcheck.check import CheckOptions
@@ -21,7 +22,12 @@ from conformance.stages.interleave import interleave as interleave_stage
 
 
 def interleave(
-    model: Annotated[str, typer.Argument(help="The model whose states and actions are taken.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="The model whose states and actions are taken.", autocompletion=model_names
+        ),
+    ],
     samples: Annotated[
         int, typer.Option(min=1, help="States in which each pair of actions is tried.")
     ] = 20,

@@ -8,9 +8,10 @@ import signal
 import sys
 import traceback
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from conformance import __version__
 from conformance.errors import ExitCode
@@ -72,10 +73,22 @@ COMMANDS = {
 """Where each command is, and the line that `kconform --help` shows; imported when it is called,
 because Spark, Hypothesis and the solver take seconds."""
 
+
+class _Commands(TyperGroup):
+    """Commands that are imported when they are called, or when a shell completes options."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command; its own options too where a shell asks for them."""
+        if ctx.resilient_parsing and cmd_name in COMMANDS:
+            return typer.main.get_command(load(cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
 app = typer.Typer(
     name="kconform",
+    cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     help="Holds an implementation of Kafka's protocols against their TLA+ specification.",
     epilog="Exit codes: 0 pass, 1 divergence or violation, 2 usage, spec or environment, "

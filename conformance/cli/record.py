@@ -17,6 +17,7 @@ from conformance.cli.options import (
     SeedOption,
     StoreOption,
     SystemOption,
+    model_names,
 )
 from conformance.cli.session import session
 from conformance.config import settled_tier
@@ -26,7 +27,9 @@ from conformance.stages.record import record as record_stage
 
 
 def record(
-    model: Annotated[str, typer.Argument(help="The model, by name or manifest.")],
+    model: Annotated[
+        str, typer.Argument(help="The model, by name or manifest.", autocompletion=model_names)
+    ],
     output: StoreOption,
     traces: Annotated[int | None, typer.Option(min=1, help="Number of random walks.")] = None,
     length: Annotated[int | None, typer.Option(min=1, help="Steps of a walk at most.")] = None,

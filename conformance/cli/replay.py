@@ -14,6 +14,7 @@ from conformance.cli.options import (
     ReportOption,
     SeedOption,
     SystemOption,
+    model_names,
 )
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 
 def replay(
     what: Annotated[
-        str | None, typer.Argument(help="A model, or a saved divergence (FILE.itf.json).")
+        str | None,
+        typer.Argument(
+            help="A model, or a saved divergence (FILE.itf.json).", autocompletion=model_names
+        ),
     ] = None,
     kind: Annotated[
         str, typer.Option("--suite", help="cover, walks, situations, or a saved suite (.npz).")

@@ -32,7 +32,7 @@ def story(
         typer.Option("-o", "--output", help="Write here.", show_default="standard output"),
     ] = None,
 ) -> None:
-    """Tell the behaviour of an ITF file: as text, as SVG or as a page of its own."""
+    """Tell or draw the behaviour of an ITF file: a divergence, a counterexample."""
     with session("story", as_json=False):
         if svg and html:
             raise UserError("Give --svg or --html, not both.")

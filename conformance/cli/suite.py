@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import ColdOption, JsonOption, SeedOption
+from conformance.cli.options import ColdOption, JsonOption, SeedOption, model_names
 from conformance.cli.session import session
 from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions, graph_and_spec
@@ -17,7 +17,9 @@ from conformance.suites.suite import save_suite
 
 
 def suite(
-    model: Annotated[str, typer.Argument(help="The model, by name or manifest.")],
+    model: Annotated[
+        str, typer.Argument(help="The model, by name or manifest.", autocompletion=model_names)
+    ],
     kind: Annotated[
         str, typer.Option("--kind", help="cover (minimal), walks, or situations.")
     ] = "cover",

@@ -98,6 +98,7 @@ class Node:
         self.folder = folder
         self.starts = 0
         """How often it was started; the epoch of an event is counted from here."""
+        self.paused = False
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -133,7 +134,7 @@ class Node:
 
     def stop(self, seconds: float = 30.0) -> None:
         """A controlled shutdown; killed if it takes too long."""
-        self._signal(signal.SIGCONT)
+        self.resume()
         self._signal(signal.SIGTERM)
         self._wait(seconds)
 
@@ -141,14 +142,17 @@ class Node:
         """As a crash of the process; what the operating system holds for it stays on disk."""
         self._signal(signal.SIGKILL)
         self._wait(10.0)
+        self.paused = False
 
     def pause(self) -> None:
         """Stop the process where it is (SIGSTOP): a long pause of its garbage collector."""
         self._signal(signal.SIGSTOP)
+        self.paused = True
 
     def resume(self) -> None:
         """Let a paused process go on."""
         self._signal(signal.SIGCONT)
+        self.paused = False
 
     def last_words(self) -> str:
         """The end of what it said, for an error message."""
@@ -223,11 +227,17 @@ class Cluster:
         return ",".join(f"127.0.0.1:{port}" for port in ports)
 
     def connection(self, number: int | None = None) -> Connection:
-        """A connection to a node's own port, past any tap; of the first that runs by default."""
-        running = [node.number for node in self.nodes.values() if node.running]
-        for candidate in [number] if number is not None else running:
-            return Connection(self.schemas, self.endpoints.bound[candidate, CLIENT])
-        raise BrokerGone("No broker of the cluster is running.")
+        """A connection to a node's own port, past any tap; to any that answers by default."""
+        if number is not None:
+            return Connection(self.schemas, self.endpoints.bound[number, CLIENT])
+        problem = BrokerGone("No broker of the cluster is running.")
+        for node in self.nodes.values():
+            if node.running and not node.paused:
+                try:
+                    return Connection(self.schemas, self.endpoints.bound[node.number, CLIENT])
+                except BrokerGone as error:
+                    problem = error
+        raise problem
 
     def await_ready(self, numbers: Iterable[int]) -> None:
         """Wait until these nodes are registered, unfenced, and all see one controller."""
@@ -324,6 +334,15 @@ class Cluster:
             answer = connection.call("DescribeQuorum", body)
         return int(answer["topics"][0]["partitions"][0]["leaderId"])
 
+    def coordinator(self, group: str) -> int:
+        """The node that coordinates a group."""
+        with self.connection() as connection:
+            answer = connection.call("FindCoordinator", {"keyType": 0, "coordinatorKeys": [group]})
+        (found,) = answer["coordinators"]
+        if found["errorCode"]:
+            raise BrokerGone(f"Group {group} has no coordinator: error {found['errorCode']}.")
+        return int(found["nodeId"])
+
     def end(self) -> None:
         """Kill every node; nothing that was started stays."""
         for node in self.nodes.values():
@@ -344,7 +363,7 @@ class Cluster:
         return {broker["nodeId"] for broker in answer["brokers"]}
 
     def _has_leaders(self, name: str) -> bool:
-        running = [node.number for node in self.nodes.values() if node.running]
+        running = [node.number for node in self.nodes.values() if node.running and not node.paused]
         answers = [self.metadata([name], node=number)["topics"][0] for number in running]
         return all(
             not topic["errorCode"]

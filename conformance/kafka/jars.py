@@ -116,8 +116,9 @@ def kafka_lib(folder: Path, *, tests: bool = False) -> KafkaJars:
     for jar in jars:
         if not zipfile.is_zipfile(jar):
             raise DataError(f"{jar} is damaged: it is no jar. Build or copy it once more.")
-    clients = next((jar for jar in jars if jar.name.startswith("kafka-clients-")), None)
-    if clients is None or not any(jar.name.startswith("kafka_2.") for jar in jars):
+    code = [jar for jar in jars if not jar.name.endswith("-test.jar")]
+    clients = next((jar for jar in code if jar.name.startswith("kafka-clients-")), None)
+    if clients is None or not any(jar.name.startswith("kafka_2.") for jar in code):
         raise UserError(
             f"{folder} holds no Kafka: kafka_{_SCALA}-VERSION.jar and kafka-clients-VERSION.jar "
             "are wanted, with all that they depend on. Name a distribution's folder `libs`, or "

@@ -230,6 +230,8 @@ class Schemas:
         (KIP-511). Raises DecodeError.
         """
         schema = self.responses.get(key)
+        if key == _API_VERSIONS and schema and version not in schema.versions:
+            version = 0
         if schema is None or version not in schema.versions:
             raise DecodeError(f"There is no schema for api key {key} in version {version}.")
         header, position = self.message("ResponseHeader").decode_at(

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.engine import Divergence, Driver, close, run_path
@@ -34,6 +37,8 @@ class ReplayResult:
     actions: Mapping[str, int]
     divergences: tuple[Divergence, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    visited: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool), compare=False)
+    """By edge of the graph, whether a test has driven it."""
 
     @property
     def verdict(self) -> Verdict:
@@ -87,6 +92,7 @@ class _Run:
         self._divergences: list[Divergence] = []
         self._notes: list[str] = []
         self._taken: Counter[int] = Counter()
+        self._visited = np.zeros(len(graph.source), bool)
 
     def tests(self, driver: Driver) -> None:
         graph = self._graph
@@ -102,6 +108,7 @@ class _Run:
             )
             self._steps += outcome.steps
             self._taken.update(codes[: outcome.steps])
+            self._visited[test.edges[: outcome.steps]] = True
             if outcome.divergence is not None:
                 self._divergences.append(self._shorten(outcome.divergence))
                 if len(self._divergences) >= self._stop_after:
@@ -133,6 +140,7 @@ class _Run:
             actions=dict(names),
             divergences=tuple(self._divergences),
             notes=tuple(self._notes[:20]),
+            visited=self._visited,
         )
 
     def _shorten(self, divergence: Divergence) -> Divergence:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
-
 from conformance.events import Finding
 
 
@@ -35,18 +33,19 @@ class Cause:
 
 def causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
     """The findings grouped; causes in the order in which their first symptom was met."""
-    graph: nx.Graph[object] = nx.Graph()
+    groups: list[tuple[set[tuple[str, ...]], list[int]]] = []
     for number, finding in enumerate(findings):
-        graph.add_node(number)
-        for trait in _traits(finding):
-            graph.add_edge(number, trait)
-    groups = [
-        sorted(node for node in group if isinstance(node, int))
-        for group in nx.connected_components(graph)
-    ]
-    return tuple(
-        Cause(tuple(sorted((findings[n] for n in group), key=_length))) for group in sorted(groups)
-    )
+        traits, members = set(_traits(finding)), [number]
+        apart = []
+        for known, others in groups:
+            if traits & known:
+                traits |= known
+                members = [*others, *members]
+            else:
+                apart.append((known, others))
+        groups = [*apart, (traits, members)]
+    ordered = sorted(sorted(members) for _, members in groups)
+    return tuple(Cause(tuple(sorted((findings[n] for n in one), key=_length))) for one in ordered)
 
 
 def _length(finding: Finding) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.files import written_aside
-from conformance.report import json_report, junit, page
+from conformance.report import json_report, junit
 from conformance.report.collect import Report
 from conformance.report.trend import Earlier, Trend, load_earlier, trend
 
@@ -22,6 +22,8 @@ class Reports:
 
     def write(self, report: Report) -> tuple[tuple[Path, ...], Trend | None]:
         """Each file whole or absent; the files, and what changed since the earlier report."""
+        from conformance.report import page  # Jinja: few commands write a page
+
         since = None if self.earlier is None else trend(report, self.earlier)
         texts = {
             "report.json": json_report.dumps(report),

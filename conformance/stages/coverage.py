@@ -49,7 +49,9 @@ def coverage(
             outcome.summary = ", ".join(
                 f"{part:,} of {whole:,} {what}" for what, (part, whole) in shares.items()
             ) + (f"; below the threshold: {', '.join(short)}" if short else "")
-            if never:
+            if system in early:
+                outcome.summary = "not judged: a replay stopped at a divergence, and left the rest"
+            elif never:
                 outcome.summary += f"; never taken in a replay: {', '.join(never)}"
             if outside:
                 outcome.summary += f"; in no suite that it can take: {', '.join(outside)}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from conformance.audit.behaviour import behaviour_of
 from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options
 from conformance.audit.engine import audit as run_audit
@@ -19,11 +20,12 @@ from conformance.audit.result import AuditResult
 from conformance.audit.rules import compile_rules
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError
-from conformance.events import Emit, Event, StageFinished
+from conformance.events import Emit, Event, Finding, StageFinished
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import find_models
+from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.record import Plan, RecordResult
@@ -31,6 +33,7 @@ from conformance.replay.record import record as run_record
 from conformance.stages.context import Context, Workbench, stage
 from conformance.stages.held import held
 from conformance.stages.identity import FOREIGN, identity, spec_hash
+from conformance.story.exhibit import exhibit
 from conformance.tla.tools import find_tools
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
@@ -147,19 +150,25 @@ def audit(
         model=table,
         spec=EvaluatedSpec(spec),
         options=options,
-        emit=_naming(context.emit, prepared.model.name),
+        emit=_telling(context.emit, subject),
     )
 
 
-def _naming(emit: Emit, model: str) -> Emit:
-    """The audit knows formulas and stores; the reports also want to know of which model."""
+def _telling(emit: Emit, subject: Subject) -> Emit:
+    """The audit knows formulas and stores; of which model, and the way there, is added here."""
+    model, spec = subject.prepared.model, EvaluatedSpec(subject.prepared.spec)
+    variables = subject.prepared.spec.variables
 
-    def named(event: Event) -> None:
+    def tell(event: Event) -> None:
         if isinstance(event, StageFinished):
-            event = replace(event, figures={"model": model, **event.figures})
+            event = replace(event, figures={"model": model.name, **event.figures})
+        elif isinstance(event, Finding) and event.step is not None and event.trace.isdecimal():
+            trace = subject.store.trace(int(event.trace))
+            behaviour = behaviour_of(variables, trace, event.step, spec)
+            event = replace(event, exhibit=exhibit(behaviour, picture_of(model), event.title))
         emit(event)
 
-    return named
+    return tell
 
 
 def referee(context: Context, subject: Subject, listing: Path, *, traces: int) -> RefereeResult:

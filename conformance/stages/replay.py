@@ -20,6 +20,7 @@ from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
 from conformance.stages.reasons import reasons
+from conformance.stages.shape import shape, unvisited
 from conformance.story.behaviour import Locate
 from conformance.suites.suite import Suite
 from conformance.tla.values import Action, State
@@ -76,6 +77,8 @@ def report_replay(
         "seconds": round(result.seconds, 3),
         "actions": dict(result.actions),
         "notes": list(result.notes),
+        "shape": shape(bench.graph, bench.prepared, context.seed),
+        "unvisited": unvisited(bench.graph, result.visited),
     }
 
 

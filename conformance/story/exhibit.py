@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conformance.events import Exhibit, ShownStep
+from conformance.printable import printable
 from conformance.story.behaviour import Behaviour, Locate, Seen
 from conformance.story.changes import changes
 from conformance.story.picture import Picture
@@ -34,7 +35,7 @@ def exhibit(
 
 def _observed(behaviour: Behaviour) -> dict[str, str]:
     names = differing(behaviour.variables, behaviour.steps[-1].state, behaviour.observed)
-    return {name: format_value(behaviour.observed[name]) for name in names}
+    return {name: printable(format_value(behaviour.observed[name])) for name in names}
 
 
 def _steps(behaviour: Behaviour, locate: Locate) -> Iterator[ShownStep]:
@@ -42,8 +43,8 @@ def _steps(behaviour: Behaviour, locate: Locate) -> Iterator[ShownStep]:
     for step in behaviour.steps:
         told = () if before is None else changes(behaviour.variables, before, step.state)
         yield ShownStep(
-            "" if step.action is None else str(step.action),
-            tuple(map(str, told)),
+            "" if step.action is None else printable(str(step.action)),
+            tuple(printable(str(change)) for change in told),
             _values(behaviour.variables, before, step.state),
             "" if step.action is None else locate(step.action),
         )
@@ -54,7 +55,7 @@ def _values(variables: Sequence[str], before: Seen | None, after: Seen) -> dict[
     """The variables whose value is new, as TLC prints it; a space where nothing was seen."""
     old = before or (None,) * len(after)
     return {
-        name: " " if value is None else format_value(value)
+        name: " " if value is None else printable(format_value(value))
         for name, was, value in zip(variables, old, after, strict=True)
         if before is None or was != value
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
+from html import escape as escaped
 
+from conformance.printable import printable
 from conformance.story.picture import Sign
 from conformance.story.scene import Arrow, Cell, Pill, Row, Scene, Strip
 
@@ -283,6 +284,11 @@ def _head(x1: float, y1: float, x2: float, y2: float) -> str:
 
 def _cross(x: float, y: float) -> str:
     return f'<path class="cross" d="M{x - 5:g} {y - 5:g}l10 10m0 -10l-10 10"/>'
+
+
+def escape(text: str) -> str:
+    """A text of a behaviour as SVG takes it: it is foreign, and shown as it is."""
+    return escaped(printable(text))
 
 
 def _short(text: str, most: int) -> str:

@@ -16,6 +16,7 @@ from conformance.systems.protocol import SystemFactory
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "controller": "conformance.systems.controller:create",
+        "delayed": "conformance.systems.delayed:create",
         "group": "conformance.systems.group:create",
         "replication": "conformance.systems.replication:create",
     }

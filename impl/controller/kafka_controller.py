@@ -282,10 +282,11 @@ class KafkaController:
             self._stop_and_delete(sorted(context.live_broker_ids), topic_partition)
 
     def _stop_and_delete(self, broker_ids: list[int], topic_partition: TopicPartition) -> None:
-        """OfflineReplica, then ReplicaDeletionStarted."""
+        """OfflineReplica, then ReplicaDeletionStarted, of those that are not yet deleted."""
         self.context.begin_topic_deletion(topic_partition.topic)
         replicas = self.context.partition_replica_assignment(topic_partition)
-        recipients = [one for one in replicas if one in broker_ids]
+        deleted = self.deleted_replicas(topic_partition)
+        recipients = [one for one in replicas if one in broker_ids and one not in deleted]
         for delete in (False, True):
             self.request_batch.add_stop_replica_request_for_brokers(
                 recipients, topic_partition, delete

@@ -6,7 +6,7 @@ import logging
 
 TRACE = 5
 """Below DEBUG; Kafka's default configuration does not print these lines."""
-_log = logging.getLogger("state.change.logger")
+_log = logging.getLogger("impl.state_change")
 logging.addLevelName(TRACE, "TRACE")
 
 

@@ -30,6 +30,10 @@ class ActionQueue:
     def __len__(self) -> int:
         return len(self._actions)
 
+    def pending(self) -> tuple[Action, ...]:
+        """What is queued, the next first."""
+        return tuple(self._actions)
+
     def add(self, action: Action) -> None:
         """Do `action` later."""
         with self._lock:

@@ -120,6 +120,15 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         """Operations that the timer holds: none of them is complete."""
         return self._timer.size
 
+    @property
+    def estimated_total_operations(self) -> int:
+        """How many operations began to wait since the last purge, with those that waited then."""
+        return self._estimated_total_operations.get()
+
+    def watchers(self) -> dict[Key, tuple[OperationT, ...]]:
+        """Who watches which key now, completed ones that are still in the lists included."""
+        return self._watcher_lists.by_key()
+
     # ---- time ------------------------------------------------------------------------------
 
     def advance_clock(self, timeout_ms: int) -> None:

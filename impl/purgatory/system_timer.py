@@ -48,8 +48,8 @@ class SystemTimer:
 
     def add(self, task: TimerTask) -> None:
         """See `Timer.add`."""
-        entry = TimerTaskEntry(task, self._clock.milliseconds() + task.delay_ms)
         with self._lock:
+            entry = TimerTaskEntry(task, self._clock.milliseconds() + task.delay_ms)
             is_due = not self._wheel.add(entry)
         if is_due:
             self._execute(entry)
@@ -74,6 +74,12 @@ class SystemTimer:
     def size(self) -> int:
         """See `Timer.size`."""
         return self._counter.get()
+
+    def pending(self) -> tuple[TimerTask, ...]:
+        """All tasks that wait, the next due first; tasks of one tick in any order."""
+        with self._lock:
+            waiting = sorted(self._wheel.entries(), key=lambda entry: entry.expiration_ms)
+        return tuple(entry.task for entry in waiting)
 
     def shutdown(self) -> None:
         """See `Timer.shutdown`; waits for the task that is running."""

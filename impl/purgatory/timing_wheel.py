@@ -7,6 +7,8 @@ Source: TimingWheel, TimerTaskList, TimerTaskEntry.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from impl.concurrency import Concurrency
 from impl.purgatory.atomic import AtomicInteger
 from impl.purgatory.delay_queue import DelayQueue
@@ -83,6 +85,11 @@ class TimerTaskList:
                 entry.bucket = None
                 self._counter.add(-1)
 
+    def entries(self) -> tuple[TimerTaskEntry, ...]:
+        """What is in it, in the order of adding."""
+        with self._lock:
+            return tuple(self._entries)
+
     def flush(self) -> tuple[TimerTaskEntry, ...]:
         """Empty the bucket, so that it can be queued again; gives what was in it."""
         with self._lock:
@@ -149,6 +156,13 @@ class TimingWheel:
             self.current_time_ms = time_ms - time_ms % self._tick_ms
             if self._overflow_wheel is not None:
                 self._overflow_wheel.advance_clock(self.current_time_ms)
+
+    def entries(self) -> Iterator[TimerTaskEntry]:
+        """All that waits in this wheel and those above it, bucket by bucket."""
+        for bucket in self._buckets:
+            yield from bucket.entries()
+        if self._overflow_wheel is not None:
+            yield from self._overflow_wheel.entries()
 
     def _overflow(self) -> TimingWheel:
         if self._overflow_wheel is None:

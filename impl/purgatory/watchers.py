@@ -145,6 +145,14 @@ class WatcherLists(Generic[OperationT]):
             for _, watchers in shard.all_watchers()
         )
 
+    def by_key(self) -> dict[Key, tuple[OperationT, ...]]:
+        """All lists as they are now, shard by shard in the order of their keys' coming."""
+        return {
+            key: watchers.operations()
+            for shard in self._shards
+            for key, watchers in shard.all_watchers()
+        }
+
     def purge_completed(self) -> int:
         """Drop what is complete from every list; returns how many entries that were."""
         return sum(self._purge(shard) for shard in self._shards)

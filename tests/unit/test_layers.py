@@ -16,6 +16,7 @@ LAYERS: dict[str, int] = {
     "conformance.events": 0,
     "conformance.resources": 0,
     "conformance.files": 0,
+    "conformance.printable": 0,
     "conformance.tla": 1,
     "conformance.story": 2,
     "conformance.modelcheck": 2,

@@ -10,6 +10,7 @@ from conformance.events import Exhibit, JsonValue, Reason, StageFinished
 from conformance.report.causes import Cause, causes
 from conformance.report.collect import Report
 from conformance.report.page.counts import SpecCounts, counts
+from conformance.report.page.shapes import Shape, shapes
 from conformance.report.trend import Gone, Trend
 from conformance.verdict import Verdict
 
@@ -86,6 +87,7 @@ class View:
     gaps: tuple[Gap, ...]
     models: tuple[ModelRow, ...]
     specs: tuple[SpecCounts, ...]
+    shapes: tuple[Shape, ...]
     trend: Trend | None
 
     @property
@@ -112,6 +114,7 @@ def view_of(report: Report, trend: Trend | None = None) -> View:
         tuple(_gaps(report)),
         tuple(_models(report)),
         counts(report),
+        shapes(report),
         trend,
     )
 
@@ -250,7 +253,10 @@ def _gaps(report: Report) -> Iterator[Gap]:
             "the replay of their suite stopped at a divergence: a consequence, no finding",
         )
     for stage in report.stages:
-        yield from _stage_gaps(stage)
+        if stage.stage == "coverage":
+            yield from _share_gaps(stage)
+        else:
+            yield from _stage_gaps(stage)
     for spec in counts(report):
         if spec.never:
             why = "no stage took these actions in this run"
@@ -259,6 +265,17 @@ def _gaps(report: Report) -> Iterator[Gap]:
             yield Gap(f"{spec.spec}: {', '.join(spec.never)}", why)
     if report.header.get("incomplete"):
         yield Gap("the later stages", "the run was interrupted, or ended with an error")
+
+
+def _share_gaps(stage: StageFinished) -> Iterator[Gap]:
+    """What recorded traces left out; actions that nothing took are told of all stages together."""
+    shares = [
+        f"{covered:,} of {whole:,} {what}"
+        for what in ("states", "transitions")
+        if (whole := _number(stage, f"all_{what}")) > (covered := _number(stage, f"covered_{what}"))
+    ]
+    if shares:
+        yield Gap(f"recorded traces of {stage.subject}", f"they met {' and '.join(shares)}")
 
 
 def _stage_gaps(stage: StageFinished) -> Iterator[Gap]:

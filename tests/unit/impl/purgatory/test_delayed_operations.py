@@ -71,7 +71,6 @@ def test_d05_the_lock_is_held_while_it_is_tried_and_watched() -> None:
         ("test", ("watch",)),
         ("watchers", ("watch",)),
         ("test", ("watch",)),
-        ("timer", ("watch", "check")),
     ]
 
 

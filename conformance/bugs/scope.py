@@ -1,0 +1,75 @@
+"""Which of the implementation's files a system runs, and which models drive a system."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from conformance.errors import UserError
+from conformance.modelcheck.manifest import Model, find_models
+from conformance.systems.registry import BUILT_IN
+
+
+def files_of(system: str, package: Path) -> frozenset[str]:
+    """The package's files that a built-in system's adapter imports, by way of others too.
+
+    `package` is the folder of the implementation; the files are relative to it.
+    """
+    adapter = Path(__file__).resolve().parents[1] / "systems"
+    own = sorted((adapter / BUILT_IN[system].partition(":")[0].rpartition(".")[2]).glob("*.py"))
+    left = [one for path in (*own, adapter / "threads.py") for one in _imported(path, package)]
+    found: set[Path] = set()
+    while left:
+        path = left.pop()
+        if path not in found:
+            found.add(path)
+            left += _imported(path, package)
+    return frozenset(str(path.relative_to(package)) for path in found)
+
+
+def _imported(path: Path, package: Path) -> list[Path]:
+    """The package's modules that this one imports by name."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {one.name for one in node.names}
+    inside = (name.split(".")[1:] for name in names if name.startswith(f"{package.name}."))
+    candidates = ((package.joinpath(*parts)).with_suffix(".py") for parts in inside)
+    return [one for one in candidates if one.is_file()]
+
+
+def systems_of(files: Iterable[str], package: Path, systems: Sequence[str]) -> list[str]:
+    """Those of the systems that run one of these files."""
+    touched = frozenset(files)
+    return [one for one in systems if one in BUILT_IN and touched & files_of(one, package)]
+
+
+def changed_files(copy: Path, clean: Path) -> list[str]:
+    """The files of a copy of the package that differ from the clean ones, or are not there."""
+    paths = {path.relative_to(root) for root in (copy, clean) for path in root.rglob("*.py")}
+    return sorted(str(path) for path in paths if _bytes(copy / path) != _bytes(clean / path))
+
+
+def _bytes(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def driving(systems: Sequence[str], names: Sequence[str] = ()) -> list[Model]:
+    """The models whose suites drive one of these systems: those named, or all of tier ci.
+
+    UserError for a model that drives none of them.
+    """
+    if not names:
+        every = find_models((), "ci")
+        return [model for model in every if model.feeds_suite and model.system in systems]
+    found = find_models(names)
+    for model in found:
+        if not model.feeds_suite or model.system not in systems:
+            raise UserError(
+                f"The model {model.name} feeds no suite of {', '.join(systems)}. Name one that "
+                "does, or leave --model out to take all of them."
+            )
+    return found

@@ -1,0 +1,368 @@
+"""Runs a scenario against real brokers and collects what tap, agent, clients and disks tell.
+
+A recording is a folder that appears whole or not at all (docs/cluster.md says what is in it).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from conformance.errors import EnvironmentProblem, UserError
+from conformance.files import space_for
+from conformance.kafka.agent import build_agent
+from conformance.kafka.client import BrokerGone
+from conformance.kafka.clients import require
+from conformance.kafka.cluster import Cluster, Endpoints, Settings
+from conformance.kafka.jars import KafkaJars
+from conformance.kafka.java import compile_java
+from conformance.kafka.maven import Tell, silent
+from conformance.kafka.scenario import Client, Fault, Plan, as_json
+from conformance.kafka.schemas import Schemas
+from conformance.kafka.tap import TapThread, writer_to
+from conformance.kafka.tapped import tapped
+
+SCHEMA_VERSION = 1
+_ASSIGNORS = ",".join(
+    f"org.apache.kafka.clients.consumer.{name}Assignor" for name in ("Range", "RoundRobin")
+)
+_JAVA_CLIENT = Path(__file__).resolve().parent / "javaclient" / "Consumer.java"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was recorded, for a summary."""
+
+    folder: Path
+    messages: int
+    undecoded: int
+    observations: int
+    faults: int
+
+
+class ClientProcess:
+    """A client in a process of its own that can be started, ended in order, and killed."""
+
+    def __init__(self, client: Client, command: Sequence[str], output: Path) -> None:
+        self.client = client
+        self._command = command
+        self._output = output
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, unless it runs."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        with self._output.open("ab") as out, self._output.with_suffix(".err").open("ab") as err:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+
+    def stop(self, seconds: float = 8.0) -> None:
+        """Let it close in order."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """Its crash."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(10.0)
+
+
+@dataclass(slots=True)
+class _Due:
+    """Something to undo at a time."""
+
+    at: float
+    what: str
+    node: int
+
+
+@dataclass(slots=True)
+class _Run:
+    """A scenario while it runs."""
+
+    plan: Plan
+    cluster: Cluster
+    tap: TapThread | None
+    clients: Mapping[str, ClientProcess]
+    tell: Tell
+    done: list[dict[str, Any]] = field(default_factory=list)
+    _due: list[_Due] = field(default_factory=list)
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for client in self.clients.values():
+            client.kill()
+
+    def drive(self) -> None:
+        """Start clients and faults at their times until the scenario is over."""
+        started = time.monotonic()
+        waiting = list(self.plan.faults)
+        scenario = self.plan.scenario
+        unstarted = [client for client in scenario.client if client.starts >= 0]
+        while (now := time.monotonic() - started) < scenario.seconds:
+            for client in [one for one in unstarted if one.starts <= now]:
+                unstarted.remove(client)
+                self.clients[client.name].start()
+            for due in [one for one in self._due if one.at <= now]:
+                self._due.remove(due)
+                self._undo(due)
+            while waiting and waiting[0].at <= now:
+                self._happen(waiting.pop(0), now)
+            self.tell(f"{now:.0f} of {scenario.seconds:.0f} s, {len(self.done)} faults")
+            time.sleep(0.05)
+
+    def settle(self) -> None:
+        """Undo what is still disturbed, and let clients and brokers end in order."""
+        for due in self._due:
+            self._undo(due)
+        self._due.clear()
+        self.cluster.await_ready(self.cluster.nodes)
+        time.sleep(1.0)
+        for client in self.clients.values():
+            client.stop()
+        self.cluster.stop()
+
+    def _happen(self, fault: Fault, now: float) -> None:
+        """Let one fault happen; one that cannot is noted as such."""
+        node, problem = 0, ""
+        try:
+            node = self._act(fault, now)
+        except (BrokerGone, EnvironmentProblem) as error:
+            problem = str(error)
+        self.done.append(
+            {**as_json(fault), "time": time.monotonic_ns(), "node": node, "problem": problem}
+        )
+
+    def _act(self, fault: Fault, now: float) -> int:
+        match fault.action:
+            case "kill-client":
+                self.clients[fault.client].kill()
+                return 0
+            case "stop-client":
+                self.clients[fault.client].stop()
+                return 0
+            case "start-client":
+                self.clients[fault.client].start()
+                return 0
+            case "elect":
+                self.cluster.elect(fault.topic)
+                return 0
+        number = self._node(fault)
+        if any(due.node == number for due in self._due):
+            raise BrokerGone(f"Node {number} is disturbed already.")
+        node = self.cluster.nodes[number]
+        match fault.action:
+            case "kill":
+                node.kill()
+            case "stop":
+                node.stop()
+            case "pause":
+                node.pause()
+            case _:
+                self._isolate(number)
+        undo = {"kill": "start", "stop": "start", "pause": "resume"}.get(fault.action, "mend")
+        self._due.append(_Due(now + fault.seconds, undo, number))
+        return number
+
+    def _isolate(self, number: int) -> None:
+        """Cut a node from the other controllers, both ways: as a leader it becomes a zombie."""
+        if self.tap is None:
+            raise UserError("The fault isolate needs the tap: leave `tap = false` out.")
+        others = [other for other in self.cluster.nodes if other != number]
+        links = [f"{number}->{other}:controller" for other in others]
+        self.tap.cut(*links, *(f"{other}->{number}:controller" for other in others))
+
+    def _undo(self, due: _Due) -> None:
+        match due.what:
+            case "start":
+                self.cluster.nodes[due.node].start()
+            case "resume":
+                self.cluster.nodes[due.node].resume()
+            case _:
+                assert self.tap is not None
+                self.tap.mend()
+        self.done.append({"action": due.what, "time": time.monotonic_ns(), "node": due.node})
+
+    def _node(self, fault: Fault) -> int:
+        if isinstance(fault.node, int):
+            return fault.node
+        kind, _, name = fault.node.partition(":")
+        match kind:
+            case "controller":
+                return self.cluster.controller()
+            case "coordinator":
+                return self.cluster.coordinator(name)
+            case "leader":
+                return int(self.cluster.partition(name)["leaderId"])
+            case "follower":
+                found = self.cluster.partition(name)
+                return min(set(found["isrNodes"]) - {found["leaderId"]}, default=0) or int(
+                    found["leaderId"]
+                )
+        raise UserError(
+            f"A fault's node is a number, leader:TOPIC, follower:TOPIC, controller or "
+            f"coordinator:GROUP, not {fault.node!r}."
+        )
+
+
+def record(plan: Plan, jars: KafkaJars, output: Path, *, tell: Tell = silent) -> Recording:
+    """Run the plan; the recording is then the folder `output`.
+
+    Raises UserError if `output` is there already, a client library or Java is missing, or the
+    brokers do not come up.
+    """
+    if output.exists():
+        raise UserError(f"{output} exists already. Remove it, or name another folder with -o.")
+    for library in {client.library for client in plan.scenario.client} - {"java"}:
+        require(library)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as aside:
+        folder = Path(aside) / "recording"
+        folder.mkdir()
+        with space_for(output):
+            recording = _record(plan, jars, folder, output, tell)
+            folder.rename(output)
+    return recording
+
+
+def _record(plan: Plan, jars: KafkaJars, folder: Path, output: Path, tell: Tell) -> Recording:
+    scenario = plan.scenario
+    schemas = Schemas.of(jars.classpath)
+    with ExitStack() as stack:
+        ends: Endpoints | None = None
+        tap: TapThread | None = None
+        if scenario.tap:
+            ends, links = tapped(range(1, scenario.brokers + 1))
+            file = stack.enter_context((folder / "tap.ndjson").open("w", encoding="utf-8"))
+            tap = stack.enter_context(TapThread(schemas, links, writer_to(file)))
+        settings = Settings(
+            brokers=scenario.brokers,
+            seed=plan.seed,
+            properties=scenario.settings,
+            jvm=_agent_options(scenario.agent, jars, tell),
+        )
+        cluster = Cluster(jars, folder, settings, schemas=schemas, endpoints=ends, tell=tell)
+        stack.enter_context(cluster)
+        for topic in scenario.topic:
+            cluster.create_topic(
+                topic.name,
+                partitions=topic.partitions,
+                replicas=topic.replicas or None,
+                configs=topic.configs,
+            )
+        clients = _clients(plan, jars, cluster.bootstrap, folder / "clients", tell)
+        run = stack.enter_context(_Run(plan, cluster, tap, clients, tell))
+        run.drive()
+        run.settle()
+    for leftover in folder.glob("node*/log4j*.properties"):
+        leftover.unlink()
+    observations = _lines(folder.glob("node*/agent.ndjson"))
+    _write_manifest(folder, plan, jars, cluster, run.done)
+    return Recording(
+        output,
+        tap.passed if tap else 0,
+        tap.undecoded if tap else 0,
+        observations,
+        sum("at" in fault and not fault["problem"] for fault in run.done),
+    )
+
+
+def _agent_options(wanted: bool, jars: KafkaJars, tell: Tell) -> tuple[str, ...]:
+    if not wanted:
+        return ()
+    agent = build_agent(jars, tell=tell)
+    return (agent.option("{node}", Path("{folder}") / "agent.ndjson"),)
+
+
+def _clients(
+    plan: Plan, jars: KafkaJars, bootstrap: str, folder: Path, tell: Tell
+) -> dict[str, ClientProcess]:
+    folder.mkdir()
+    return {
+        client.name: ClientProcess(
+            client, _command(client, jars, bootstrap, tell), folder / f"{client.name}.ndjson"
+        )
+        for client in plan.scenario.client
+    }
+
+
+def _command(client: Client, jars: KafkaJars, bootstrap: str, tell: Tell) -> list[str]:
+    if client.library != "java":
+        options = {**msgspec.to_builtins(client), "bootstrap": bootstrap}
+        module = "conformance.kafka.clients"
+        return [sys.executable, "-m", module, client.role, json.dumps(options)]
+    classes = compile_java([_JAVA_CLIENT], jars.classpath, tell=tell)
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "client.id": client.name,
+        "group.id": client.group,
+        "group.protocol": "classic",
+        "session.timeout.ms": client.session_ms,
+        "heartbeat.interval.ms": max(100, client.session_ms // 5),
+        "max.poll.interval.ms": client.max_poll_ms,
+        "auto.offset.reset": "earliest",
+        "auto.commit.interval.ms": 500,
+        # The other libraries know these two: members of one group need one in common.
+        "partition.assignment.strategy": _ASSIGNORS,
+    }
+    if client.instance:
+        settings["group.instance.id"] = client.instance
+    java = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    pairs = [f"{key}={value}" for key, value in settings.items()]
+    main = "kconform.client.Consumer"
+    return [*java, "-cp", f"{classes}:{jars}", main, client.topic, *pairs]
+
+
+def _lines(files: Iterable[Path]) -> int:
+    count = 0
+    for path in files:
+        with path.open("rb") as file:
+            count += sum(1 for _ in file)
+    return count
+
+
+def _write_manifest(
+    folder: Path, plan: Plan, jars: KafkaJars, cluster: Cluster, done: list[dict[str, Any]]
+) -> None:
+    (folder / "scenario.toml").write_text(plan.text, encoding="utf-8")
+    manifest = {
+        "schema_version": SCHEMA_VERSION,
+        "kafka": jars.version,
+        "seed": plan.seed,
+        "scenario_sha256": plan.digest,
+        "cluster_id": cluster.cluster_id,
+        "brokers": sorted(cluster.nodes),
+        "starts": {number: node.starts for number, node in cluster.nodes.items()},
+        "faults": done,
+    }
+    text = json.dumps(manifest, indent=1)
+    (folder / "recording.json").write_text(text, encoding="utf-8")

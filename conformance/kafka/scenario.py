@@ -1,0 +1,191 @@
+"""A recording's plan: a TOML file with brokers, topics, clients and faults (docs/cluster.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from conformance.errors import UserError
+
+NODE_FAULTS = ("kill", "stop", "pause", "isolate")
+"""Faults of a node; each has a time after which it is undone."""
+CLIENT_FAULTS = ("kill-client", "stop-client", "start-client")
+OTHER_FAULTS = ("elect",)
+
+
+class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A topic to create before anything else."""
+
+    name: str
+    partitions: int = 1
+    replicas: int = 0
+    """0: three, or as many as there are brokers."""
+    configs: dict[str, str] = {}
+
+
+class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A client in a process of its own; `name` is its client id."""
+
+    name: str
+    role: str
+    topic: str
+    library: str = "confluent-kafka"
+    group: str = ""
+    instance: str = ""
+    acks: str = "all"
+    rate: float = 20.0
+    batch: int = 1
+    idempotent: bool = False
+    session_ms: int = 3000
+    max_poll_ms: int = 6000
+    starts: float = 0.0
+    """Seconds after the cluster is ready; -1: only when a fault starts it."""
+
+
+class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that happens at a time."""
+
+    at: float
+    action: str
+    node: int | str = ""
+    """A number, `leader:TOPIC`, `follower:TOPIC`, `controller`, `coordinator:GROUP` or `any`."""
+    client: str = ""
+    topic: str = ""
+    seconds: float = 4.0
+    """How long a node is down, paused or isolated."""
+
+
+class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Faults drawn from the seed."""
+
+    actions: list[str]
+    every: float = 6.0
+    node: str = "any"
+    seconds: float = 4.0
+
+
+class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is recorded."""
+
+    brokers: int = 1
+    seconds: float = 20.0
+    settings: dict[str, str] = {}
+    topic: list[Topic] = []
+    client: list[Client] = []
+    fault: list[Fault] = []
+    random: Faults | None = None
+    tap: bool = True
+    agent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A scenario with the faults that a seed drew."""
+
+    scenario: Scenario
+    seed: int
+    text: str = field(repr=False)
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the scenario's text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def read_plan(path: Path, seed: int) -> Plan:
+    """The scenario at `path` with the faults of this seed. Raises UserError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        scenario = msgspec.convert(tomllib.loads(text), Scenario)
+    except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise UserError(f"The scenario {path} cannot be read: {error}") from error
+    _check(path, scenario)
+    faults = sorted([*scenario.fault, *_drawn(scenario, seed)], key=lambda fault: fault.at)
+    return Plan(scenario, seed, text, tuple(faults))
+
+
+def _drawn(scenario: Scenario, seed: int) -> Sequence[Fault]:
+    """One fault in each period, at a random moment of its first half."""
+    drawn = scenario.random
+    if drawn is None:
+        return ()
+    source = random.Random(seed)
+    faults = []
+    start = drawn.every / 2
+    while start + drawn.seconds < scenario.seconds:
+        at = start + source.random() * drawn.every / 2
+        action = source.choice(drawn.actions)
+        client = source.choice(scenario.client).name if action in CLIENT_FAULTS else ""
+        topic = source.choice(scenario.topic).name if action == "elect" else ""
+        node: int | str = drawn.node
+        if node == "any":
+            node = source.randint(1, scenario.brokers)
+        faults.append(Fault(round(at, 3), action, node, client, topic, drawn.seconds))
+        start += drawn.every
+    return faults
+
+
+def _check(path: Path, scenario: Scenario) -> None:
+    """What the types do not say. Raises UserError."""
+    topics = {topic.name for topic in scenario.topic}
+    clients = {client.name for client in scenario.client}
+    problems = [
+        f"client {client.name} uses topic {client.topic!r}, which is not declared"
+        for client in scenario.client
+        if client.topic not in topics
+    ]
+    problems += [
+        f"client {client.name}: {problem}"
+        for client in scenario.client
+        for problem in _client_problems(client)
+    ]
+    actions = [fault.action for fault in scenario.fault]
+    actions += scenario.random.actions if scenario.random else []
+    known = NODE_FAULTS + CLIENT_FAULTS + OTHER_FAULTS
+    problems += [
+        f"there is no fault {action!r}; the faults are {', '.join(known)}"
+        for action in actions
+        if action not in known
+    ]
+    problems += [
+        f"fault {fault.action} at {fault.at} names client {fault.client!r}, which is not declared"
+        for fault in scenario.fault
+        if fault.action in CLIENT_FAULTS and fault.client not in clients
+    ]
+    if len(clients) < len(scenario.client):
+        problems.append("two clients have the same name")
+    if scenario.random and scenario.random.every <= 0:
+        problems.append("random.every must be positive")
+    if problems:
+        raise UserError(f"The scenario {path} is wrong: {'; '.join(problems)}.")
+
+
+def _client_problems(client: Client) -> Sequence[str]:
+    libraries: Mapping[str, Sequence[str]] = {
+        "producer": ("confluent-kafka", "kafka-python", "aiokafka"),
+        "consumer": ("confluent-kafka", "kafka-python", "aiokafka", "java"),
+    }
+    problems: list[str] = []
+    if client.role not in libraries:
+        problems.append(f"role is producer or consumer, not {client.role!r}")
+    elif client.library not in libraries[client.role]:
+        problems.append(f"library is one of {', '.join(libraries[client.role])}")
+    if client.role == "consumer" and not client.group:
+        problems.append("a consumer needs a group")
+    if client.acks not in ("0", "1", "all"):
+        problems.append("acks is 0, 1 or all")
+    return problems
+
+
+def as_json(fault: Fault) -> dict[str, Any]:
+    """A fault for the recording's manifest."""
+    converted: dict[str, Any] = msgspec.to_builtins(fault)
+    return converted
