@@ -18,9 +18,11 @@ from conformance.replay.profile import Profile
 from conformance.stages.check import check
 from conformance.stages.context import Context, Workbench, stage, workbench
 from conformance.stages.coverage import coverage
+from conformance.stages.deviations import deviations
 from conformance.stages.drive import drive_all
 from conformance.stages.explore import explore
 from conformance.stages.mutation import mutation
+from conformance.stages.overridden import deviating
 from conformance.stages.record import Subject, audit, record, referee
 from conformance.stages.selection import LeftOut, select
 from conformance.stages.story import keep_counterexamples
@@ -102,6 +104,8 @@ def run(context: Context, gate: GatePlan) -> None:
         explore(context, bench, profile=profile, examples=gate.tier.examples)
     covered = _record_and_audit(context, gate, benches)
     coverage(context, benches, replayed, covered, chosen=bool(system))
+    if system and not context.strict and deviating(benches[0].factory):
+        deviations(context, system)
     if gate.canary:
         run_canary(context, benches)
     if gate.tier.name == "nightly" and not system:

@@ -14,10 +14,13 @@ from conformance.cli.options import (
     ColdOption,
     CompareOption,
     JsonOption,
+    KafkaLibOption,
     MasterOption,
     SeedOption,
+    StrictOption,
     SystemOption,
     model_names,
+    use_kafka_lib,
 )
 from conformance.cli.session import session
 from conformance.config import settled_tier
@@ -48,6 +51,8 @@ def gate(
         bool | None, typer.Option(help="Put one known fault in and demand that it is found.")
     ] = None,
     compare: CompareOption = None,
+    strict: StrictOption = False,
+    kafka_lib: KafkaLibOption = None,
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -66,7 +71,9 @@ def gate(
             work.emit,
             CheckOptions(jobs=jobs or settings.jobs, cold=cold, tools=tools),
             settings.seed if seed is None else seed,
+            strict,
         )
+        use_kafka_lib(kafka_lib)
         planned = plan(context, chosen, models or (), folder, system or "")
         for left_out in planned.left_out:
             work.say(f"left out: {left_out.model}: {left_out.reason}")

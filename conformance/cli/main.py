@@ -57,6 +57,14 @@ COMMANDS = {
         "adapter_check:adapter_check",
         "Hold an adapter in any language against the adapter protocol, point by point.",
     ),
+    "deviations": (
+        "deviations:deviations",
+        "Replay what a system is known to deviate in, and compare with its table.",
+    ),
+    "versions": (
+        "versions:versions",
+        "Drive several systems along the suites of models, and print a matrix.",
+    ),
     "story": (
         "story:story",
         "Tell or draw the behaviour of an ITF file: a divergence, a counterexample.",

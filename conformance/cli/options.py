@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -53,3 +54,17 @@ CompareOption = Annotated[
     Path | None,
     typer.Option("--compare", help="An earlier report.json: what is new since, what is gone."),
 ]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Fail on known deviations of the system too."),
+]
+KafkaLibOption = Annotated[
+    Path | None,
+    typer.Option("--kafka-lib", help="Folder of jars for the system `kafka`: your own build."),
+]
+
+
+def use_kafka_lib(folder: Path | None) -> None:
+    """Let this process and its workers find the build: a system's name travels alone."""
+    if folder is not None:
+        os.environ["KCONFORM_KAFKA_LIB"] = str(folder.resolve())

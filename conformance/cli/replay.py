@@ -11,17 +11,22 @@ from conformance.cli.options import (
     ColdOption,
     CompareOption,
     JsonOption,
+    KafkaLibOption,
     ReportOption,
     SeedOption,
+    StrictOption,
     SystemOption,
     model_names,
+    use_kafka_lib,
 )
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
 from conformance.replay.saved import SavedDivergence, load
 from conformance.stages.context import Context, Workbench, one_model, with_constants, workbench
+from conformance.stages.deviations import deviations as deviations_stage
 from conformance.stages.identity import FOREIGN
+from conformance.stages.overridden import deviating
 from conformance.stages.replay import replay as replay_stage
 from conformance.stages.replay import replay_recorded, replay_saved
 from conformance.stages.suite import cover, make_suite, measured
@@ -54,6 +59,8 @@ def replay(
     ] = None,
     seed: SeedOption = None,
     system: SystemOption = None,
+    strict: StrictOption = False,
+    kafka_lib: KafkaLibOption = None,
     cold: ColdOption = False,
     report: ReportOption = None,
     compare: CompareOption = None,
@@ -66,7 +73,9 @@ def replay(
             work.emit,
             CheckOptions(cold=cold),
             work.settings.seed if seed is None else seed,
+            strict,
         )
+        use_kafka_lib(kafka_lib)
         saved: SavedDivergence | None = None
         if store is not None and trace is not None:
             opened = _open(store)
@@ -84,13 +93,17 @@ def replay(
                 raise UserError(f"{what} does not name its model. Give it with --model.")
             chosen = one_model(name) if model else with_constants(one_model(name), saved.constants)
             factory = system or saved.system or None
-            bench = workbench(context, chosen, factory, with_graph=False)
+            bench = workbench(
+                context, chosen, factory, with_graph=False, deviations=saved.deviations
+            )
             replay_saved(context, bench, saved)
             return
         if what is None:
             raise UserError("Name a model or a saved divergence, or give --store and --trace.")
         bench = workbench(context, one_model(what), system)
         _replay_suite(work, context, bench, kind, (walks, length), stop_after)
+        if not strict and deviating(bench.factory):
+            deviations_stage(context, system or bench.factory)
 
 
 def _open(path: Path) -> TraceStore:

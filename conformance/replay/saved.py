@@ -43,6 +43,8 @@ class SavedDivergence:
     actions: tuple[Action, ...]
     constants: Mapping[str, str] = field(default_factory=dict)
     """The model's, as TLA+ expressions: an exploration may have had others than the model has."""
+    deviations: tuple[str, ...] = ()
+    """Known ones of the system, by which the specification was overridden."""
 
 
 def save(
@@ -53,12 +55,15 @@ def save(
     model: str,
     system: str,
     constants: Mapping[str, str] | None = None,
+    deviations: Sequence[str] = (),
     reasons: Sequence[Reason] = (),
 ) -> None:
     """Write the spec's states along the path, and what diverged, into one ITF file."""
     about: dict[str, Json] = {"model": model, "system": system, "key": key(oracle, divergence)}
     if constants:
         about["constants"] = dict(constants)
+    if deviations:
+        about["deviations"] = list(deviations)
     trace = trace_of(behaviour_of(oracle, divergence, reasons), about)
     with written_aside(path) as aside:
         aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
@@ -94,12 +99,17 @@ def load(path: Path) -> SavedDivergence:
         trace.states[0],
         actions,
         _texts(meta.get("constants")),
+        _names(meta.get("deviations")),
     )
 
 
 def _texts(value: object) -> dict[str, str]:
     pairs = value.items() if isinstance(value, Mapping) else ()
     return {str(name): str(text) for name, text in pairs}
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, Sequence) else ()
 
 
 def replay_again(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +15,7 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.engine import close
-from conformance.stages.held import held
+from conformance.stages.overridden import expected_of, with_deviations
 from conformance.systems.protocol import SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
 from conformance.tla.tools import find_tools
@@ -31,6 +31,8 @@ class Context:
     emit: Emit = ignore
     check: CheckOptions = field(default_factory=CheckOptions)
     seed: int = 1
+    strict: bool = False
+    """Judge by the specification alone, whatever deviations of a system are known."""
 
 
 @dataclass(slots=True)
@@ -82,6 +84,8 @@ class Workbench:
     """`module:function`, importable in every worker."""
     known_graph: StateGraph | None
     """None on a bench that needs none: the spec's evaluator knows no bounds."""
+    deviations: tuple[str, ...] = ()
+    """Those known of the system, by which the model was overridden."""
 
     @property
     def graph(self) -> StateGraph:
@@ -133,9 +137,17 @@ def with_constants(model: Model, constants: Mapping[str, str]) -> Model:
 
 
 def workbench(
-    context: Context, model: Model, system: str | None = None, *, with_graph: bool = True
+    context: Context,
+    model: Model,
+    system: str | None = None,
+    *,
+    with_graph: bool = True,
+    deviations: Collection[str] | None = None,
 ) -> Workbench:
-    """Read the model's state graph (from the cache or TLC) and find its system."""
+    """Read the model's state graph (from the cache or TLC) and find its system.
+
+    The model is overridden by the deviations that are known of the system: all, or of these ids.
+    """
     name = system or model.system
     if not name:
         raise UserError(
@@ -143,12 +155,15 @@ def workbench(
             "module:function, or set `system` in its manifest."
         )
     path = factory_path(name, context.settings.systems)
+    known = () if context.strict else expected_of(path)
+    chosen = tuple(one for one in known if deviations is None or one.id in deviations)
+    ids = tuple(one.id for one in chosen)
+    judged = with_deviations(model, chosen)
     if with_graph:
-        graph, prepared = graph_and_spec(model, context.check, context.emit)
-        bench = Workbench(model, prepared, path, graph)
+        graph, prepared = graph_and_spec(judged, context.check, context.emit)
+        bench = Workbench(judged, prepared, path, graph, ids)
     else:
-        prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
-        bench = Workbench(model, prepared, path, None)
+        prepared = prepare(judged, context.check.tools or find_tools(), context.check.parser)
+        bench = Workbench(judged, prepared, path, None, ids)
     close(bench.make_system())
-    context.emit(held(prepared, path))
     return bench

@@ -65,6 +65,7 @@ def report_replay(
     outcome.figures = {
         "model": bench.model.name,
         "system": bench.factory,
+        **({"deviations": list(bench.deviations)} if bench.deviations else {}),
         "suite": suite.kind,
         "tests": {
             "in": len(suite),
@@ -123,6 +124,7 @@ def tell(
         model=reference(bench.model),
         system=bench.factory,
         constants=bench.model.constants,
+        deviations=bench.deviations,
         reasons=reasons(bench.prepared.spec, divergence),
     )
     context.emit(replace(found, reproduce=f"kconform replay {path}", artifact=str(path)))

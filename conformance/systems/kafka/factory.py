@@ -11,6 +11,7 @@ from typing import Final
 
 from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
+from conformance.systems.deviations import Deviation, load_deviations
 from conformance.systems.external import CHANNELS, Channel, Limits
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.system import KafkaSystem
@@ -20,6 +21,7 @@ from conformance.tla.values import Value
 TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
 """Versions that the suites were driven through; others between them are likely to work."""
 
+_TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = Limits(start=120.0, call=30.0)
 _SPECIFICATION = "Replication"
@@ -36,12 +38,26 @@ cluster of ZooKeeper's could have it set as inter.broker.protocol.version until 
 class KafkaFactory:
     """Makes systems of a version, or of the jars that KCONFORM_KAFKA_LIB names."""
 
-    version: str
+    release: str
+    """Empty for one's own build."""
+
+    @property
+    def version(self) -> str:
+        """As the jars themselves tell it."""
+        return self.release or _jars("").version
+
+    def deviations(self) -> tuple[Deviation, ...]:
+        """Where Kafka is known to depart from the specification."""
+        return load_deviations(_TABLE)
+
+    def file(self, name: str) -> Path:
+        """Where a saved path of the table lies."""
+        return _TABLE.parent / "paths" / name
 
     @property
     def name(self) -> str:
         """The system's name, as it is given on the command line."""
-        return f"kafka-{self.version}" if self.version else "kafka"
+        return f"kafka-{self.release}" if self.release else "kafka"
 
     def __call__(self, constants: Mapping[str, Value]) -> KafkaSystem:
         """A system for these constants. UserError if Kafka does not run that protocol."""
@@ -49,7 +65,7 @@ class KafkaFactory:
         if reason:
             raise UserError(f"{self.name} cannot take this model: {reason}.")
         channel = CHANNELS.borrow(
-            self.name, lambda: BridgeTransport(_command(self.version)), _LIMITS
+            self.name, lambda: BridgeTransport(_command(self.release)), _LIMITS
         )
         try:
             _greet(channel, self.name)
@@ -65,7 +81,7 @@ class KafkaFactory:
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
             return f"no release that can be driven speaks the protocol {protocol}"
-        if protocol == "Kip320" and _jars(self.version).release >= (4, 0, 0):
+        if protocol == "Kip320" and _jars(self.release).release >= (4, 0, 0):
             return "from 4.0 on Kafka always truncates on fetch (KIP-595), which Kip320 does not"
         return ""
 

@@ -112,14 +112,14 @@ final class Broker {
     Kafka.call(process.replicaManager, "applyDelta", delta.topicsDelta(), image);
   }
 
-  /** A fetcher thread that was shut down is not used again. */
+  /**
+   * The thread that fetches from this leader.
+   *
+   * <p>A thread lives as long as any partition is fetched with it: here as if there were others,
+   * so that what it has asked may outlive a time in which this partition was not its own.
+   */
   private Fetcher fetcher(int leader) {
-    Fetcher known = fetchers.get(leader);
-    if (known == null || (boolean) Kafka.call(known.thread, "isShutdownInitiated")) {
-      known = new Fetcher(process, leader, version);
-      fetchers.put(leader, known);
-    }
-    return known;
+    return fetchers.computeIfAbsent(leader, id -> new Fetcher(process, id, version));
   }
 
   // ---- leader ------------------------------------------------------------------------------

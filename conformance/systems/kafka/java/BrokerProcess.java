@@ -258,7 +258,7 @@ final class BrokerProcess {
   void kill() {
     Object log = log();
     if (log != null) {
-      Kafka.call(log, "closeHandlers");
+      Kafka.callRenamed(log, "closeHandlers", "closeQuietly"); // renamed in 4.4
     }
     for (Object lock : Kafka.each(Kafka.get(logManager, "dirLocks"))) {
       Kafka.call(lock, "destroy");

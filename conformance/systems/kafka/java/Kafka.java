@@ -124,6 +124,13 @@ final class Kafka {
     return invoke(type, null, name, arguments);
   }
 
+  /** Calls a method without arguments that had another name until some version. */
+  static Object callRenamed(Object target, String older, String newer) {
+    boolean renamed =
+        Arrays.stream(target.getClass().getMethods()).noneMatch(one -> one.getName().equals(older));
+    return call(target, renamed ? newer : older);
+  }
+
   private static Object invoke(Class<?> type, Object target, String name, Object... arguments) {
     Call key = new Call(type, name, arguments.length);
     Callee callee = METHODS.get(key);

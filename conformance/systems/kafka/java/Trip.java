@@ -77,6 +77,7 @@ abstract sealed class Trip {
   // ---- Fetch -------------------------------------------------------------------------------
 
   static final class Fetch extends Trip {
+    private static final int WITH_BROKER_EPOCH = 15;
     private final Object built;
     private final FetchRequest request;
     private final Map<TopicPartition, FetchRequest.PartitionData> asked;
@@ -86,8 +87,13 @@ abstract sealed class Trip {
     Fetch(Fetcher fetcher, Object built) {
       super(fetcher);
       this.built = built;
-      this.request = ((FetchRequest.Builder) Kafka.call(built, "fetchRequest")).build();
+      this.request = request((FetchRequest.Builder) Kafka.call(built, "fetchRequest"));
       this.asked = (Map<TopicPartition, FetchRequest.PartitionData>) Kafka.call(built, "partitionData");
+    }
+
+    /** At metadata version 2.6 too with the broker epoch (KIP-903), as the specification has it. */
+    private static FetchRequest request(FetchRequest.Builder builder) {
+      return builder.build((short) Math.max(builder.latestAllowedVersion(), WITH_BROKER_EPOCH));
     }
 
     @Override

@@ -182,7 +182,7 @@ final class View {
 
   static void integers(JsonGenerator out, Object numbers) throws IOException {
     out.writeStartArray();
-    for (Object number : Kafka.each(numbers)) {
+    for (Object number : Kafka.each(numbers)) { // in the order of a set, which says nothing
       out.writeNumber(Kafka.integer(number));
     }
     out.writeEndArray();

@@ -1,0 +1,117 @@
+"""Makes the saved paths of conformance/systems/kafka/deviations.toml: TLC finds, Kafka follows.
+
+Per deviation: the counterexample of a model with its override, and that path on a version which has
+the deviation, judged without the override, up to where it diverges.
+
+    python benchmarks/deviation_paths.py [--system kafka-3.8.1]
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from conformance.modelcheck.check import check
+from conformance.modelcheck.manifest import Model
+from conformance.replay.engine import Driver, close, run_path
+from conformance.replay.saved import save
+from conformance.stages.context import Context, one_model, workbench
+from conformance.stages.overridden import deviating, with_deviations
+from conformance.stages.replay import spec_oracle
+from conformance.systems.deviations import Deviation
+from conformance.systems.registry import factory_path
+from conformance.tla.itf import ItfTrace, Json, dump_trace
+from conformance.tla.values import Action, State
+from conformance.traces.model import complete
+
+MODELS = {
+    "KAFKA-18991": (
+        "replication/bench/truncate-on-fetch-fine-2b",
+        "replication/mutant-fetch-response-epoch-fine-2b",
+    ),
+    "re-elected-leader": (
+        "replication/truncate-on-fetch-coarse-3b",
+        "replication/mutant-remote-replica-reset-coarse-3b",
+    ),
+}
+"""By deviation a model of the protocol that Kafka speaks, and the mutant whose bounds show it."""
+
+
+def main() -> None:
+    """Write two files per deviation."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--system", default="kafka-3.8.1")
+    system = parser.parse_args().system
+    known = deviating(factory_path(system))
+    if known is None:
+        raise SystemExit(f"{system} has no table of deviations")
+    for deviation in known.deviations():
+        model = _bounded(*map(one_model, MODELS[deviation.id]))
+        actions = _consequence(model, deviation, known.file(deviation.consequence), system)
+        _divergence(model, deviation, actions, known.file(deviation.path), system)
+
+
+def _bounded(model: Model, mutant: Model) -> Model:
+    """The model with the mutant's bounds, and the formula that those break."""
+    constants = {**mutant.constants, "Protocol": model.constants["Protocol"]}
+    assert mutant.expect is not None
+    check = msgspec.structs.replace(
+        model.check, invariants=(mutant.expect.violated,), properties=()
+    )
+    return replace(model, constants=constants, check=check, expect=None)
+
+
+def _consequence(model: Model, deviation: Deviation, path: Path, system: str) -> list[Action]:
+    """Write TLC's counterexample under the override; its actions."""
+    judged = with_deviations(model, [msgspec.structs.replace(deviation, breaks=())])
+    result = check(judged)
+    oracle_variables = result.outcome.variables
+    steps = result.counterexample(oracle_variables)
+    if not steps:
+        raise SystemExit(f"{deviation.id}: TLC finds no counterexample")
+    states: list[State] = [complete(step.state) for step in steps]
+    actions = [step.action for step in steps if step.action is not None]
+    about: dict[str, Json] = {
+        "model": model.name,
+        "system": system,
+        "constants": dict(model.constants),
+        "deviations": [deviation.id],
+        "violated": result.outcome.violated,
+    }
+    trace = ItfTrace(
+        tuple(oracle_variables), tuple(states), tuple(actions), meta={"kconform": about}
+    )
+    path.write_text(dump_trace(trace) + "\n", encoding="utf-8")
+    print(f"{path.name}: {len(actions)} steps to the violation of {result.outcome.violated}")
+    return actions
+
+
+def _divergence(
+    model: Model, deviation: Deviation, actions: list[Action], path: Path, system: str
+) -> None:
+    """Write where the specification without the override is left."""
+    bench = workbench(Context(), model, system, with_graph=False, deviations=())
+    oracle = spec_oracle(bench)
+    driven = bench.make_system()
+    result = run_path(
+        Driver(driven, oracle), next(iter(bench.prepared.spec.initial_states())), actions
+    )
+    close(driven)
+    if result.divergence is None:
+        raise SystemExit(f"{deviation.id}: {system} follows the specification ({result.disabled})")
+    save(
+        path,
+        oracle,
+        result.divergence,
+        model=model.name,
+        system=system,
+        constants=model.constants,
+    )
+    print(f"{path.name}: {len(result.divergence.actions)} steps, {result.divergence.action}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Stage `deviations`: is each deviation of a system's table where the table says it is?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.errors import DataError
+from conformance.replay.engine import Divergence, Driver, close, run_path
+from conformance.replay.oracle import Oracle
+from conformance.replay.saved import SavedDivergence, load
+from conformance.stages.context import Context, Workbench, one_model, stage, with_constants
+from conformance.stages.context import workbench as make_workbench
+from conformance.stages.overridden import deviating
+from conformance.stages.replay import spec_oracle
+from conformance.systems.deviations import Deviating, Deviation
+from conformance.systems.registry import factory_path
+from conformance.verdict import Verdict
+
+STAGE = "deviations"
+
+
+class Presence(StrEnum):
+    """What a version does on the path of a deviation."""
+
+    SEEN = "seen"
+    GONE = "gone"
+    OTHERWISE = "diverges otherwise"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What replaying a deviation's path on one system showed."""
+
+    deviation: Deviation
+    presence: Presence
+    expected: bool
+    consequence: str = ""
+    """The formula to whose violation the system follows the counterexample, if it does."""
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the table says the same."""
+        wanted = Presence.SEEN if self.expected else Presence.GONE
+        return self.presence is wanted
+
+
+def deviations(context: Context, system: str) -> list[Shown]:
+    """Replay the path of every deviation in the system's table; PASS if the table is right.
+
+    Where a deviation is seen, its consequence is replayed too: a counterexample of the model that
+    it overrides.
+    """
+    known = deviating(factory_path(system, context.settings.systems))
+    with stage(context, STAGE, system) as outcome:
+        shown = (
+            []
+            if known is None
+            else [_show(context, known, one, system) for one in known.deviations()]
+        )
+        wrong = [one for one in shown if not one.as_expected]
+        outcome.verdict = Verdict.FAIL if wrong else Verdict.PASS
+        outcome.summary = "; ".join(map(_told, shown)) or "no deviation is known of this system"
+        outcome.figures = {
+            "system": system,
+            "deviations": {one.deviation.id: str(one.presence) for one in shown},
+            "unexpected": [one.deviation.id for one in wrong],
+        }
+    return shown
+
+
+def _told(shown: Shown) -> str:
+    text = f"{shown.deviation.id} {shown.presence}"
+    if shown.consequence:
+        text += f", down to the violation of {shown.consequence}"
+    if not shown.as_expected:
+        text += f" (the table says {'seen' if shown.expected else 'gone'})"
+    return text
+
+
+def _show(context: Context, known: Deviating, deviation: Deviation, system: str) -> Shown:
+    expected = deviation.expected_in(known.version)
+    saved = load(known.file(deviation.path))
+    _, divergence = _follow(context, saved, system, ())
+    if divergence is None:
+        return Shown(deviation, Presence.GONE, expected)
+    if divergence.step != len(saved.actions):
+        return Shown(deviation, Presence.OTHERWISE, expected)
+    counterexample = load(known.file(deviation.consequence))
+    bench, divergence = _follow(context, counterexample, system, (deviation.id,))
+    reached = divergence is None and deviation.id in bench.deviations
+    return Shown(deviation, Presence.SEEN, expected, deviation.violated if reached else "")
+
+
+def _follow(
+    context: Context, saved: SavedDivergence, system: str, ids: Sequence[str]
+) -> tuple[Workbench, Divergence | None]:
+    """Drive the path, judged by the specification with these deviations."""
+    model = with_constants(one_model(saved.model), saved.constants)
+    bench = make_workbench(context, model, system, with_graph=False, deviations=ids)
+    oracle: Oracle = spec_oracle(bench)
+    driven = bench.make_system()
+    try:
+        result = run_path(Driver(driven, oracle), saved.initial, saved.actions)
+    finally:
+        close(driven)
+    if result.disabled:
+        raise DataError(
+            f"The specification does not allow {result.disabled} as step {result.steps + 1} of a "
+            "path of the table: it was made for another version of the specification. Make the "
+            "paths again."
+        )
+    return bench, result.divergence

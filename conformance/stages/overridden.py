@@ -1,0 +1,49 @@
+"""Models that say what a system is known to do where it departs from the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import msgspec
+
+from conformance.modelcheck.manifest import Model
+from conformance.systems.deviations import Deviating, Deviation
+from conformance.systems.registry import load_factory
+
+
+def deviating(factory: str) -> Deviating | None:
+    """The factory at this path, if it has a table of deviations."""
+    found: object = load_factory(factory)
+    return found if isinstance(found, Deviating) else None
+
+
+def expected_of(factory: str) -> tuple[Deviation, ...]:
+    """The deviations that the table expects of this system's version."""
+    known = deviating(factory)
+    if known is None:
+        return ()
+    return tuple(one for one in known.deviations() if one.expected_in(known.version))
+
+
+def with_deviations(model: Model, deviations: Iterable[Deviation]) -> Model:
+    """The model with the operators overridden that these deviations name.
+
+    Formulas that do not hold then are left out, and what the manifest expects, which is of the
+    specification as it stands.
+    """
+    chosen = tuple(deviations)
+    if not chosen:
+        return model
+    definitions, overrides = dict(model.definitions), dict(model.overrides)
+    broken: set[str] = set()
+    for deviation in chosen:
+        definitions |= deviation.definitions
+        overrides |= deviation.overrides
+        broken |= {*deviation.breaks}
+    check = msgspec.structs.replace(
+        model.check,
+        invariants=tuple(name for name in model.check.invariants if name not in broken),
+        properties=tuple(name for name in model.check.properties if name not in broken),
+    )
+    return replace(model, definitions=definitions, overrides=overrides, check=check, expect=None)

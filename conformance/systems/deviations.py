@@ -1,0 +1,94 @@
+"""Where an implementation is known to depart from the specification, told as data.
+
+A deviation overrides operators of the specification, so that the text says what the implementation
+really does: then a run can tell what is known from what is new. A table is a TOML file beside an
+adapter; the paths that show its deviations are ITF files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from conformance.errors import DataError
+
+
+class Severity(StrEnum):
+    """What a deviation may cost a user."""
+
+    DATA_LOSS = "data loss"
+    HARMLESS = "harmless"
+
+
+class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One departure from the specification."""
+
+    id: str
+    report: str
+    """Of the project itself: a JIRA with its pull request, or `no report known`."""
+    title: str
+    severity: Severity
+    description: str
+    """A paragraph as for a bug report."""
+    definitions: Mapping[str, str]
+    """Operators that say what the implementation does: `name(parameters)` to body."""
+    overrides: Mapping[str, str]
+    """Operators of the specification, and what takes their place."""
+    breaks: tuple[str, ...] = ()
+    """Formulas that no longer hold of some model with the override."""
+    seen: tuple[str, ...]
+    """Versions in which it was seen by running them."""
+    gone: tuple[str, ...] = ()
+    """Versions that were run and do not have it."""
+    path: str
+    """The saved divergence that shows it; it names its model."""
+    consequence: str
+    """A counterexample of a model with the override, which the implementation follows."""
+    violated: str
+    """The formula that is false at the counterexample's end."""
+
+    def expected_in(self, version: str) -> bool:
+        """Whether this version should show it.
+
+        One that nobody ran is taken to be as the newest before it that was run.
+        """
+        tried = sorted({*self.seen, *self.gone}, key=_release)
+        before = [one for one in tried if _release(one) <= _release(version)]
+        return (before[-1] if before else tried[0]) in self.seen
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """`4.5.0-SNAPSHOT` is (4, 5, 0)."""
+    numbers = version.partition("-")[0].split(".")
+    return tuple(int(number) for number in numbers if number.isdecimal())
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    deviation: tuple[Deviation, ...]
+
+
+def load_deviations(path: Path) -> tuple[Deviation, ...]:
+    """Read a table. DataError if it is not as `Deviation` says."""
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=_Table).deviation
+    except (OSError, msgspec.MsgspecError, ValueError) as error:
+        raise DataError(f"The table of deviations {path} cannot be read: {error}.") from error
+
+
+@runtime_checkable
+class Deviating(Protocol):
+    """Optional, of a factory: its systems are known to depart from the specification."""
+
+    @property
+    def version(self) -> str:
+        """The version of what is driven, as the table's."""
+
+    def deviations(self) -> tuple[Deviation, ...]:
+        """The whole table: of all versions."""
+
+    def file(self, name: str) -> Path:
+        """Where a saved path of the table lies."""
