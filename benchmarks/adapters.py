@@ -27,7 +27,7 @@ from conformance.suites import transition_cover
 from conformance.systems.external import CHANNELS
 from conformance.systems.protocol import SystemFactory, SystemUnderTest
 from conformance.systems.registry import load_factory
-from conformance.tla.values import Value
+from conformance.tla import Value
 
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial"

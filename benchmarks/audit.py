@@ -23,10 +23,7 @@ from conformance.audit.rules import compile_rules
 from conformance.audit.scan import distinct_visits, endings, read_traces
 from conformance.audit.session import spark_session
 from conformance.audit.workers import Evaluator
-from conformance.tla.config import parse_config
-from conformance.tla.reader import load_module
-from conformance.tla.spec import bind
-from conformance.tla.values import Action, State, fingerprint
+from conformance.tla import Action, State, bind, fingerprint, load_module, parse_config
 from conformance.traces.manifest import Identity
 from conformance.traces.rows import TraceRows
 from conformance.traces.states import infer_columns

@@ -30,7 +30,7 @@ from conformance.bugs.worker import INTERRUPTED
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.oracle import GraphOracle
 from conformance.stages.context import Context, one_model, workbench
-from conformance.tla.values import Action, State, fingerprint
+from conformance.tla import Action, State, fingerprint
 
 _SKIPPED_TYPES = frozenset(
     {"MockClock", "MetricsRegistry", "FetcherStats", "FetcherLagStats", "greenlet", "Observer"}

@@ -23,8 +23,8 @@ from conformance.stages.overridden import deviating, with_deviations
 from conformance.stages.replay import spec_oracle
 from conformance.systems.deviations import Deviation
 from conformance.systems.registry import factory_path
-from conformance.tla.itf import ItfTrace, Json, dump_trace
-from conformance.tla.values import Action, State
+from conformance.tla import ItfTrace, Json, dump_trace
+from conformance.tla import Action, State
 from conformance.traces.model import complete
 
 MODELS = {

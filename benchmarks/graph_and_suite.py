@@ -23,7 +23,7 @@ import numpy as np
 from conformance.modelcheck.dump import read_dump
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
 from conformance.suites import coverage, greedy_cover, random_walks, transition_cover
-from conformance.tla.text import ValueReader
+from conformance.tla import ValueReader
 
 T = TypeVar("T")
 _BROKERS = ("b1", "b2")

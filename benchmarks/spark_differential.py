@@ -28,7 +28,7 @@ from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import PreparedModel, prepare
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
 from tests.spark.tla.compare import Comparison, Count
 
 KINDS = ("invariant", "property", "action")

@@ -31,13 +31,18 @@ from benchmarks.duckdb_dialect import query
 from conformance.audit.session import spark_session
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.tla import (
+    EvaluationError,
+    Schema,
+    Spec,
+    State,
+    StateFormula,
+    bind,
+    find_tools,
+    infer_schema,
+)
 from conformance.tla.arrow import read_states, write_states
-from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.schema import Schema, infer_schema
 from conformance.tla.spark import SparkFormula, compile_state_formulas, with_verdicts
-from conformance.tla.spec import Spec, StateFormula, bind
-from conformance.tla.tools import find_tools
-from conformance.tla.values import State
 
 Counts = tuple[int, ...]
 Batches = Iterator[pa.RecordBatch]

@@ -17,8 +17,7 @@ import time
 from pathlib import Path
 
 from conformance.resources import spec_dir
-from conformance.tla import Spec, bind, find_tools, load_module, parse_config
-from conformance.tla.values import Sharing, State
+from conformance.tla import Sharing, Spec, State, bind, find_tools, load_module, parse_config
 
 CONFIG = """
 CONSTANTS

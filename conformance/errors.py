@@ -1,8 +1,23 @@
-"""The errors that are the user's to mend, and the exit codes that they end with."""
+"""The errors that are the user's to mend, and the exit codes that commands end with.
+
+The errors are those of `conformance.tla`, which stands alone; a `UserError` ends with USAGE.
+"""
 
 from __future__ import annotations
 
 from enum import IntEnum
+
+from conformance.tla import DataError, EnvironmentProblem, SpecError, UnsupportedError, UserError
+
+__all__ = [
+    "INTERRUPTED",
+    "DataError",
+    "EnvironmentProblem",
+    "ExitCode",
+    "SpecError",
+    "UnsupportedError",
+    "UserError",
+]
 
 
 class ExitCode(IntEnum):
@@ -19,29 +34,3 @@ class ExitCode(IntEnum):
 
 INTERRUPTED = "\nkconform: interrupted. Nothing half-written was left."
 """What an interrupted command says, below the progress that stood there."""
-
-
-class UserError(Exception):
-    """A mistake in the user's input or environment.
-
-    The message is one paragraph that names what is wrong, where, and what to do.
-    The command line prints it without a traceback and exits with `exit_code`.
-    """
-
-    exit_code = ExitCode.USAGE
-
-
-class SpecError(UserError):
-    """A specification or configuration that cannot be read, bound or evaluated."""
-
-
-class UnsupportedError(SpecError):
-    """A TLA+ operator that a back end lacks; names operator, place and back end."""
-
-
-class EnvironmentProblem(UserError):
-    """Java, the TLA+ tools or Spark are missing, too old or not what they claim to be."""
-
-
-class DataError(UserError):
-    """A trace, suite or store that is damaged, incomplete or of another spec or schema."""

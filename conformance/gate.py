@@ -103,7 +103,8 @@ def run(context: Context, gate: GatePlan) -> None:
         profile = Profile.NIGHTLY if gate.tier.name == "nightly" else Profile.CI
         explore(context, bench, profile=profile, examples=gate.tier.examples)
     covered = _record_and_audit(context, gate, benches)
-    coverage(context, benches, replayed, covered, chosen=bool(system))
+    stopped = [bool(result.not_run) for result in driven]
+    coverage(context, benches, replayed, covered, chosen=bool(system), stopped=stopped)
     if system and not context.strict and deviating(benches[0].factory):
         deviations(context, system)
     if gate.canary:

@@ -100,6 +100,12 @@ BrokersFollowTheNewestController ==
   [][\A b \in Brokers : SameLife(b) => /\ lastApplied'[b] >= lastApplied[b]
                                        /\ seenController'[b] >= seenController[b]]_vars
 
+\* A broker has heard nothing of a controller that does not know that it started again
+\* (KIP-380): what that one had to say is about the life before.
+FormerLivesAreNotObeyed ==
+  \A b \in Brokers, c \in ControllerEpochs :
+    online[b] /\ seenController[b] = c /\ IsActive(c) => context[c].live[b] = brokerEpoch[b]
+
 \* The leader epoch by which a broker acts never falls, as long as it hosts the topic.
 LeaderEpochsNeverFall ==
   [][\A b \in Brokers :

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from conformance.audit.findings import SpecView
 from conformance.story.behaviour import Behaviour, Seen, Step
-from conformance.tla.observation import differing
-from conformance.tla.values import State, Value
+from conformance.tla import State, Value, differing
 from conformance.traces.model import Trace, complete, is_complete
 
 

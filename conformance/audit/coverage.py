@@ -14,7 +14,7 @@ from conformance.audit.result import Coverage
 from conformance.audit.scan import INITIAL
 from conformance.errors import DataError
 from conformance.modelcheck.graph import StateGraph
-from conformance.tla.values import Action
+from conformance.tla import Action
 from conformance.traces.states import FINGERPRINT
 from conformance.traces.store import TraceStore
 

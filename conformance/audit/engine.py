@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -19,37 +18,22 @@ from conformance.audit.coverage import ModelTable, covered_states, fired, vacuou
 from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup
 from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
 from conformance.audit.rules import Rulebook, literal
+from conformance.audit.verdicts import (
+    Options,
+    check_counts,
+    dispute,
+    more_causes,
+    verdict_of,
+)
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError
 from conformance.events import Emit, Finding, Progress, StageFinished, StageStarted, ignore
-from conformance.tla.values import collision_probability
-from conformance.traces.manifest import Manifest
+from conformance.tla import collision_probability
 from conformance.traces.store import TraceStore
-from conformance.verdict import Verdict
 
 STAGE = "audit"
 
-
-def _reproduce_nothing(_trace: int) -> str:
-    return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How an audit is run."""
-
-    cross_check: int = 2000
-    """About so many transitions of the model's table are asked of the formula too."""
-    max_causes: int = 500
-    """At most so many distinct causes are brought to the driver, those of most traces first."""
-    optional_actions: Sequence[str] = ()
-    """Actions that may never fire without making a pass vacuous."""
-    listing: Path | None = None
-    """Where to write every trace that does not pass (Parquet), if anywhere."""
-    reproduce: Callable[[int], str] = _reproduce_nothing
-    """The command that shows a trace again."""
-    place: Callable[[str], str] = str
-    """The file, line and column of a `Module:line:column`."""
+__all__ = ["Options", "audit"]
 
 
 @dataclass(slots=True)
@@ -163,7 +147,7 @@ class _Audit:
         visited, by_action, flagged = self._scan()
         steps = {code: steps for code, (steps, _) in by_action.items() if code != scan.INITIAL}
         traces, _ = by_action.get(scan.INITIAL, (0, 0))
-        _check_counts(self._store.manifest, traces, sum(steps.values()))
+        check_counts(self._store.manifest, traces, sum(steps.values()))
         distinct = sum(kinds for code, (_, kinds) in by_action.items() if code != scan.INITIAL)
         with self._interpreted():
             of_states, of_visits = self._judge(visited, distinct)
@@ -180,7 +164,7 @@ class _Audit:
         reasons = vacuous(traces, covered, self._options.optional_actions)
         counts = self._store.manifest.counts
         return AuditResult(
-            verdict=_verdict(accounting, figures["disputed"], reasons),
+            verdict=verdict_of(accounting, figures["disputed"], reasons),
             accounting=accounting,
             steps=sum(steps.values()),
             distinct_states=counts.states,
@@ -343,8 +327,8 @@ class _Audit:
         reporter = Reporter(self._store, self._rules, self._spec, options.reproduce, options.place)
         findings = list(reporter.findings(causes))
         if rest := failed - sum(finding.count for finding in findings):
-            findings.append(_rest(rest, self._options.max_causes))
-        return (*([_dispute(disputed)] if disputed else []), *findings)
+            findings.append(more_causes(rest, self._options.max_causes))
+        return (*([dispute(disputed)] if disputed else []), *findings)
 
 
 _BAD = "size(violations) > 0 OR size(doubts) > 0"
@@ -379,49 +363,3 @@ def _unjudged(rows: Sequence[Row]) -> tuple[Unjudged, ...]:
         else:
             merged[reason] = Unjudged(reason, traces, known.trace, known.step)
     return tuple(sorted(merged.values(), key=lambda one: (-one.traces, one.reason)))
-
-
-def _check_counts(manifest: Manifest, traces: int, steps: int) -> None:
-    counts = manifest.counts
-    if (traces, steps) != (counts.traces, counts.steps):
-        raise DataError(
-            f"The manifest counts {counts.traces} traces and {counts.steps} steps, the files hold "
-            f"{traces} and {steps}. The store was changed after it was written: record it again."
-        )
-
-
-def _dispute(count: int) -> Finding:
-    return Finding(
-        key=f"{STAGE}-table-and-formula",
-        title="The model's transition table and the action's formula disagree",
-        stage=STAGE,
-        message=(
-            f"{count} transitions that TLC lists are not allowed by the compiled formula. One of "
-            "the two is wrong, so this audit proves nothing: check that the state graph is of "
-            "this text of the spec, and report it as a bug of kconform if it is."
-        ),
-        count=count,
-    )
-
-
-def _rest(traces: int, shown: int) -> Finding:
-    return Finding(
-        key=f"{STAGE}-more-causes",
-        title="More traces fail at other steps",
-        stage=STAGE,
-        message=(
-            f"{traces} traces fail for causes beyond the {shown} that are analysed. Mend what is "
-            "found and audit again, or have all failing traces listed."
-        ),
-        count=traces,
-    )
-
-
-def _verdict(accounting: Accounting, disputed: int, reasons: Sequence[str]) -> Verdict:
-    if accounting.failed:
-        return Verdict.FAIL
-    if disputed:
-        return Verdict.ERROR
-    if accounting.inconclusive or reasons:
-        return Verdict.INCONCLUSIVE
-    return Verdict.PASS

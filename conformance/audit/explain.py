@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.spec import Spec
-from conformance.tla.values import Action, State
+from conformance.tla import Action, EvaluationError, Spec, State
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from typing import Protocol
 
 from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.events import Difference, Finding
-from conformance.tla.observation import agree
-from conformance.tla.values import Action, State, Value, format_value
+from conformance.tla import Action, State, Value, agree, format_value
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.store import TraceStore
 
@@ -81,7 +80,7 @@ class Reporter:
             title=self._title(cause, name),
             stage=STAGE,
             message=self._message(cause, allowed, variables),
-            trace=str(cause.trace_id),
+            trace=self._name(cause.trace_id),
             step=cause.step,
             action=str(cause.action) if cause.action else "",
             formula=what,
@@ -91,6 +90,11 @@ class Reporter:
             reproduce=self.reproduce(cause.trace_id),
             count=cause.traces,
         )
+
+    def _name(self, trace_id: int) -> str:
+        """The trace's number, and how whoever imported it called it, with file and line."""
+        source = self.store.trace(trace_id).source
+        return f"{trace_id} ({source})" if source else str(trace_id)
 
     def _title(self, cause: Cause, name: str) -> str:
         broken = [one for one in cause.violations if one not in (DIVERGED, INIT, NEXT)]

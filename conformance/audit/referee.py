@@ -30,8 +30,7 @@ from conformance.modelcheck.behaviours import (
 )
 from conformance.modelcheck.prepare import PreparedModel
 from conformance.modelcheck.tlc import Processes, TlcOptions
-from conformance.tla.tools import Tools
-from conformance.tla.values import Action
+from conformance.tla import Action, Tools
 from conformance.traces.model import End, PartialState, complete, is_complete
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict

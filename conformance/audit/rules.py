@@ -9,12 +9,10 @@ from types import MappingProxyType
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
 
-from conformance.tla.schema import Schema
-from conformance.tla.spark.api import SparkFormula, compile_state_formulas
+from conformance.tla import Action, Schema, Spec, fingerprint
+from conformance.tla.spark import SparkFormula, compile_state_formulas
 from conformance.tla.spark.sql import name as quoted
 from conformance.tla.spark.sql import text as literal
-from conformance.tla.spec import Spec
-from conformance.tla.values import Action, fingerprint
 
 __all__ = [
     "INIT",

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from conformance.errors import DataError, EnvironmentProblem, UserError
 from conformance.files import tells_of_no_space
-from conformance.tla.tools import find_java
+from conformance.tla import find_java
 
 LOCAL = "local[*]"
 

@@ -23,11 +23,7 @@ from pyspark.sql import DataFrame
 from conformance.audit.rules import NEXT
 from conformance.audit.scan import INITIAL, KEY
 from conformance.errors import SpecError
-from conformance.tla.config import ModelConfig
-from conformance.tla.observation import shows
-from conformance.tla.spec import ActionFormula, Spec, bind
-from conformance.tla.syntax import Module
-from conformance.tla.values import Action, State
+from conformance.tla import Action, ActionFormula, ModelConfig, Module, Spec, State, bind, shows
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.states import FINGERPRINT, StateColumns
 from conformance.traces.store import TraceStore
@@ -103,6 +99,11 @@ class Evaluator:
                 yield _worker(payload).judge_visits(batch)
 
         return visits.select(*KEY, "visits", "listed", "asked").mapInArrow(judge, _VISITS)
+
+
+def bound_worker(evaluator: Evaluator) -> _Worker:
+    """The spec bound in this process, as each of Spark's workers has it."""
+    return _worker(evaluator.payload)
 
 
 @lru_cache(maxsize=2)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from conformance.bugs.fault import copied
 from conformance.bugs.judge import JudgeJob, Judgement
 from conformance.bugs.mutants import UNSEEN, Mutant, draw
 from conformance.bugs.scope import driving, files_of
+from conformance.errors import UserError
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.resources import resource_root
 from conformance.verdict import Verdict
@@ -71,6 +73,12 @@ class MutationPlan(msgspec.Struct, frozen=True):
     seconds: float = 60.0
     budget: float = 0.0
     tests: bool = True
+    only: tuple[str, ...] = ()
+    """Patterns of files, relative to the implementation's folder; none: all that a system runs."""
+
+    def takes(self, file: str) -> bool:
+        """Whether mutants of this file are wanted."""
+        return not self.only or any(fnmatch(file, pattern) for pattern in self.only)
 
 
 def run_mutants(plan: MutationPlan, emit: Emit) -> list[MutantResult]:
@@ -82,7 +90,12 @@ def run_mutants(plan: MutationPlan, emit: Emit) -> list[MutantResult]:
     package = Path(str(importlib.resources.files("impl")))
     models = driving(plan.systems, plan.models)
     files = {system: files_of(system, package) for system in plan.systems}
-    every = sorted(frozenset().union(*files.values()))
+    every = sorted(file for file in frozenset().union(*files.values()) if plan.takes(file))
+    if not every:
+        raise UserError(
+            f"No file that {', '.join(plan.systems)} runs fits {', '.join(plan.only)}. Patterns "
+            "are relative to impl/, such as `controller/*`."
+        )
     mutants, population = draw(package, every, plan.number, plan.seed)
     subject = ", ".join(plan.systems)
     emit(StageStarted(STAGE, subject, len(mutants)))
@@ -168,7 +181,7 @@ def _digest(plan: MutationPlan, package: Path, files: Sequence[str]) -> str:
     """
     root = resource_root()
     told = hashlib.sha256(
-        repr((plan.seed, plan.systems, plan.models, plan.seconds, plan.tests)).encode()
+        repr((plan.seed, plan.systems, plan.models, plan.seconds, plan.tests, plan.only)).encode()
     )
     for path in [package / file for file in files]:
         told.update(path.read_bytes())
@@ -248,8 +261,16 @@ def _survivor(result: MutantResult, plan: MutationPlan) -> Finding:
         stage=STAGE,
         message=f"Neither the specification nor a test shows this change: {result.cause}.",
         location=f"impl/{result.mutant.file}:{result.mutant.line}",
-        reproduce=f"kconform bugs --mutants {plan.number} --seed {plan.seed}",
+        reproduce=_command(plan),
     )
+
+
+def _command(plan: MutationPlan) -> str:
+    """What asks for the same mutants; what is judged is not judged again."""
+    options = [f"--system {plan.systems[0]}"] if len(plan.systems) == 1 else []
+    options += [f"--model {model}" for model in plan.models]
+    options += [f"--only '{pattern}'" for pattern in plan.only]
+    return " ".join([f"kconform bugs --mutants {plan.number} --seed {plan.seed}", *options])
 
 
 def _finished(

@@ -34,7 +34,7 @@ from conformance.stages.interleave import interruptible
 from conformance.stages.reasons import reasons
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Test
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.audit.local import MOST_STEPS
 from conformance.audit.session import spark_session
 from conformance.cli.options import (
     ColdOption,
@@ -52,14 +53,18 @@ def audit(
     compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Refinement, invariants and action properties of every recorded trace, on Spark."""
+    """Refinement, invariants and action properties of every recorded trace."""
     with session("audit", as_json=as_json, report=report, compare=compare) as work:
         chosen = work.settings.seed if seed is None else seed
         context = Context(work.settings, work.emit, CheckOptions(cold=cold), chosen)
         subject = open_subject(context, store, model)
         with _listing(listing, wanted=referees is not None) as listed:
-            with spark_session(master) as spark:
-                audit_stage(context, subject, spark, listing=listed, native=native)
+            few = subject.store.manifest.counts.steps <= MOST_STEPS
+            if few and master is None and listed is None and not native:
+                audit_stage(context, subject, None)
+            else:
+                with spark_session(master) as spark:
+                    audit_stage(context, subject, spark, listing=listed, native=native)
             if referees is not None and listed is not None:
                 referee(context, subject, listed, traces=referees)
         if listing is not None:

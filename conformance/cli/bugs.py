@@ -69,6 +69,10 @@ def bugs(
         list[str] | None,
         typer.Option(help="With --mutants, --patch, --clean: these models; default: all of ci."),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="With --mutants: only files that fit, such as 'controller/*'."),
+    ] = None,
     budget: Annotated[
         float,
         typer.Option(min=0, help="With --mutants, --patch, --clean: stop after so many seconds."),
@@ -90,7 +94,10 @@ def bugs(
         if mutants:
             systems = tuple(one.system for one in found if one.system in BUILT_IN)
             output = Path(work.settings.output)
-            plan = MutationPlan(mutants, chosen_seed, systems, names, output, budget=budget)
+            files = tuple(only or ())
+            plan = MutationPlan(
+                mutants, chosen_seed, systems, names, output, budget=budget, only=files
+            )
             _mutants(work, run_mutants(plan, work.emit))
         elif patch is not None:
             with patched_by_file(patch) as folder:

@@ -28,7 +28,7 @@ from conformance.events import JsonValue
 from conformance.gate import GatePlan, plan, run
 from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context
-from conformance.tla.tools import Tools, find_tools
+from conformance.tla import Tools, find_tools
 
 
 def gate(

@@ -39,11 +39,18 @@ COMMANDS = {
         "Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it.",
     ),
     "record": ("record:record", "Run the implementation along random walks and store what it did."),
-    "import": ("imports:import_command", "Bring traces of a foreign implementation into a store."),
+    "judge": (
+        "imports:judge_command",
+        "Look for a behaviour of the spec that explains what was seen of a system.",
+    ),
+    "import": (
+        "imports:import_command",
+        "Judge traces of a foreign implementation, and keep what explains them in a store.",
+    ),
     "export": ("exports:export_command", "Write traces of a store as NDJSON or ITF."),
     "audit": (
         "audit:audit",
-        "Refinement, invariants and action properties of every recorded trace, on Spark.",
+        "Refinement, invariants and action properties of every recorded trace.",
     ),
     "cluster": (
         "cluster:app",

@@ -15,9 +15,9 @@ from conformance.errors import UserError
 from conformance.modelcheck.cache import module_files
 from conformance.modelcheck.manifest import Model, find_models, model_from_config
 from conformance.modelcheck.prepare import prepare
+from conformance.tla import find_tools
 from conformance.tla.show import STAGES
 from conformance.tla.show import show as stages_of
-from conformance.tla.tools import find_tools
 
 PYTHON = ("text", "python")
 SPARK = ("text", "types", "formula", "sql")
@@ -37,7 +37,7 @@ def show(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a formula or action of a model becomes, beside the TLA+ text."""
+    """Print what a formula or action becomes in Python and in Spark SQL, beside its TLA+ text."""
     with session("show", as_json=as_json) as work:
         chosen = _model(name, model, config)
         wanted = _stages(python=python, spark=spark, every=stages)

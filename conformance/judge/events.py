@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from conformance.errors import DataError
-from conformance.tla.itf import Json, from_itf
-from conformance.tla.observation import Part, Place, parse_place
-from conformance.tla.patterns import ActionPattern
-from conformance.tla.values import Value
+from conformance.tla import ActionPattern, Json, Part, Place, Value, from_itf, parse_place
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,7 @@ from conformance.judge.events import Event
 from conformance.judge.search import Blocked, Found
 from conformance.judge.steps import SpecSteps
 from conformance.judge.verdict import Blocker, Failure
-from conformance.tla.evaluate.labels import TooManyInstances
-from conformance.tla.observation import Part, value_at
-from conformance.tla.spec import Spec
-from conformance.tla.values import Action, State, format_value
+from conformance.tla import Action, Part, Spec, State, TooManyInstances, format_value, value_at
 
 _STATES = 40
 """From so many candidate states the reasons are looked for."""
@@ -33,6 +30,7 @@ def failure_of(spec: Spec, steps: SpecSteps, events: Sequence[Event], found: Fou
         action=str(event.actions[0]) if event.actions else "",
         source=event.source,
         candidates=first.tried,
+        seen=event.after,
         blockers=tuple(_distinct(blockers)[:_SHOWN]),
         others=tuple(f"{events[one.event]} ({events[one.event].source})" for one in rest[:_SHOWN]),
     )
@@ -74,7 +72,7 @@ def _of_actions(spec: Spec, steps: SpecSteps, event: Event, state: State) -> Ite
     for action, after in taken:
         differences = _differing(spec, after, event.after)
         if differences:
-            yield Blocker(state, str(action), (), differences)
+            yield Blocker(state, str(action), (), differences, after)
     enabled = {action for action, _ in taken}
     for action in [one for one in actions if one not in enabled][:_ACTIONS]:
         yield Blocker(state, str(action), obstacle_lines(spec, action, state))

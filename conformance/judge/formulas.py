@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import SpecError
+from conformance.judge.events import Event
 from conformance.judge.search import Node
 from conformance.judge.verdict import FormulaVerdict
-from conformance.tla.spec import Spec
-from conformance.tla.values import State
+from conformance.tla import ModelValue, Spec, State
 
 _REMEMBERED = 200_000
+_UNSEEN = ModelValue("(not seen)")
 
 
 @dataclass(slots=True)
@@ -62,6 +63,21 @@ class Formulas:
                 if pairs:
                     asked = [self._ask(name, step, pair, tallies[name]) for pair in pairs]
                     tallies[name].add(done, asked)
+        return tuple(
+            FormulaVerdict(n, t.judged, t.violated_at, t.undecided_at, t.undefined)
+            for n, t in tallies.items()
+        )
+
+    def judge_seen(self, events: Sequence[Event]) -> tuple[FormulaVerdict, ...]:
+        """The invariants on each event that shows all the variables that they read."""
+        tallies = {name: _Tally() for name in self.invariants}
+        for number, event in enumerate(events):
+            seen = {p.place.variable: p.value for p in event.after if not p.place.path}
+            state = tuple(seen.get(name, _UNSEEN) for name in self.spec.variables)
+            for name in self.invariants:
+                if all(state[index] is not _UNSEEN for index in self._reads[name]):
+                    truth = self._ask(name, self.spec.state_formula(name), (state,), tallies[name])
+                    tallies[name].add(number, [truth])
         return tuple(
             FormulaVerdict(n, t.judged, t.violated_at, t.undecided_at, t.undefined)
             for n, t in tallies.items()

@@ -19,10 +19,7 @@ from conformance.judge.start import Start, any_state, initial_states
 from conformance.judge.steps import SpecSteps
 from conformance.judge.translate import translated
 from conformance.judge.verdict import Explanation, FormulaVerdict, Judgement
-from conformance.tla.evaluate.labels import TooManyInstances
-from conformance.tla.observation import Part
-from conformance.tla.spec import Spec
-from conformance.tla.text import parse_value
+from conformance.tla import Part, Spec, TooManyInstances, parse_value
 from conformance.verdict import Verdict
 
 __all__ = ["Judge"]
@@ -51,9 +48,12 @@ class Judge:
         mapping: Mapping,
         invariants: Sequence[str] = (),
         properties: Sequence[str] = (),
+        *,
+        invariants_only: bool = False,
     ) -> None:
         self._spec = spec
         self._mapping = mapping
+        self._invariants_only = invariants_only
         self._steps = SpecSteps(spec, mapping.silent)
         self._formulas = Formulas(spec, invariants, properties)
         self._given = {name: parse_value(text) for name, text in mapping.start.values.items()}
@@ -70,6 +70,8 @@ class Judge:
             return _unjudged(recording, recording.problem)
         try:
             case = self._case(recording)
+            if self._invariants_only:
+                return self._states_alone(case)
             order = order_of(case.events, self._mapping.guarantee, self._mapping.skew)
             start = self._start(case.events, order)
         except (DataError, SpecError) as error:
@@ -78,6 +80,31 @@ class Judge:
             return self._nowhere(case, start)
         found = Search(self._steps, case.events, order, self._mapping.limits).run(start.states)
         return self._told(case, start, found)
+
+    def _states_alone(self, case: _Case) -> Judgement:
+        """The invariants on what each event shows, without any step between."""
+        formulas = self._formulas.judge_seen(case.events)
+        false = violated(formulas)
+        judged = sum(one.judged for one in formulas)
+        reason = f"{judged} values of invariants on {len(case.events)} events, no step judged"
+        verdict = Verdict.PASS if judged else Verdict.INCONCLUSIVE
+        if false:
+            name, done = min(false.items(), key=lambda pair: pair[1])
+            reason = f"{name} is false in what event {done} shows ({case.events[done].source})"
+            verdict = Verdict.FAIL
+        elif any(one.undefined for one in formulas):
+            reason = _unclear(next(one for one in formulas if one.undefined))
+            verdict = Verdict.INCONCLUSIVE
+        return Judgement(
+            case.recording.name,
+            case.recording.source,
+            verdict,
+            reason,
+            len(case.events),
+            min(false.values(), default=len(case.events)),
+            formulas=formulas,
+            decide=() if judged else (_SEE_MORE.format("an invariant"),),
+        )
 
     # --- before the search ----------------------------------------------------------------------
 

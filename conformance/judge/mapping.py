@@ -12,7 +12,7 @@ import msgspec
 from conformance.errors import DataError, UserError
 from conformance.judge.order import Guarantee
 from conformance.judge.search import Limits
-from conformance.tla.patterns import ActionPattern, parse_pattern
+from conformance.tla import ActionPattern, parse_pattern
 
 __all__ = ["Collect", "Mapping", "Rename", "Start", "Translate", "load_mapping"]
 

@@ -17,9 +17,7 @@ import msgspec
 
 from conformance.errors import DataError, UserError
 from conformance.judge.events import Event, Recording, read_event
-from conformance.tla.itf import load_trace
-from conformance.tla.observation import Part, Place
-from conformance.tla.patterns import ActionPattern
+from conformance.tla import ActionPattern, Part, Place, load_trace
 
 __all__ = ["read_recordings"]
 

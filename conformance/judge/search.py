@@ -16,9 +16,7 @@ from conformance.errors import SpecError
 from conformance.judge.events import Event
 from conformance.judge.order import Cut, Order
 from conformance.judge.steps import Steps
-from conformance.tla.evaluate.labels import TooManyInstances
-from conformance.tla.observation import Part
-from conformance.tla.values import Action, State, canonical_key
+from conformance.tla import Action, Part, State, TooManyInstances, Value, canonical_key
 
 __all__ = ["Blocked", "Found", "Limits", "Move", "Node", "Search"]
 
@@ -108,6 +106,8 @@ class Search:
     _tried: int = 0
     _deadline: float = 0.0
     _positions: dict[str, int] = field(default_factory=dict)
+    _compared: dict[tuple[int, int], tuple[Value, bool]] = field(default_factory=dict)
+    """Of a part and a value, by identity, whether the value shows it; the value is kept alive."""
 
     def __post_init__(self) -> None:
         """Where each variable is in a state."""
@@ -126,6 +126,7 @@ class Search:
             following = self._next_level(closed)
             if not following:
                 return self._found(levels, closed)
+            self._compared.clear()
             level = self._within_limit(following, done + 1)
             levels.append(_nodes(level))
             progress(done + 1)
@@ -215,8 +216,18 @@ class Search:
                 yield action, after
 
     def _shows(self, state: State, parts: Sequence[Part]) -> bool:
-        positions = self._positions
-        return all(part.shown_by(state, positions[part.place.variable]) for part in parts)
+        """Compared once for each value of a variable: candidates have most of them in common."""
+        positions, known = self._positions, self._compared
+        for part in parts:
+            position = positions[part.place.variable]
+            value = state[position]
+            key = id(part), id(value)
+            compared = known.get(key)
+            if compared is None:
+                compared = known[key] = value, part.shown_by(state, position)
+            if not compared[1]:
+                return False
+        return True
 
     # --- limits -----------------------------------------------------------------------------------
 

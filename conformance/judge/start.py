@@ -14,13 +14,27 @@ from itertools import product
 from math import prod
 
 from conformance.errors import SpecError
-from conformance.tla import syntax as s
-from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.evaluate.runtime import value_of
-from conformance.tla.evaluate.sets import Functions, Records, SymbolicSet
-from conformance.tla.observation import Part, Place
-from conformance.tla.spec import Spec
-from conformance.tla.values import State, Value, canonical_sorted, make_function
+from conformance.tla import (
+    Argument,
+    Builtin,
+    Call,
+    Constant,
+    Definition,
+    EvaluationError,
+    Functions,
+    OperatorArg,
+    Part,
+    Place,
+    Records,
+    Spec,
+    State,
+    SymbolicSet,
+    Value,
+    Variable,
+    canonical_sorted,
+    make_function,
+    value_of,
+)
 
 __all__ = ["Start", "any_state", "initial_states"]
 
@@ -166,8 +180,8 @@ def _domains(spec: Spec, invariants: Sequence[str]) -> Mapping[str, object]:
     for name in invariants:
         for conjunct in _conjuncts(spec, spec.state_formula(name).definition.body):
             match conjunct:
-                case s.Builtin(operator=r"\in", args=(s.Variable(name=variable), domain)):
-                    if variable not in found and not isinstance(domain, s.OperatorArg):
+                case Builtin(operator=r"\in", args=(Variable(name=variable), domain)):
+                    if variable not in found and not isinstance(domain, OperatorArg):
                         value = spec.constant_set(domain)
                         if value is not None:
                             found[variable] = value
@@ -176,14 +190,14 @@ def _domains(spec: Spec, invariants: Sequence[str]) -> Mapping[str, object]:
     return found
 
 
-def _conjuncts(spec: Spec, node: s.Argument) -> Iterator[s.Argument]:
+def _conjuncts(spec: Spec, node: Argument) -> Iterator[Argument]:
     match node:
-        case s.Builtin(operator=r"\land", args=parts):
+        case Builtin(operator=r"\land", args=parts):
             for part in parts:
                 yield from _conjuncts(spec, part)
-        case s.Call() | s.Constant():
+        case Call() | Constant():
             meaning = spec.program.meaning(node)
-            if isinstance(meaning, s.Definition) and not meaning.params:
+            if isinstance(meaning, Definition) and not meaning.params:
                 yield from _conjuncts(spec, meaning.body)
         case _:
             yield node

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from conformance.tla.patterns import ActionPattern
-from conformance.tla.spec import Selection, Spec
-from conformance.tla.values import Action, State
+from conformance.tla import Action, ActionPattern, Selection, Spec, State
 
 Step = tuple[Action, State]
 

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field, replace
 from conformance.errors import DataError, UserError
 from conformance.judge.events import Event, Recording
 from conformance.judge.mapping import Collect, Mapping, Rename, Translate
-from conformance.tla.observation import Part, Place, parse_place
-from conformance.tla.patterns import ActionPattern
-from conformance.tla.text import parse_value
-from conformance.tla.values import (
+from conformance.tla import (
+    ActionPattern,
     Fn,
     ModelValue,
+    Part,
+    Place,
     Value,
     canonical_sorted,
     format_value,
     make_function,
+    parse_place,
+    parse_value,
 )
 
 __all__ = ["derived_constants", "translated"]

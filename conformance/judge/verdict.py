@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from conformance.events import Difference
-from conformance.tla.values import Action, State
+from conformance.tla import Action, Part, State
 from conformance.verdict import Verdict
 
 __all__ = ["Blocker", "Explanation", "Failure", "FormulaVerdict", "Judgement"]
@@ -41,6 +41,8 @@ class Blocker:
     """The formula's part that no next state makes true, as the specification's text has it."""
     differences: tuple[Difference, ...] = ()
     """Where what was seen differs from the nearest state that the specification allows."""
+    allowed: State | None = None
+    """That state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Failure:
     candidates: int
     """Of so many states it was tried: those possible before it, and after unseen steps."""
     blockers: tuple[Blocker, ...]
+    seen: tuple[Part, ...] = ()
+    """What was seen after it."""
     others: tuple[str, ...] = ()
     """Other events that might have come next, and cannot either."""
 

@@ -24,7 +24,7 @@ from conformance.kafka.client import BrokerGone, Connection
 from conformance.kafka.jars import KafkaJars
 from conformance.kafka.maven import Tell, silent
 from conformance.kafka.schemas import Body, Schemas
-from conformance.tla.tools import find_java
+from conformance.tla import find_java
 
 CLIENT, BROKER, CONTROLLER = LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
 

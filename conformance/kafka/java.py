@@ -12,7 +12,7 @@ from pathlib import Path
 from conformance.errors import EnvironmentProblem
 from conformance.kafka.maven import Coordinate, Tell, maven_jars, sha256_of, silent
 from conformance.modelcheck.cache import cache_dir
-from conformance.tla.tools import find_java
+from conformance.tla import find_java
 
 RELEASE = 17
 """The Java that our sources are written for, and the oldest that runs them."""

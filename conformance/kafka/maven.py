@@ -26,7 +26,7 @@ from xml.sax.saxutils import quoteattr
 from conformance.errors import DataError, EnvironmentProblem
 from conformance.files import no_space, space_for, tells_of_no_space
 from conformance.modelcheck.cache import cache_dir
-from conformance.tla.tools import find_java
+from conformance.tla import find_java
 
 Tell = Callable[[str], None]
 """Takes one line on how far a long piece of work is."""

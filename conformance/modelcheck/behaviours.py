@@ -28,8 +28,7 @@ from conformance.modelcheck.manifest import Check
 from conformance.modelcheck.outcome import said
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import SHORT_RUN, Processes, TlcJob, TlcOptions, TlcResult, run_tlc
-from conformance.tla.tools import Tools
-from conformance.tla.values import Action, State, format_value
+from conformance.tla import Action, State, Tools, format_value
 
 INIT = "Init"
 NEXT = "Next"

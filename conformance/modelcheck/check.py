@@ -23,8 +23,7 @@ from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import PreparedModel, model_key, prepare, written
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.modelcheck.tlc import SHORT_RUN, Processes, TlcJob, TlcOptions, run_tlc
-from conformance.tla.text import ValueReader
-from conformance.tla.tools import Tools, find_tools
+from conformance.tla import Tools, ValueReader, find_tools
 from conformance.verdict import Verdict, merge
 
 STAGE = "check"

@@ -15,7 +15,7 @@ import numpy as np
 
 from conformance.errors import DataError
 from conformance.modelcheck.graph import Edges, StateGraph, StateTable, build_graph
-from conformance.tla.values import Action, Value
+from conformance.tla import Action, Value
 
 ParseValue = Callable[[str], Value]
 

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.modelcheck.manifest import Check, Model
-from conformance.tla.syntax import STANDARD_MODULES
-from conformance.tla.values import Action, Fn, ModelValue, Value, format_value
+from conformance.tla import STANDARD_MODULES, Action, Fn, ModelValue, Value, format_value
 
 FIRED = "kconform: first step of action"
 """What the generated module prints with an action's number."""

@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from conformance.tla.values import Action, Fingerprinter, State, Value
+from conformance.tla import Action, Fingerprinter, State, Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

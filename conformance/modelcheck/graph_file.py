@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformance.modelcheck.graph import StateGraph, StateTable
-from conformance.tla.text import ValueReader
-from conformance.tla.values import Action, Value, format_value
+from conformance.tla import Action, Value, ValueReader, format_value
 
 
 def graph_to_bytes(graph: StateGraph) -> bytes:

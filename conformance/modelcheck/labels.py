@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from conformance.tla.syntax import Argument, Binding, Builtin, Call, Definition, Expr, Module
-from conformance.tla.temporal import LIVENESS, reader_of
+from conformance.tla import (
+    LIVENESS,
+    Argument,
+    Binding,
+    Builtin,
+    Call,
+    Definition,
+    Expr,
+    Module,
+    reader_of,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ import msgspec
 
 from conformance import resources
 from conformance.errors import UserError
-from conformance.tla.config import parse_config
-from conformance.tla.values import Value
+from conformance.tla import Value, format_value, parse_config
 
 SCHEMA = 1
 

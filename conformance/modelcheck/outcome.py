@@ -17,10 +17,7 @@ from conformance.modelcheck.tlc import TlcResult
 from conformance.modelcheck.tlc_output import Transcript, Violation, ViolationKind
 from conformance.modelcheck.why import why
 from conformance.story.behaviour import Behaviour, Step
-from conformance.tla.spec import Spec
-from conformance.tla.syntax import Module
-from conformance.tla.text import StateReader, ValueReader
-from conformance.tla.values import Action, State, format_value
+from conformance.tla import Action, Module, Spec, State, StateReader, ValueReader, format_value
 
 Result = Literal["holds", "not exhausted", "violated", "timeout", "error"]
 """Not exhausted: a simulation came to its end and found no violation."""

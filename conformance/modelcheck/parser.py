@@ -18,9 +18,7 @@ from types import MappingProxyType
 from conformance.errors import SpecError
 from conformance.modelcheck.generate import Generated, definitions, module_text
 from conformance.modelcheck.manifest import Model
-from conformance.tla.reader import load_module
-from conformance.tla.syntax import Module
-from conformance.tla.tools import Tools
+from conformance.tla import Module, Tools, load_module
 
 _IDENTIFIER = re.compile(r'"(?:[^"\\]|\\.)*"|\w+')
 _FIELD = re.compile(r"[.!]\s*\w+|\b\w+\s*(?:\|->|:(?!>))")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.modelcheck.manifest import Model, near
-from conformance.tla.sany import OWN_MODULES
+from conformance.tla import OWN_MODULES
 
 
 def place(model: Model, location: str) -> str:

@@ -6,7 +6,7 @@ import difflib
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.errors import UnsupportedError, UserError
@@ -21,11 +21,7 @@ from conformance.modelcheck.generate import (
 from conformance.modelcheck.labels import encloses, is_safety_property, specification_parts
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.parser import Parser
-from conformance.tla.config import parse_config
-from conformance.tla.sany import OWN_MODULES
-from conformance.tla.spec import Spec, bind
-from conformance.tla.syntax import BUILTINS, Module
-from conformance.tla.tools import Tools
+from conformance.tla import BUILTINS, OWN_MODULES, Module, Spec, Tools, bind, parse_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +40,19 @@ def prepare(model: Model, tools: Tools, parser: Parser | None = None) -> Prepare
     SpecError with SANY's message if it does not parse, UserError for names that do not exist.
     A `parser` that several models share saves most of the time.
     """
+    plain = bound(model, tools, parser)
+    labelled = _labelled(model, plain.module, plain.spec)
+    if labelled is None:
+        return plain
+    declared = [constant.name for constant in plain.module.constants]
+    return replace(plain, generated=generate(model, labelled, declared))
+
+
+def bound(model: Model, tools: Tools, parser: Parser | None = None) -> PreparedModel:
+    """As `prepare`, but TLC's labels are those of the module: nobody lists the actions.
+
+    For constants so large that their action instances cannot be listed.
+    """
     plain = generate(model)
     if needs_own_text(model) and definitions(model):
         raise UserError(
@@ -54,11 +63,7 @@ def prepare(model: Model, tools: Tools, parser: Parser | None = None) -> Prepare
     module = (parser or Parser()).module(model, plain, tools)
     _require_names(model, module)
     spec = bind(module, parse_config(plain.config, source=str(model.origin)))
-    labelled = _labelled(model, module, spec)
-    if labelled is None:
-        return PreparedModel(model, module, spec, plain)
-    declared = [constant.name for constant in module.constants]
-    return PreparedModel(model, module, spec, generate(model, labelled, declared))
+    return PreparedModel(model, module, spec, plain)
 
 
 @contextmanager

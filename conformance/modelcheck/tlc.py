@@ -15,8 +15,7 @@ from types import TracebackType
 from conformance.errors import EnvironmentProblem
 from conformance.modelcheck.manifest import Simulation
 from conformance.modelcheck.tlc_output import Code, Transcript, messages, statistics
-from conformance.tla.sany import library_option
-from conformance.tla.tools import Tools
+from conformance.tla import Tools, library_option
 
 OnProgress = Callable[[int, int], None]
 """Called with generated and distinct states whenever TLC reports them (once a minute)."""

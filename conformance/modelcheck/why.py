@@ -8,8 +8,7 @@ from conformance.errors import SpecError
 from conformance.events import Reason
 from conformance.modelcheck.tlc_output import ViolationKind
 from conformance.story.behaviour import account
-from conformance.tla.spec import Spec
-from conformance.tla.values import State
+from conformance.tla import Spec, State
 
 _EXPLAINED = (ViolationKind.INVARIANT, ViolationKind.ACTION_PROPERTY)
 

@@ -24,8 +24,7 @@ from conformance.systems.protocol import (
     SystemHangs,
     SystemUnderTest,
 )
-from conformance.tla.observation import agree
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value, agree
 
 
 class Kind(StrEnum):

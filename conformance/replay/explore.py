@@ -23,7 +23,7 @@ from conformance.replay.profile import EFFORTS, Effort, Profile
 from conformance.replay.reach import Reach, ways_to
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.weights import Frequencies
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from conformance.verdict import Verdict
 
 _DETOUR_STATES = 5_000

@@ -15,7 +15,7 @@ from conformance.errors import UserError
 from conformance.replay.engine import close
 from conformance.replay.oracle import Oracle, Successors
 from conformance.systems.protocol import Interruptible, SystemUnderTest
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value
 
 _BETWEEN = "_interrupted_by_"
 """What joins the names: a name again, so that the step can be written down and read."""

@@ -20,7 +20,7 @@ from conformance.replay.oracle import GraphOracle
 from conformance.replay.suite import MakeSystem
 from conformance.suites.situations import ShortestPaths, shortest_paths
 from conformance.systems.protocol import Interruptible
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from conformance.verdict import Verdict
 
 _NEAREST = 2_000

@@ -21,7 +21,7 @@ from conformance.replay.oracle import Oracle
 from conformance.replay.reach import Path
 from conformance.replay.weights import Tally
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 
 Formula = Callable[[State], bool]
 Instances = Mapping[str, Sequence[Action]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from conformance.replay.engine import Divergence
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 
 Attempt = Callable[[State, Sequence[Action]], Divergence | None]
 """Drives a fresh run along a path; the divergence, or None when the path passes or is disabled."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.replay.engine import Divergence, Driver, run_path
 from conformance.replay.oracle import Oracle
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from conformance.modelcheck.graph import StateGraph
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value
 
 Successors: TypeAlias = Sequence[State]
 

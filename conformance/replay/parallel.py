@@ -16,7 +16,7 @@ from conformance.replay.interruptions import InterruptionResult, interrupt_steps
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.suites.suite import Suite
 from conformance.systems.registry import load_factory
-from conformance.tla.values import Value
+from conformance.tla import Value
 
 Result_co = TypeVar("Result_co", covariant=True)
 Result = TypeVar("Result")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.replay.oracle import Oracle
 from conformance.replay.shorten import Parents, next_level, way
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 
 
 @dataclass(frozen=True, slots=True)

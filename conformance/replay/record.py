@@ -28,10 +28,7 @@ from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.walker import Walk, Walker, trace_seed
 from conformance.systems.registry import load_factory
-from conformance.tla.config import ModelConfig
-from conformance.tla.spec import Spec, bind
-from conformance.tla.syntax import Module
-from conformance.tla.values import Action, Fingerprinter, State, Value
+from conformance.tla import Action, Fingerprinter, ModelConfig, Module, Spec, State, Value, bind
 from conformance.traces.manifest import Identity, Manifest
 from conformance.traces.model import End, PartialState, state_fingerprint
 from conformance.traces.rows import TraceRows

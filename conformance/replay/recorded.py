@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 from conformance.replay.engine import Divergence, Kind
 from conformance.replay.oracle import Oracle
-from conformance.tla.observation import shows
-from conformance.tla.values import Action, State
-from conformance.traces.importing import values_of
-from conformance.traces.model import PartialState, Trace
+from conformance.tla import Action, State, shows
+from conformance.traces.model import PartialState, Trace, values_of
 
 
 def judge(oracle: Oracle, trace: Trace) -> Divergence | None:

@@ -17,8 +17,7 @@ from conformance.replay.suite import MakeSystem
 from conformance.replay.telling import behaviour_of, key
 from conformance.story.itf import about as about_of
 from conformance.story.itf import trace_of
-from conformance.tla.itf import Json, dump_trace, load_trace
-from conformance.tla.values import Action, State
+from conformance.tla import Action, Json, State, dump_trace, load_trace
 
 
 class Again(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from conformance.replay.engine import Divergence
 from conformance.replay.oracle import Oracle
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 
 Attempt = Callable[[State, Sequence[Action]], Divergence | None]
 """Drives a fresh run along a path; the divergence, or None when the path passes or is disabled."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.events import Difference
 from conformance.replay.engine import Divergence
-from conformance.tla.observation import agree, differing
-from conformance.tla.values import Fn, Value, format_value
+from conformance.tla import Fn, Value, agree, differing, format_value
 
 
 def differences(

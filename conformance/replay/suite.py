@@ -17,7 +17,7 @@ from conformance.replay.oracle import GraphOracle, Oracle
 from conformance.replay.shorten import shortest_failure
 from conformance.suites.suite import Suite
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from conformance.verdict import Verdict
 
 MakeSystem = Callable[[], SystemUnderTest]

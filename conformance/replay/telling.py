@@ -13,8 +13,7 @@ from conformance.replay.story import differences, observed_lines
 from conformance.story.behaviour import Behaviour, Locate, Seen, Step, lines
 from conformance.story.exhibit import exhibit
 from conformance.story.picture import Picture
-from conformance.tla.observation import differing
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State, differing
 
 _DETAIL = 12
 """Lines of an exception's trace that are told."""

@@ -10,8 +10,7 @@ from hashlib import blake2b
 from conformance.replay.engine import Divergence, Driver, Kind
 from conformance.replay.oracle import Oracle
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla.observation import agree, differing
-from conformance.tla.values import Action, State, Value, fingerprint, format_value
+from conformance.tla import Action, State, Value, agree, differing, fingerprint, format_value
 from conformance.traces.model import End, PartialState
 
 

@@ -12,7 +12,7 @@ from conformance.modelcheck.prepare import prepare
 from conformance.stages.context import Context, constants_of, one_model
 from conformance.systems.external import ExternalFactory, of_address, of_command
 from conformance.systems.external.check import POINTS, Material, check_adapter
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
 
 STAGE = "adapter"
 

@@ -18,8 +18,7 @@ from conformance.replay.engine import close
 from conformance.stages.overridden import expected_of, with_deviations
 from conformance.systems.protocol import SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
-from conformance.tla.tools import find_tools
-from conformance.tla.values import Value
+from conformance.tla import Value, find_tools
 from conformance.verdict import Verdict
 
 

@@ -17,6 +17,7 @@ def coverage(
     covered: Mapping[str, Mapping[str, tuple[int, int]]],
     *,
     chosen: bool = False,
+    stopped: Sequence[bool] = (),
 ) -> None:
     """Hold a system's replays and traces against the thresholds; one event per system.
 
@@ -24,7 +25,9 @@ def coverage(
     covered and all of `states` and `transitions` in recorded traces, summed over its models. An
     action of the spec that no model of the run ever takes makes a pass vacuous; where models were
     `chosen` by what a system can take, only an action of one of their graphs: others are told.
+    `stopped` says which replays ended early at a divergence, with what they left out.
     """
+    early = {one.factory for one, ended in zip(benches, stopped, strict=False) if ended}
     by_system: dict[str, Counter[str]] = {}
     names: dict[str, dict[str, None]] = {}
     promised: dict[str, set[str]] = {}
@@ -50,7 +53,7 @@ def coverage(
                 f"{part:,} of {whole:,} {what}" for what, (part, whole) in shares.items()
             ) + (f"; below the threshold: {', '.join(short)}" if short else "")
             if system in early:
-                outcome.summary = "not judged: a replay stopped at a divergence, and left the rest"
+                outcome.summary += "; a replay stopped at a divergence, and left the rest"
             elif never:
                 outcome.summary += f"; never taken in a replay: {', '.join(never)}"
             if outside:

@@ -9,7 +9,7 @@ from conformance.events import Held, ModuleText
 from conformance.modelcheck.manifest import Model, near
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.prepare import PreparedModel
-from conformance.tla.syntax import Location
+from conformance.tla import Location
 
 BUNDLED = "conformance.systems."
 """Systems of kconform's own are of its own version."""

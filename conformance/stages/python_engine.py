@@ -14,6 +14,7 @@ from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.modelcheck.why import why
 from conformance.stages.context import Context
+from conformance.tla import find_tools, format_state, format_value
 from conformance.tla.search import (
     Counterexample,
     FormulaResult,
@@ -21,9 +22,6 @@ from conformance.tla.search import (
     problem_of,
     search,
 )
-from conformance.tla.text import format_state
-from conformance.tla.tools import find_tools
-from conformance.tla.values import format_value
 
 ENGINE = "kconform's evaluator"
 

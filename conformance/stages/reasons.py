@@ -8,9 +8,7 @@ from conformance.errors import SpecError
 from conformance.events import Reason
 from conformance.replay.engine import Divergence, Kind
 from conformance.story.behaviour import account
-from conformance.tla.explain import Explanation
-from conformance.tla.spec import Spec
-from conformance.tla.values import Action, State
+from conformance.tla import Action, Explanation, Spec, State
 
 _SHOWN = 3
 """Of so many steps that the spec does not enable it is told why."""

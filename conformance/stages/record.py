@@ -13,6 +13,7 @@ from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options
 from conformance.audit.engine import audit as run_audit
 from conformance.audit.explain import EvaluatedSpec
+from conformance.audit.local import audit_here
 from conformance.audit.referee import STAGE as REFEREE
 from conformance.audit.referee import RefereeResult
 from conformance.audit.referee import referee as run_referee
@@ -34,7 +35,7 @@ from conformance.stages.context import Context, Workbench, stage
 from conformance.stages.held import held
 from conformance.stages.identity import FOREIGN, identity, spec_hash
 from conformance.story.exhibit import exhibit
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
 
@@ -102,7 +103,8 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
             "version that they were recorded with."
         )
     graph: StateGraph | None = None
-    if model.feeds_suite or model.expect is None:
+    foreign = store.manifest.identity.system == FOREIGN  # its dictionary lists what occurs
+    if not foreign and (model.feeds_suite or model.expect is None):
         graph, prepared = graph_and_spec(model, context.check, context.emit)
     else:
         prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
@@ -114,13 +116,14 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
 def audit(
     context: Context,
     subject: Subject,
-    spark: SparkSession,
+    spark: SparkSession | None,
     *,
     listing: Path | None = None,
     native: bool = False,
 ) -> AuditResult:
     """Judge every trace of the store by the spec's own text.
 
+    Without `spark` it is done in this process, by the same evaluator: for few traces.
     `native` judges the invariants by Spark columns: several times as fast for millions of
     distinct states; below some hundred thousand the JVM's warm-up takes longer than Python.
     """
@@ -137,16 +140,17 @@ def audit(
     )
     table = None if graph is None else ModelTable.of_graph(graph, store.actions)
     options = Options(
-        optional_actions=_disabled_in(prepared, graph),
+        optional_actions=_optional(subject),
         listing=listing,
         reproduce=lambda trace: f"kconform replay --store {store.path} --trace {trace}",
         place=partial(place, prepared.model),
     )
-    return run_audit(
-        spark,
+    evaluator = Evaluator.of(spec, store, () if native else check.invariants, properties)
+    judged = partial(run_audit, spark) if spark is not None else audit_here
+    return judged(
         store,
         rules,
-        Evaluator.of(spec, store, () if native else check.invariants, properties),
+        evaluator,
         model=table,
         spec=EvaluatedSpec(spec),
         options=options,
@@ -197,6 +201,13 @@ def safety_properties(prepared: PreparedModel) -> tuple[str, ...]:
         for name in prepared.model.check.properties
         if is_safety_property(prepared.module, name)
     )
+
+
+def _optional(subject: Subject) -> tuple[str, ...]:
+    """Actions that need not occur: of a foreign trace nobody can ask for any."""
+    if subject.store.manifest.identity.system == FOREIGN:
+        return tuple(dict.fromkeys(action.name for action in subject.store.actions))
+    return _disabled_in(subject.prepared, subject.graph)
 
 
 def _disabled_in(prepared: PreparedModel, graph: StateGraph | None) -> tuple[str, ...]:

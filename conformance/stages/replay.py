@@ -23,7 +23,7 @@ from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
 from conformance.story.behaviour import Locate
 from conformance.suites.suite import Suite
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from conformance.traces.model import End, Trace
 from conformance.verdict import Verdict
 

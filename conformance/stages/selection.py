@@ -13,7 +13,7 @@ from conformance.replay.engine import close
 from conformance.stages.context import Context, constants_of
 from conformance.systems.protocol import Selective, SystemFactory
 from conformance.systems.registry import factory_path, load_factory
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
 
 
 @dataclass(frozen=True, slots=True)

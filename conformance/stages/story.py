@@ -15,7 +15,7 @@ from conformance.modelcheck.result import CheckResult
 from conformance.story.behaviour import Behaviour
 from conformance.story.itf import about, behaviour_of, trace_of
 from conformance.story.picture import Picture
-from conformance.tla.itf import Json, dump_trace, load_trace
+from conformance.tla import Json, dump_trace, load_trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 from conformance.events import Reason
 from conformance.story.changes import changes
-from conformance.tla.explain import Explanation
-from conformance.tla.values import Action, Value, format_value
+from conformance.tla import Action, Explanation, Value, format_value
 
 Seen: TypeAlias = "tuple[Value | None, ...]"
 """The values of the spec's variables in the spec's order; None where nothing is known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from conformance.tla.values import Fn, Value, canonical_sorted, format_value
+from conformance.tla import Fn, Value, canonical_sorted, format_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from conformance.story.changes import changes
 from conformance.story.picture import Picture
 from conformance.story.scene import scene_of
 from conformance.story.svg import draw
-from conformance.tla.observation import differing
-from conformance.tla.values import format_value
+from conformance.tla import differing, format_value
 
 
 def nowhere(_action: object) -> str:

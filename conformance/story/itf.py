@@ -7,8 +7,7 @@ from itertools import takewhile
 
 from conformance.events import Reason
 from conformance.story.behaviour import Behaviour, Step
-from conformance.tla.itf import ItfTrace, Json, from_itf, to_itf
-from conformance.tla.values import State
+from conformance.tla import ItfTrace, Json, State, from_itf, to_itf
 
 KEY = "kconform"
 """The key of the file's `#meta` under which ours stands."""

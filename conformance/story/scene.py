@@ -9,15 +9,7 @@ from fnmatch import fnmatchcase
 
 from conformance.story.behaviour import Behaviour, Seen, Step
 from conformance.story.picture import Announcement, Badge, Log, Message, Picture, Sign
-from conformance.tla.values import (
-    Action,
-    Fn,
-    ModelValue,
-    Value,
-    canonical_sorted,
-    equal,
-    format_value,
-)
+from conformance.tla import Action, Fn, ModelValue, Value, canonical_sorted, equal, format_value
 
 _MOST_LANES = 12
 """A generic diagram with more would be no picture: one lane for everything then."""

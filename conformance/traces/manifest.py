@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.errors import DataError
-from conformance.tla.text import parse_action
-from conformance.tla.values import Action
+from conformance.tla import Action, parse_action
 
 FORMAT = "kconform-traces"
 SCHEMA_VERSION = 1

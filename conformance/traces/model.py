@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from conformance.tla.values import Action, Fingerprinter, Fn, State, Value
+from conformance.tla import Action, Fingerprinter, Fn, State, Value
 
 PartialState: TypeAlias = "tuple[Value | None, ...]"
 """The values of the spec's variables in the spec's order; None where nothing was observed."""
@@ -68,6 +69,12 @@ def complete(state: PartialState) -> State:
     if len(values) != len(state):
         raise ValueError("the state has unobserved variables")
     return tuple(values)
+
+
+def values_of(variables: Sequence[str], state: PartialState) -> dict[str, Value]:
+    """The observed variables of a state, by name."""
+    pairs = zip(variables, state, strict=True)
+    return {name: value for name, value in pairs if value is not None}
 
 
 def state_fingerprint(

@@ -12,11 +12,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from conformance.errors import DataError
+from conformance.tla import (
+    INTEGER,
+    Json,
+    Schema,
+    Type,
+    UntypableError,
+    Value,
+    from_itf,
+    infer,
+    to_itf,
+)
 from conformance.tla.arrow import arrow_type, read_values, write_values
-from conformance.tla.itf import Json, from_itf, to_itf
-from conformance.tla.schema import Schema, UntypableError, infer
-from conformance.tla.value_types import INTEGER, Type
-from conformance.tla.values import Value
 from conformance.traces.model import PartialState
 
 FINGERPRINT = "fingerprint"

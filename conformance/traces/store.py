@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from conformance.errors import DataError
-from conformance.tla.values import Action, Fingerprinter
+from conformance.tla import Action, Fingerprinter
 from conformance.traces.manifest import FileEntry, Manifest, file_sha256, read_manifest
 from conformance.traces.model import (
     End,

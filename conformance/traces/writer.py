@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from conformance.errors import UserError
 from conformance.files import space_for
-from conformance.tla.observation import shows
-from conformance.tla.values import Fingerprinter
+from conformance.tla import Fingerprinter, Sharing, shows
 from conformance.traces.manifest import (
     FORMAT,
     MANIFEST,
@@ -169,9 +168,20 @@ def _move_into_place(folder: Path, path: Path) -> None:
 
 
 class TraceCollector:
-    """Turns traces with their states' values into rows and distinct states, one by one."""
+    """Turns traces with their states' values into rows and distinct states, one by one.
 
-    def __init__(self, writer: StoreWriter, per_file: int = MAX_TRACES_PER_FILE) -> None:
+    With `open_dictionary` an action that the store's dictionary lacks is added to it.
+    """
+
+    def __init__(
+        self,
+        writer: StoreWriter,
+        per_file: int = MAX_TRACES_PER_FILE,
+        *,
+        open_dictionary: bool = False,
+    ) -> None:
+        self._open = open_dictionary
+        self._share = Sharing()
         self._writer = writer
         self._per_file = per_file
         self._variables = tuple(writer.identity.variables)
@@ -183,8 +193,11 @@ class TraceCollector:
         self._files = 0
 
     def add(self, trace: Trace) -> None:
-        """One trace. KeyError if an action is not in the store's dictionary."""
+        """One trace. KeyError if an action is not in the store's dictionary, unless it is open."""
         states = [self._state(state) for state in trace.states] if trace.initial else []
+        if self._open:
+            for step in trace.steps:
+                self._codes.setdefault(step.action, len(self._codes))
         actions = [self._codes[step.action] for step in trace.steps]
         self._rows.add(
             trace.trace_id,
@@ -203,11 +216,16 @@ class TraceCollector:
         if known is not None and shows(known[0], state):
             return known[1]
         value = state_fingerprint(state, self._variables, self._fingerprint)
+        state = self._share(state)
         if known is None:
             self._known[state] = state, value
         else:  # equal for Python only: TRUE in the place of 1
             self._alike[value] = state
         return value
+
+    def states(self) -> list[PartialState]:
+        """The distinct states of all traces so far."""
+        return [*(state for state, _ in self._known.values()), *self._alike.values()]
 
     def _flush(self) -> None:
         self._writer.add_chunk(write_chunk(self._writer.folder, self._files, self._rows))
@@ -218,6 +236,9 @@ class TraceCollector:
         """Write what is left, and the states."""
         if len(self._rows) or not self._files:
             self._flush()
+        if self._open:
+            listed = [str(action) for action in self._codes]
+            self._writer.identity = msgspec.structs.replace(self._writer.identity, actions=listed)
         distinct = {value: state for state, value in self._known.values()} | self._alike
         prints = np.fromiter(distinct, np.int64, count=len(distinct))
         self._writer.write_states(prints, list(distinct.values()))

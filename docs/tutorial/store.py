@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.tla.values import Action, Fn, Value
+from conformance.tla import Action, Fn, Value
 
 
 class Store:

@@ -25,9 +25,8 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.outcome import Outcome
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.tla import Action, Fingerprinter, find_tools
 from conformance.tla.search import SearchResult, problem_of, search
-from conformance.tla.tools import find_tools
-from conformance.tla.values import Action, Fingerprinter
 from tests.differential.table import Figures, Table
 
 

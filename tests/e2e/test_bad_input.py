@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from conformance.cli.main import load
-from conformance.tla import tools
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
+from conformance.tla.front import tools
 
 pytestmark = pytest.mark.tlc
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from conformance.systems.controller.connection import Connection
 from conformance.systems.controller.controllers import Controller, type_of
 from conformance.systems.controller.node import TOPIC_PARTITION, Node
-from conformance.tla.values import Fn, Value, make_function
+from conformance.tla import Fn, Value, make_function
 from impl.control_requests import (
     LEADER_DURING_DELETE,
     ControlRequest,

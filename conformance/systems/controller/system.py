@@ -19,7 +19,7 @@ from conformance.systems.controller.observation import (
 )
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.threads import InterruptibleThreads
-from conformance.tla.values import Action, Value, make_function
+from conformance.tla import Action, Value, make_function
 from impl.concurrency import NoConcurrency
 from impl.control_requests import ControlRequest
 from impl.controller.context import ReplicaAssignment

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from conformance.tla.values import Value
+from conformance.tla import Value
 
 NO_KEY = "no key"
 

@@ -19,7 +19,7 @@ from conformance.systems.delayed.sections import (
 from conformance.systems.delayed.settings import Settings, settings_of
 from conformance.systems.delayed.world import Check, World
 from conformance.systems.protocol import ActionRefused, Observation
-from conformance.tla.values import Action, Value, make_function
+from conformance.tla import Action, Value, make_function
 from impl.deterministic_scheduler import DeadlockError
 
 VARIABLES = (

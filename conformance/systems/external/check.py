@@ -27,8 +27,7 @@ from conformance.systems.external.transport import (
 )
 from conformance.systems.external.wire import Observations, action_texts, read_action, to_json
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
-from conformance.tla.observation import differing
-from conformance.tla.values import Action, State, Value, format_value
+from conformance.tla import Action, State, Value, differing, format_value
 from conformance.verdict import Verdict
 
 OBSERVE: Command = {"command": "observe"}

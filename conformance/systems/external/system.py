@@ -32,7 +32,7 @@ from conformance.systems.protocol import (
     SystemFailed,
     SystemUnderTest,
 )
-from conformance.tla.values import Action, Value
+from conformance.tla import Action, Value
 
 _OBSERVE: Command = {"command": "observe"}
 

@@ -10,8 +10,7 @@ import msgspec
 
 from conformance.errors import DataError
 from conformance.systems.protocol import Observation, SystemFailed
-from conformance.tla.itf import Json, from_itf, to_itf
-from conformance.tla.values import Action, Value
+from conformance.tla import Action, Json, Value, from_itf, to_itf
 
 EXACT = 2**53
 """From here on JSON's numbers are not exact in every language, so that integers are texts."""

@@ -12,7 +12,7 @@ from conformance.systems.group.exchange import HeartbeatView, MessageView, parti
 from conformance.systems.group.settings import NO_INSTANCE, Settings
 from conformance.systems.group.view import GroupView, ProcessView
 from conformance.systems.protocol import Observation
-from conformance.tla.values import Fn, Value
+from conformance.tla import Fn, Value
 from impl.group.group_records import GroupMember, GroupMetadataValue
 
 _GROUP = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from conformance.errors import UserError
-from conformance.tla.values import Fn, Value
+from conformance.tla import Fn, Value
 
 GROUP_ID = "group"
 TOPIC = "topic"

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from conformance.systems.group.member import Process
 from conformance.systems.protocol import ActionRefused
-from conformance.tla.values import Value
+from conformance.tla import Value
 
 
 def _change_protocols(process: Process, args: Sequence[Value]) -> None:

@@ -20,7 +20,7 @@ from conformance.systems.group.threads import REQUESTS, SESSIONS, TIMERS, concur
 from conformance.systems.group.view import GroupView, ProcessView, group_view, process_view
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.threads import InterruptibleThreads
-from conformance.tla.values import Action, Value
+from conformance.tla import Action, Value
 from impl.concurrency import NoConcurrency
 from impl.group.messages import (
     HeartbeatRequest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.tla.values import Action
+from conformance.tla import Action
 
 SESSIONS = frozenset({"ExpireSession", "ExpireNewMember", "ExpirePendingMember"})
 """A member's one timer, by what the member is when it fires."""

@@ -12,7 +12,7 @@ from conformance.kafka.jars import KafkaJars
 from conformance.kafka.java import compile_java
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.external import ProcessTransport
-from conformance.tla.tools import find_java
+from conformance.tla import find_java
 
 SOURCES = Path(__file__).parent / "java"
 _MAIN = "kconform.Bridge"

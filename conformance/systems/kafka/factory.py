@@ -16,7 +16,7 @@ from conformance.systems.external import CHANNELS, Channel, Limits
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed
-from conformance.tla.values import Value
+from conformance.tla import Value
 
 TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
 """Versions that the suites were driven through; others between them are likely to work."""

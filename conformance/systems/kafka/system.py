@@ -23,7 +23,7 @@ from conformance.systems.replication.controller import (
 )
 from conformance.systems.replication.observation import VARIABLES, Observer
 from conformance.systems.replication.view import BrokerView
-from conformance.tla.values import Action, Fn, Value
+from conformance.tla import Action, Fn, Value
 from impl.errors import Errors
 from impl.partition_state import LeaderAndIsr
 

@@ -16,7 +16,7 @@ from conformance.systems.replication.view import (
     BrokerView,
     MessageView,
 )
-from conformance.tla.values import Fn, Value
+from conformance.tla import Fn, Value
 from impl.types import NO_LEADER
 
 VARIABLES = (

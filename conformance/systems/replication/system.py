@@ -24,7 +24,7 @@ from conformance.systems.replication.observation import VARIABLES, Observer
 from conformance.systems.replication.threads import concurrent, in_parts
 from conformance.systems.replication.view import BrokerView, running, stopped
 from conformance.systems.threads import InterruptibleThreads
-from conformance.tla.values import Action, Fn, Value
+from conformance.tla import Action, Fn, Value
 from impl.concurrency import NoConcurrency
 from impl.disk import MemoryDisk, Surviving, bytes_of
 from impl.log import Log

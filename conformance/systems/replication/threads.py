@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.tla.values import Action
+from conformance.tla import Action
 
 _FETCHER = frozenset(
     {

@@ -28,7 +28,7 @@ from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.ids import MemberIds
 from conformance.systems.wire.port import Port, decoded
-from conformance.tla.values import Action, Value
+from conformance.tla import Action, Value
 from impl.errors import Errors
 from impl.group.messages import (
     DeleteGroupsRequest,

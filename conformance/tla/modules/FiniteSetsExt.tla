@@ -3,7 +3,7 @@
 (* Operators on finite sets under the names of the TLA+ community modules, *)
 (* in definitions of our own that TLC and kconform evaluate alike.         *)
 (***************************************************************************)
-EXTENDS FiniteSets
+EXTENDS FiniteSets, Functions
 LOCAL INSTANCE Integers
 
 (* Op over the elements, op(element, rest), ending in base; in no particular order: op should *)

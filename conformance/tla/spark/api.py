@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from conformance.errors import SpecError, UnsupportedError
-from conformance.tla import syntax as s
-from conformance.tla.evaluate.program import Program
-from conformance.tla.schema import Schema
+from conformance.tla.errors import SpecError, UnsupportedError
+from conformance.tla.front import syntax as s
+from conformance.tla.semantics.program import Program
 from conformance.tla.spark import sql
 from conformance.tla.spark.columns import stored
 from conformance.tla.spark.compiler import BACK_END, Compiler, Row
@@ -28,8 +27,9 @@ from conformance.tla.spark.ranges import within_bounds
 from conformance.tla.spark.sql import Sql
 from conformance.tla.spark.terms import Known, Term, guarded_formula
 from conformance.tla.spark.writer import expression
-from conformance.tla.value_types import INTEGER, Type
 from conformance.tla.values import Action
+from conformance.tla.values.schema import Schema
+from conformance.tla.values.types import INTEGER, Type
 
 ROOM = 20_000
 """Python's frames while formulas are compiled: some dozen for each level of the text."""

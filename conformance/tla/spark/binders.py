@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from conformance.tla import syntax as s
+from conformance.tla.front import syntax as s
 from conformance.tla.spark import functions
 from conformance.tla.spark.candidates import static_candidates
 from conformance.tla.spark.choice import choose
@@ -15,6 +14,7 @@ from conformance.tla.spark.formulas import (
     Formula,
     conjoin,
 )
+from conformance.tla.spark.protocol import TermCompiler
 from conformance.tla.spark.quantifiers import quantify
 from conformance.tla.spark.terms import (
     BigUnion,
@@ -31,11 +31,8 @@ from conformance.tla.spark.terms import (
 )
 from conformance.tla.values import Value
 
-if TYPE_CHECKING:
-    from conformance.tla.spark.compiler import Compiler
 
-
-def binding(compiler: Compiler, node: s.Binding, names: Names) -> Term:
+def binding(compiler: TermCompiler, node: s.Binding, names: Names) -> Term:
     """A quantifier, a CHOOSE, a set or a function over bound names."""
     for binder in node.binders:
         if binder.domain is None:
@@ -62,18 +59,18 @@ def binding(compiler: Compiler, node: s.Binding, names: Names) -> Term:
             return _function(compiler, node, names)
 
 
-def _domain(compiler: Compiler, binder: s.Binder, names: Names) -> Term:
+def _domain(compiler: TermCompiler, binder: s.Binder, names: Names) -> Term:
     assert binder.domain is not None
     return compiler.term(binder.domain, names)
 
 
 def _predicate(
-    compiler: Compiler, binder: s.Binder, body: s.Expr, names: Names
+    compiler: TermCompiler, binder: s.Binder, body: s.Expr, names: Names
 ) -> Callable[[Term], Formula]:
     return lambda item: compiler.formula(body, _bind(compiler, binder, item, names))
 
 
-def _bind(compiler: Compiler, binder: s.Binder, item: Term, names: Names) -> Names:
+def _bind(compiler: TermCompiler, binder: s.Binder, item: Term, names: Names) -> Names:
     if not binder.pattern:
         return names.having({binder.names[0].uid: rigid(item)})
     cause = compiler.cause(binder.location, "a tuple of another length")
@@ -85,7 +82,7 @@ def _bind(compiler: Compiler, binder: s.Binder, item: Term, names: Names) -> Nam
 
 
 def _quantified(
-    compiler: Compiler, pairs: Sequence[s.Binder], body: s.Expr, names: Names, neutral: bool
+    compiler: TermCompiler, pairs: Sequence[s.Binder], body: s.Expr, names: Names, neutral: bool
 ) -> Formula:
     """All sets are evaluated first: one that is undefined counts even if another is empty."""
     domains = [_domain(compiler, binder, names) for binder in pairs]
@@ -105,7 +102,7 @@ def _quantified(
     return guarded_formula(level(0, names), merge(*(domain.guards for domain in domains)))
 
 
-def _in_order(compiler: Compiler, binder: s.Binder, domain: Term) -> bool:
+def _in_order(compiler: TermCompiler, binder: s.Binder, domain: Term) -> bool:
     """Whether TLC is known to take the elements in our order, as the evaluator judges it too."""
     node = binder.domain
     assert node is not None
@@ -116,7 +113,7 @@ def _in_order(compiler: Compiler, binder: s.Binder, domain: Term) -> bool:
     return isinstance(domain.value, frozenset) and all(isinstance(x, int) for x in domain.value)
 
 
-def _map(compiler: Compiler, pairs: Sequence[s.Binder], body: s.Expr, names: Names) -> Term:
+def _map(compiler: TermCompiler, pairs: Sequence[s.Binder], body: s.Expr, names: Names) -> Term:
     binder, rest = pairs[0], pairs[1:]
     domain = _domain(compiler, binder, names)
 
@@ -128,7 +125,7 @@ def _map(compiler: Compiler, pairs: Sequence[s.Binder], body: s.Expr, names: Nam
     return BigUnion(made) if rest else made
 
 
-def _function(compiler: Compiler, node: s.Binding, names: Names) -> Term:
+def _function(compiler: TermCompiler, node: s.Binding, names: Names) -> Term:
     pairs = _flattened(node.binders)
     domains = [_domain(compiler, binder, names) for binder in pairs]
     domain = domains[0] if len(domains) == 1 else Product(tuple(domains))
@@ -140,7 +137,7 @@ def _function(compiler: Compiler, node: s.Binding, names: Names) -> Term:
 
 
 def _arguments(
-    compiler: Compiler, pairs: Sequence[s.Binder], argument: Term, names: Names
+    compiler: TermCompiler, pairs: Sequence[s.Binder], argument: Term, names: Names
 ) -> Names:
     if len(pairs) == 1:
         return _bind(compiler, pairs[0], argument, names)
@@ -152,7 +149,7 @@ def _arguments(
     return names
 
 
-def _function_on(compiler: Compiler, domain: Term, result: Callable[[Term], Term]) -> Term:
+def _function_on(compiler: TermCompiler, domain: Term, result: Callable[[Term], Term]) -> Term:
     static = static_candidates(compiler.scope, domain)
     if static is not None and all(
         isinstance(item, Known) and condition == conjoin([]) for condition, item in static[0]
@@ -162,7 +159,7 @@ def _function_on(compiler: Compiler, domain: Term, result: Callable[[Term], Term
     return FunctionOf(domain, result, domain.guards)
 
 
-def recursive_function(compiler: Compiler, node: s.RecursiveFunction, names: Names) -> Term:
+def recursive_function(compiler: TermCompiler, node: s.RecursiveFunction, names: Names) -> Term:
     """f[x \\in S] == e over a known domain: a result may use those before it."""
     pairs = _flattened(node.binders)
     domains = [_domain(compiler, binder, names) for binder in pairs]

@@ -1,4 +1,16 @@
-"""Compiles TLA+ expressions to terms: one case per kind of syntax node."""
+"""Compiles TLA+ expressions to terms: one case per kind of syntax node.
+
+The pipeline from here on, of which `kconform show NAME --stages` prints every step:
+
+    syntax tree   front/syntax   names and instances resolved
+    terms         terms          typed, structure kept; guards say where they have a value
+    formula       formulas       three-valued: true, false, or no value
+    expression    sql            a graph in which equal parts are one node, none of which throws
+    projections   writer         what is used several times is a column of an earlier stage
+
+`api` starts it from a formula's name, `frames` applies it to rows. This module only sends each
+kind of node to the handler that knows it; handlers know it as a `TermCompiler` (`protocol`).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from conformance.errors import UnsupportedError
-from conformance.tla import syntax as s
-from conformance.tla.evaluate.analysis import Analysis
-from conformance.tla.evaluate.program import Program
+from conformance.tla.errors import UnsupportedError
+from conformance.tla.front import syntax as s
+from conformance.tla.front.syntax import Location
+from conformance.tla.semantics.analysis import Analysis
+from conformance.tla.semantics.program import Program
 from conformance.tla.spark import binders, functions, sql
 from conformance.tla.spark.branches import as_formula, choose_branch
 from conformance.tla.spark.builtins import OPERATORS, Context
@@ -36,7 +49,6 @@ from conformance.tla.spark.terms import (
     Records,
     Term,
 )
-from conformance.tla.syntax import Location
 from conformance.tla.values import Value
 
 BACK_END = "the Spark back end"

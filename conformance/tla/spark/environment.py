@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from conformance.tla import syntax as s
+from conformance.tla.front import syntax as s
 from conformance.tla.spark.terms import Term
 
 

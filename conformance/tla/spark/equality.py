@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.evaluate.kinds import match_arguments
-from conformance.tla.evaluate.runtime import eq
+from conformance.tla.semantics.equality import eq
+from conformance.tla.semantics.errors import EvaluationError
+from conformance.tla.semantics.kinds import match_arguments
 from conformance.tla.spark import physical, sql
 from conformance.tla.spark.branches import as_formula
 from conformance.tla.spark.columns import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.tla.evaluate.runtime import member as member_of
-from conformance.tla.evaluate.sets import Integers, Strings
+from conformance.tla.semantics.equality import member as member_of
+from conformance.tla.semantics.sets import Integers, Strings
 from conformance.tla.spark import physical, sql
 from conformance.tla.spark.candidates import MAX_COPIES
 from conformance.tla.spark.columns import (

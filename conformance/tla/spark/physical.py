@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from conformance.tla.spark import sql
 from conformance.tla.spark.sql import Sql
-from conformance.tla.value_types import (
+from conformance.tla.values import (
+    Fn,
+    ModelValue,
+    Value,
+    canonical_key,
+    canonical_sorted,
+)
+from conformance.tla.values import format_value as show
+from conformance.tla.values.types import (
     BOOLEAN,
     INTEGER,
     KEY,
@@ -28,14 +36,6 @@ from conformance.tla.value_types import (
     field_name,
     item_name,
 )
-from conformance.tla.values import (
-    Fn,
-    ModelValue,
-    Value,
-    canonical_key,
-    canonical_sorted,
-)
-from conformance.tla.values import format_value as show
 
 __all__ = [
     "BOOLEAN",

@@ -14,13 +14,8 @@ from conformance.modelcheck.dump import read_dump
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, TlcResult, run_tlc
 from conformance.modelcheck.tlc_output import ViolationKind
-from conformance.tla.config import parse_config
-from conformance.tla.reader import load_module
+from conformance.tla import Spec, State, ValueReader, bind, find_tools, load_module, parse_config
 from conformance.tla.search import Limits, problem_of, search
-from conformance.tla.spec import Spec, bind
-from conformance.tla.text import ValueReader
-from conformance.tla.tools import find_tools
-from conformance.tla.values import State
 
 MODULES = Path(__file__).parent / "modules"
 CASES = tuple(sorted(path.stem for path in MODULES.glob("*.cfg")))

@@ -11,9 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from conformance.tla.config import parse_config
-from conformance.tla.reader import load_module
-from conformance.tla.spec import Spec, bind
+from conformance.tla import Spec, bind, load_module, parse_config
 from tests.differential.tla.against_tlc import Workspace, write_workspace
 
 MODULE = """---- MODULE SmallFormulas ----

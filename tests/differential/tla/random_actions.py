@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from conformance.errors import UserError
+from conformance.tla import State
 from conformance.tla.search import problem_of, search
-from conformance.tla.values import State
 from tests.differential.tla.against_tlc import Workspace, write_workspace
 
 Choice = TypeVar("Choice")

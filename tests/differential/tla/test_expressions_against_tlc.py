@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.tla.values import equal, format_value
+from conformance.tla import equal, format_value
 from tests.differential.tla.against_tlc import write_workspace
 from tests.differential.tla.random_expressions import Expressions, module
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import SpecError
-from conformance.tla.config import parse_config
-from conformance.tla.reader import load_module
+from conformance.tla import bind, load_module, parse_config
 from conformance.tla.search import problem_of
-from conformance.tla.spec import bind
 from tests.differential.tla.undefined import (
     CONFIG,
     INVARIANTS,

@@ -13,8 +13,7 @@ from conformance.modelcheck.behaviours import Behaviour, Judged, Judgement, judg
 from conformance.modelcheck.manifest import Check, Model
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.tlc import Processes, TlcOptions
-from conformance.tla.tools import find_tools
-from conformance.tla.values import Action, ModelValue, State
+from conformance.tla import Action, ModelValue, State, find_tools
 
 pytestmark = pytest.mark.tlc
 

@@ -37,7 +37,7 @@ from conformance.modelcheck.tlc import TlcOptions
 from conformance.stages.context import Context
 from conformance.stages.python_engine import check_in_python
 from conformance.suites import coverage, situations, transition_cover
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from conformance.verdict import Verdict
 from tests.e2e.processes import MARK, needs_proc, processes
 

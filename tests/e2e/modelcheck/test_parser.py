@@ -13,8 +13,7 @@ from conformance.modelcheck.generate import generate
 from conformance.modelcheck.manifest import Model, find_models, load_model
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import prepare
-from conformance.tla.syntax import Module
-from conformance.tla.tools import Tools, find_tools
+from conformance.tla import Module, Tools, find_tools
 
 pytestmark = pytest.mark.tlc
 

@@ -29,7 +29,7 @@ from conformance.report.collect import Collector, Report
 from conformance.story.behaviour import Behaviour, Step
 from conformance.story.exhibit import exhibit
 from conformance.story.picture import Lanes, Log, Message, Picture
-from conformance.tla.values import Action, Fn, State
+from conformance.tla import Action, Fn, State
 from conformance.verdict import Verdict
 from tests.e2e.report.browser import Browser, browser_here
 

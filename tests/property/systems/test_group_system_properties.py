@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.systems.group import GroupSystem
 from conformance.systems.protocol import ActionRefused
-from conformance.tla.values import Action, Fn, Value
+from conformance.tla import Action, Fn, Value
 from tests.unit.systems.group.constants import started
 
 OF_MEMBERS = (

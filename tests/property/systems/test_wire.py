@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from conformance.systems.external.wire import Form, from_json, to_json
-from conformance.tla.values import Value, equal
+from conformance.tla import Value, equal
 from tests.property.tla.strategies import values
 
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from conformance.tla.value_types import (
+from conformance.tla import (
     BOOLEAN,
     INTEGER,
     MODEL_VALUE,
     STRING,
+    Fn,
     MapOf,
+    ModelValue,
     Scalar,
     SequenceOf,
     SetOf,
     StructOf,
     TupleOf,
     Type,
+    Value,
+    canonical_sorted,
+    make_function,
 )
-from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted, make_function
 
 integers = st.integers(-(2**40), 2**40) | st.integers(-3, 3)
 strings = st.text("ab1 \"\\\n\t\r\f{}<>[]()|@:.,-_'#/é\uffff\U0001f600", max_size=5)

@@ -8,7 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.errors import DataError
+from conformance.tla import (
+    INTEGER,
+    STRING,
+    DataError,
+    Fn,
+    ModelValue,
+    Schema,
+    SequenceOf,
+    SetOf,
+    UntypableError,
+    equal,
+    infer,
+    infer_schema,
+)
 from conformance.tla.arrow import (
     arrow_schema,
     read_states,
@@ -16,9 +29,6 @@ from conformance.tla.arrow import (
     write_states,
     write_values,
 )
-from conformance.tla.schema import Schema, UntypableError, infer, infer_schema
-from conformance.tla.value_types import INTEGER, STRING, SequenceOf, SetOf
-from conformance.tla.values import Fn, ModelValue, equal
 from tests.property.tla.strategies import types, values, values_of
 
 columns = types.flatmap(

@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.tla.config import ModelConfig
-from conformance.tla.reader import load_module
-from conformance.tla.spec import bind
-from conformance.tla.values import make_function
+from conformance.tla import ModelConfig, bind, load_module, make_function
 
 pytestmark = pytest.mark.tlc
 

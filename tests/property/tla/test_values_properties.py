@@ -12,24 +12,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.evaluate.kinds import is_element, is_subset, same
-from conformance.tla.evaluate.sets import Functions, Records
-from conformance.tla.itf import ItfTrace, dump_trace, from_itf, load_trace, to_itf
-from conformance.tla.text import StateReader, ValueReader, format_state, parse_action, parse_value
-from conformance.tla.values import (
+from conformance.tla import (
     Action,
+    EvaluationError,
     Fingerprinter,
     Fn,
+    Functions,
+    ItfTrace,
     ModelValue,
+    Records,
     Sharing,
+    StateReader,
+    ValueReader,
     canonical_key,
     canonical_sorted,
+    dump_trace,
     equal,
     fingerprint,
+    format_state,
     format_value,
+    from_itf,
+    load_trace,
     make_function,
+    parse_action,
+    parse_value,
+    to_itf,
 )
+from conformance.tla.semantics.kinds import is_element, is_subset, same
 from tests.property.tla.strategies import values
 
 

@@ -8,14 +8,15 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.tla.values import Action, ModelValue, Value, make_record
+from conformance.judge.reading import read_recordings
+from conformance.tla import Action, ModelValue, Value, make_record
 from conformance.traces.exporting import to_ndjson
-from conformance.traces.importing import import_traces
 from conformance.traces.manifest import Identity
 from conformance.traces.model import End, PartialState, Trace, TraceStep
 from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import write_store
+from tests.unit.judge.paths import path_of
 
 ACTIONS = (Action("Send", (ModelValue("n1"), 2)), Action("Stop"))
 VARIABLES = ("number", "log", "members", "message")
@@ -76,7 +77,5 @@ def test_ndjson_gives_back_what_it_was_given(content: list[Trace]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.ndjson"
         path.write_text("\n".join(to_ndjson(content, VARIABLES)), encoding="utf-8")
-        result = import_traces([path], IDENTITY, Path(folder) / "s")
-        assert result.problems == ()
-        again = TraceStore.open(Path(folder) / "s").traces()
-        assert [(t.states, t.steps) for t in again] == [(t.states, t.steps) for t in content]
+        again = [path_of(one, VARIABLES) for one in read_recordings([path])]
+        assert again == [(one.states, one.steps) for one in content]

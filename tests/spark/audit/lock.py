@@ -12,10 +12,7 @@ import numpy as np
 from conformance.audit.coverage import ModelTable
 from conformance.audit.rules import Rulebook, compile_rules
 from conformance.audit.workers import Evaluator
-from conformance.tla.config import parse_config
-from conformance.tla.reader import load_module
-from conformance.tla.spec import Spec, bind
-from conformance.tla.values import Action, State, fingerprint
+from conformance.tla import Action, Spec, State, bind, fingerprint, load_module, parse_config
 from conformance.traces.manifest import Identity
 from conformance.traces.model import End, PartialState, Trace, TraceStep
 from conformance.traces.states import infer_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.systems.protocol import ActionRefused
-from conformance.tla.values import Action, Value
+from conformance.tla import Action, Value
 
 
 class LockSystem:

@@ -25,7 +25,7 @@ from conformance.report.collect import Collector
 from conformance.stages.context import Context
 from conformance.stages.record import Subject
 from conformance.stages.record import referee as referee_stage
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
 from conformance.traces.model import End, Trace
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from conformance.tla import Action, EvaluationError, Spec, State, infer, infer_schema
 from conformance.tla.arrow import write_states, write_values
-from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.schema import infer, infer_schema
 from conformance.tla.spark import (
     SparkFormula,
     compile_action,
@@ -23,8 +22,6 @@ from conformance.tla.spark import (
     with_verdicts,
 )
 from conformance.tla.spark.sql import name as quoted
-from conformance.tla.spec import Spec
-from conformance.tla.values import Action, State
 from tests.spark.tla.corrupt import Corrupter
 
 Step = tuple[State, State]

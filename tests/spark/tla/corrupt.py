@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from conformance.tla.schema import Schema
-from conformance.tla.value_types import MapOf, Scalar, SequenceOf, SetOf, StructOf, TupleOf, Type
-from conformance.tla.values import Fn, ModelValue, State, Value, canonical_sorted, make_function
+from conformance.tla import (
+    Fn,
+    MapOf,
+    ModelValue,
+    Scalar,
+    Schema,
+    SequenceOf,
+    SetOf,
+    State,
+    StructOf,
+    TupleOf,
+    Type,
+    Value,
+    canonical_sorted,
+    make_function,
+)
 
 
 class Corrupter:

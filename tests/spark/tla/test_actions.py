@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conformance.errors import UnsupportedError
-from conformance.tla.schema import infer_schema
+from conformance.tla import infer_schema
 from conformance.tla.spark import compile_action_formulas, with_verdicts
 from tests.differential.tla.against_tlc import write_workspace
 from tests.differential.tla.random_actions import Actions, module

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from conformance.errors import UnsupportedError
+from conformance.tla import infer_schema
 from conformance.tla.arrow import write_states
-from conformance.tla.schema import infer_schema
 from conformance.tla.spark import compile_state_formulas, with_verdicts
 from tests.differential.tla import formulas
 

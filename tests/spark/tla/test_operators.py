@@ -12,15 +12,26 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
 
 from conformance.errors import UnsupportedError
+from conformance.tla import (
+    BOOLEAN,
+    INTEGER,
+    STRING,
+    EvaluationError,
+    Fn,
+    MapOf,
+    Schema,
+    SequenceOf,
+    SetOf,
+    Spec,
+    State,
+    StructOf,
+    bind,
+    load_module,
+    make_function,
+    parse_config,
+)
 from conformance.tla.arrow import write_states
-from conformance.tla.config import parse_config
-from conformance.tla.evaluate.errors import EvaluationError
-from conformance.tla.reader import load_module
-from conformance.tla.schema import Schema
 from conformance.tla.spark import SparkFormula, compile_state_formulas, with_verdicts
-from conformance.tla.spec import Spec, bind
-from conformance.tla.value_types import BOOLEAN, INTEGER, STRING, MapOf, SequenceOf, SetOf, StructOf
-from conformance.tla.values import Fn, State, make_function
 
 pytestmark = [pytest.mark.spark, pytest.mark.tlc]
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
-from conformance.tla.tools import find_tools
+from conformance.tla import find_tools
 from tests.spark.tla.compare import Comparison, Count
 
 pytestmark = [pytest.mark.spark, pytest.mark.tlc]

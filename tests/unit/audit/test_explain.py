@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.audit.explain import EvaluatedSpec
-from conformance.tla.text import parse_action
-from conformance.tla.values import Action
+from conformance.tla import Action, parse_action
 from tests.spark.audit import lock
 from tests.spark.audit.lock import INITIAL
 

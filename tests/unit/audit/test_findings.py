@@ -13,7 +13,7 @@ from conformance.audit.coverage import ModelTable, covered_states
 from conformance.audit.findings import DIVERGED, Cause, Reporter, lookup
 from conformance.audit.rules import INIT, NEXT, Rule, Rulebook
 from conformance.events import Difference, Finding
-from conformance.tla.values import Action, State, fingerprint
+from conformance.tla import Action, State, fingerprint
 from conformance.traces.manifest import Identity
 from conformance.traces.model import End, Trace
 from conformance.traces.states import infer_columns

@@ -29,8 +29,7 @@ from conformance.audit.referee import (
 from conformance.modelcheck.behaviours import Behaviour, Judged, Judgement
 from conformance.modelcheck.prepare import PreparedModel
 from conformance.modelcheck.tlc import Processes, TlcOptions
-from conformance.tla.tools import Tools
-from conformance.tla.values import Action
+from conformance.tla import Action, Tools
 from conformance.traces.manifest import Identity
 from conformance.traces.model import End, Trace, TraceStep
 from conformance.traces.states import infer_columns

@@ -13,7 +13,7 @@ from conformance.audit.coverage import ModelTable, fired, vacuous
 from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
 from conformance.audit.rules import Rule, Rulebook
 from conformance.errors import DataError
-from conformance.tla.values import Action
+from conformance.tla import Action
 from conformance.traces.manifest import Counts, Identity, Manifest
 from conformance.verdict import Verdict
 from tests.unit.suites.graphs import graph_of

@@ -17,7 +17,7 @@ import pytest
 from conformance.audit.referee import Case, _evenly, sample
 from conformance.modelcheck.behaviours import Judgement
 from conformance.modelcheck.prepare import PreparedModel
-from conformance.tla.values import Fingerprinter, State
+from conformance.tla import Fingerprinter, State
 from conformance.traces.manifest import Identity
 from conformance.traces.model import PartialState, state_fingerprint
 from conformance.traces.rows import TraceRows

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from conformance.audit import workers
 from conformance.audit.workers import UNKNOWN_ACTION, UNKNOWN_STATE, UNOBSERVED, Evaluator, _Worker
-from conformance.tla.values import Fingerprinter, State
+from conformance.tla import Fingerprinter, State
 from conformance.traces.model import PartialState, state_fingerprint
 from conformance.traces.store import TraceStore
 from tests.spark.audit import lock

@@ -31,7 +31,8 @@ def test_the_command_line_loads_nothing_heavy() -> None:
         ("check", {"numpy"}),
         ("suite", {"numpy", "ortools", "rustworkx"}),
         ("replay", {"numpy", "ortools", "rustworkx"}),
-        ("import", {"numpy", "pyarrow"}),
+        ("import", {"networkx", "numpy", "pyarrow"}),
+        ("judge", {"networkx", "numpy", "pyarrow"}),
         ("export", {"numpy", "pyarrow"}),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a newcomer's captures show is judged for what it is: none is called wrong that may be right."""
+"""A newcomer's captures are judged for what they are: none is called wrong that may be right."""
 
 from __future__ import annotations
 

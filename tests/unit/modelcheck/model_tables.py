@@ -1,4 +1,4 @@
-"""The tables of models in docs/model-replication.md and docs/model-group.md, from the manifests.
+"""The tables of models in docs/model-*.md, from the manifests.
 
 `python -m tests.unit.modelcheck.model_tables` writes tier, description and result of each row into
 the pages. Bounds, and in which table a model stands, are the pages' own.
@@ -13,7 +13,7 @@ from pathlib import Path
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.resources import resource_root
 
-FAMILIES = ("replication", "group")
+FAMILIES = ("replication", "group", "controller")
 ROW = re.compile(r"^\| `([\w/-]+)` \| ([^|]+) \| ((?:ci|nightly) \| .*) \|$", re.MULTILINE)
 
 

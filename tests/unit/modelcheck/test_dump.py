@@ -11,8 +11,7 @@ from conformance.errors import DataError
 from conformance.modelcheck.dump import read_dump
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
-from conformance.tla.text import ValueReader
-from conformance.tla.values import Action, make_record
+from conformance.tla import Action, ValueReader, make_record
 
 LABELS = {"Add__0": Action("Add", ("a",)), "Add__1": Action("Add", ("b",))}
 OLD = r"""strict digraph DiskGraph {

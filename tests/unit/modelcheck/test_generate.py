@@ -5,8 +5,7 @@ from pathlib import Path
 
 from conformance.modelcheck.generate import LabelledNext, generate
 from conformance.modelcheck.manifest import Check, Model
-from conformance.tla.config import parse_config
-from conformance.tla.values import Action, ModelValue, make_function
+from conformance.tla import Action, ModelValue, make_function, parse_config
 
 MODEL = Model(
     name="toy",

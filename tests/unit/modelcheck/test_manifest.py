@@ -6,7 +6,7 @@ import pytest
 
 from conformance.errors import SpecError, UserError
 from conformance.modelcheck.manifest import find_models, load_model, model_from_config
-from conformance.tla.values import ModelValue
+from conformance.tla import ModelValue
 
 MODULE = "---- MODULE Toy ----\nVARIABLE x\nInit == x = 0\nNext == x' = 1 - x\n====\n"
 MANIFEST = """

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.oracle import SpecOracle
 from conformance.systems.protocol import ActionRefused
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value
 from tests.unit.suites.graphs import Edge, graph_of
 
 Moves = Mapping[tuple[int, str], int]

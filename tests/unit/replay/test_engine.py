@@ -12,7 +12,7 @@ from conformance.replay.oracle import SpecOracle
 from conformance.replay.story import differences
 from conformance.replay.watch import StepNeverEnds
 from conformance.systems.protocol import ActionRefused, Observation
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value
 
 INC, FLIP = Action("Inc", ()), Action("Flip", ())
 

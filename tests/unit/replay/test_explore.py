@@ -15,7 +15,7 @@ from conformance.replay.oracle import SpecOracle
 from conformance.replay.profile import Profile
 from conformance.replay.reach import ways_to
 from conformance.replay.weights import calibrate, copies
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value
 from conformance.verdict import Verdict
 
 NAMES = ("Push", "Pop", "Rotate")

@@ -36,7 +36,7 @@ from conformance.replay.oracle import GraphOracle, SpecOracle
 from conformance.replay.saved import Again, load, replay_again, save
 from conformance.replay.telling import finding
 from conformance.systems.protocol import ActionRefused
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, moves, oracle_of
 from tests.unit.suites.graphs import graph_of

@@ -9,7 +9,7 @@ import pytest
 from conformance.replay.engine import Divergence, Driver, Kind, run_path
 from conformance.replay.nearest import nearest_failure
 from conformance.replay.oracle import SpecOracle
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value
 
 ACTIONS = {"R": Action("Right", ()), "U": Action("Up", ())}
 LETTERS = {action: letter for letter, action in ACTIONS.items()}

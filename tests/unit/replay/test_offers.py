@@ -7,7 +7,7 @@ import pytest
 from conformance.replay.engine import Driver, Kind, run_path
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.watch import StepNeverEnds
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from tests.unit.replay.machines import Table, actions, moves, oracle_of
 
 EDGES = [(0, 1, "Go"), (1, 2, "Go"), (1, 0, "Back"), (2, 0, "Back"), (0, 0, "Poke")]

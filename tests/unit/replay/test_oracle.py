@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from tests.unit.replay.machines import graph, oracle_of
 
 # Fork leads to two states, by two edges; Back joins Twin as a second way from 1 to 0.

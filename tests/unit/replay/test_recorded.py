@@ -9,7 +9,7 @@ import pytest
 from conformance.replay.engine import Divergence, Kind
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.recorded import judge
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from conformance.traces.model import End, PartialState, Trace, TraceStep
 
 UP, DOWN = Action("Up"), Action("Down")

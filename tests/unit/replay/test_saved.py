@@ -10,7 +10,7 @@ import pytest
 from conformance.errors import DataError
 from conformance.replay.engine import Divergence, Driver, Kind, run_path
 from conformance.replay.saved import Again, SavedDivergence, load, replay_again, save
-from conformance.tla.values import State
+from conformance.tla import State
 from tests.unit.replay.machines import Moves, Table, actions, moves, oracle_of
 
 EDGES = [(0, 1, "A"), (1, 2, "A"), (2, 0, "B"), (2, 3, "Far")]

@@ -11,7 +11,7 @@ from conformance.replay.minimise import minimise
 from conformance.replay.oracle import Oracle
 from conformance.replay.reach import ways_to
 from conformance.replay.shorten import shortest_failure
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from tests.unit.replay.machines import Moves, Table, actions, moves, oracle_of
 
 # A ring 0 -> 1 -> 2 -> 3 -> 0 with a short cut from 0 to 3, and Bad everywhere.

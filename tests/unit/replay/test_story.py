@@ -8,8 +8,7 @@ import pytest
 
 from conformance.replay.engine import Divergence, Kind
 from conformance.replay.story import differences, observed_lines
-from conformance.tla.text import parse_value
-from conformance.tla.values import Action, Fn, State, Value
+from conformance.tla import Action, Fn, State, Value, parse_value
 
 VARIABLES = ("log", "mark")
 

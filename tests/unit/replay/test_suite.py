@@ -16,7 +16,7 @@ from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla.values import Action, Fn, State, Value
+from conformance.tla import Action, Fn, State, Value
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, actions, graph, moves, oracle_of
 

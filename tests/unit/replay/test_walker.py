@@ -8,7 +8,7 @@ import pytest
 
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.walker import Walk, Walker, trace_seed
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value
 from conformance.traces.model import End
 from tests.unit.replay.machines import Table, actions, moves, oracle_of
 

@@ -18,7 +18,7 @@ from conformance.replay.machine import Exploration
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.watch import StepNeverEnds, Watch, watch
 from conformance.systems.protocol import Offers
-from conformance.tla.values import Action, State, Value
+from conformance.tla import Action, State, Value
 from conformance.verdict import Verdict
 
 COUNT, STOP = Action("Count", ()), Action("Stop", ())

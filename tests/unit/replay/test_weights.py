@@ -6,7 +6,7 @@ import pytest
 
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.weights import Frequencies, Tally, calibrate, copies
-from conformance.tla.values import Action, State
+from conformance.tla import Action, State
 from tests.unit.replay.machines import oracle_of
 
 # A line of three states; Rare has two instances in the last one.

@@ -8,24 +8,23 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import DataError, UserError
+from conformance.judge.reading import read_recordings
 from conformance.stages.context import Context
 from conformance.stages.exports import export_traces
-from conformance.traces.importing import import_traces
 from conformance.traces.model import PartialState, Trace, TraceStep
-from conformance.traces.store import TraceStore
+from tests.unit.judge.paths import path_of
 from tests.unit.traces.test_store import FREE, HELD, IDENTITY, TRACES, save, trace
 
 
-def path(one: Trace) -> tuple[PartialState, tuple[TraceStep, ...]]:
-    return one.initial, one.steps
+def path(one: Trace) -> tuple[tuple[PartialState, ...], tuple[TraceStep, ...]]:
+    return one.states, one.steps
 
 
 def exported(folder: Path, name: str, *numbers: int) -> Sequence[object]:
-    """The paths that an import of the exported file reads."""
+    """The paths that are read from the exported file."""
     save(folder / "store", TRACES)
     export_traces(Context(), folder / "store", folder / name, numbers)
-    import_traces([folder / name], IDENTITY, folder / "again")
-    return [path(one) for one in TraceStore.open(folder / "again").traces()]
+    return [path_of(one, IDENTITY.variables) for one in read_recordings([folder / name])]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 from conformance.replay.engine import Divergence, Kind
 from conformance.stages.reasons import reasons
 from conformance.story.behaviour import reason_lines
-from conformance.tla import Spec
-from conformance.tla.values import Action, State
+from conformance.tla import Action, Spec, State
 from tests.unit.tla.small import spec
 
 pytestmark = pytest.mark.tlc

@@ -17,7 +17,7 @@ from conformance.replay.weights import Frequencies
 from conformance.stages.context import Context, Workbench, stage
 from conformance.stages.coverage import coverage
 from conformance.stages.explore import _summary, _verdict
-from conformance.tla.values import Action
+from conformance.tla import Action
 from conformance.verdict import Verdict
 
 
@@ -47,6 +47,14 @@ def held(
     ]
     assert {event.stage for event in finished} == {"coverage"}
     return {event.subject: event for event in finished}
+
+
+def test_what_a_stopped_replay_left_out_is_told_as_its_consequence() -> None:
+    events: list[Event] = []
+    coverage(Context(emit=events.append), [bench("m:f", TAKE_A, DROP)], [{}], {}, stopped=[True])
+    (told,) = [event for event in events if isinstance(event, StageFinished)]
+    assert "a replay stopped at a divergence" in told.summary
+    assert "never taken" not in told.summary
 
 
 @pytest.mark.parametrize(

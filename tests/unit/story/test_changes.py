@@ -4,8 +4,7 @@ import pytest
 
 from conformance.story.behaviour import Behaviour, Step, lines
 from conformance.story.changes import changes
-from conformance.tla.text import parse_value
-from conformance.tla.values import Action
+from conformance.tla import Action, parse_value
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from conformance.story.picture import (
 )
 from conformance.story.scene import Arrow, Scene, Strip, scene_of
 from conformance.story.svg import draw
-from conformance.tla.values import Action, Fn, Value
+from conformance.tla import Action, Fn, Value
 
 VARIABLES = ("log", "mark", "wire", "orders", "up")
 PICTURE = Picture(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from conformance.modelcheck.graph import Edges, StateGraph, StateTable, build_graph
-from conformance.tla.values import Action
+from conformance.tla import Action
 
 Edge = tuple[int, int, str]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from pathlib import Path
 
-from conformance.tla.evaluate.builtins import SUPPORTED as PYTHON
+from conformance.tla.python.builtins import SUPPORTED as PYTHON
 from conformance.tla.spark.builtins import OPERATORS
 from conformance.tla.spark.compiler import _SPECIAL
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import SpecError
-from conformance.tla import ModelConfig, ModelValue, Override, bind, parse_config
+from conformance.tla import ModelConfig, ModelValue, Override, SpecError, bind, parse_config
 from tests.unit.tla.small import module
 
 FULL = r"""

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import UnsupportedError
-from conformance.tla import EvaluationError, Spec
-from conformance.tla.values import format_value
+from conformance.tla import EvaluationError, Spec, UnsupportedError, format_value
 from tests.unit.tla.small import spec
 
 pytestmark = pytest.mark.tlc

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.errors import DataError
-from conformance.tla.itf import from_itf, load_trace, to_itf
-from conformance.tla.values import Fn, ModelValue
+from conformance.tla import DataError, Fn, ModelValue, from_itf, load_trace, to_itf
 
 APALACHE = """{
   "#meta": {"format": "ITF", "format-description": "https://apalache-mc.org/docs/adr/015adr-trace.html"},

@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import DataError
-from conformance.tla.observation import Part, Partial, Place, differing, parse_place, shows
-from conformance.tla.values import State, Value, make_function, make_record
+from conformance.tla import (
+    Part,
+    Partial,
+    Place,
+    State,
+    Value,
+    differing,
+    make_function,
+    make_record,
+    parse_place,
+    shows,
+)
 
 LOG = make_function({"b1": (0, 1), "b2": ()})
 CHANNEL = make_function({"b2": make_record(error="none", epochs=(3, 4))})

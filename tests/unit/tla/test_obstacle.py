@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.tla import Spec
-from conformance.tla.values import Action, make_function
+from conformance.tla import Action, Spec, make_function
 from tests.unit.tla.small import spec
 
 pytestmark = pytest.mark.tlc

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import DataError, SpecError
-from conformance.tla import Spec
-from conformance.tla.evaluate.labels import TooManyInstances
-from conformance.tla.patterns import ActionPattern, parse_pattern
-from conformance.tla.values import Action
+from conformance.tla import Action, ActionPattern, Spec, TooManyInstances, parse_pattern
 from tests.unit.tla.small import spec
 
 pytestmark = pytest.mark.tlc

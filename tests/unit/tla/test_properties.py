@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.tla import UnsupportedError
-from conformance.tla.search import FormulaKind, problem_of, search
-from conformance.verdict import Verdict
+from conformance.tla.search import FormulaKind, Verdict, problem_of, search
 from tests.unit.tla.small import spec
 
 pytestmark = pytest.mark.tlc

@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import SpecError, UnsupportedError
-from conformance.tla import ModelConfig, bind, load_module, parse_config
-from conformance.tla import syntax as s
-from conformance.tla.sany import library_option
+from conformance.tla import (
+    ModelConfig,
+    SpecError,
+    UnsupportedError,
+    bind,
+    library_option,
+    load_module,
+    parse_config,
+)
+from conformance.tla.front import syntax as s
 from tests.unit.tla.small import module, spec
 
 pytestmark = pytest.mark.tlc

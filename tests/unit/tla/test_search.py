@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from conformance.tla.search import End, FormulaKind, Limits, Problem, search
-from conformance.tla.values import Action, State
-from conformance.verdict import Verdict
+from conformance.tla import Action, State
+from conformance.tla.search import End, FormulaKind, Limits, Problem, Verdict, search
 
 UP, DOWN, JUMP = Action("Up"), Action("Down"), Action("Jump", (5,))
 

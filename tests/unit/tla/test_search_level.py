@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import UnsupportedError
-from conformance.tla import Spec
-from conformance.tla.evaluate.errors import EvaluationError
+from conformance.tla import EvaluationError, Spec, UnsupportedError
 from conformance.tla.search import problem_of, search
 from tests.unit.tla.small import spec
 

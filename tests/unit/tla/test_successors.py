@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.tla import Action, EvaluationError, Spec
-from conformance.tla.values import State
+from conformance.tla import Action, EvaluationError, Spec, State
 from tests.unit.tla.small import spec
 
 pytestmark = pytest.mark.tlc

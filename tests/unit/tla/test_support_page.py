@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from conformance.tla.sany import COMMUNITY_MODULES
-from conformance.tla.syntax import BUILTINS
+from conformance.tla import BUILTINS, COMMUNITY_MODULES
 from tests.unit.tla.support_page import PAGE, PYTHON, SPARK, grouped, shown, table
 
 

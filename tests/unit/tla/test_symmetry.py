@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import SpecError, UnsupportedError
+from conformance.tla import Fn, ModelValue, SpecError, UnsupportedError, Value
 from conformance.tla.search import problem_of, search
-from conformance.tla.symmetry import Orbits, permutations_of
-from conformance.tla.values import Fn, ModelValue, Value
+from conformance.tla.search.symmetry import Orbits, permutations_of
 from tests.unit.tla.small import spec
 
 A, B, C, D = map(ModelValue, "ABCD")

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.errors import DataError
-from conformance.tla.text import StateReader, format_state, parse_action, parse_value
-from conformance.tla.values import Action, Fn, ModelValue, format_value
+from conformance.tla import (
+    Action,
+    DataError,
+    Fn,
+    ModelValue,
+    StateReader,
+    format_state,
+    format_value,
+    parse_action,
+    parse_value,
+)
 
 M1, M2 = ModelValue("m1"), ModelValue("m2")
 

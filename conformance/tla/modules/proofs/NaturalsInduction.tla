@@ -17,6 +17,12 @@ NatInductiveDefHypothesis(f, first, Following(_, _)) ==
 NatInductiveDefConclusion(f, first, Following(_, _)) ==
   f = [n \in Nat |-> IF n = 0 THEN first ELSE Following(f[n - 1], n)]
 
+THEOREM RecursiveFcnOfNat ==
+  ASSUME NEW Value(_, _),
+         \A n \in Nat : \A g, h :
+           (\A i \in 0 .. (n - 1) : g[i] = h[i]) => Value(g, n) = Value(h, n)
+  PROVE  LET f[n \in Nat] == Value(f, n) IN f = [n \in Nat |-> Value(f, n)]
+
 THEOREM NatInductiveDef ==
   ASSUME NEW Following(_, _), NEW f, NEW first, NatInductiveDefHypothesis(f, first, Following)
   PROVE  NatInductiveDefConclusion(f, first, Following)

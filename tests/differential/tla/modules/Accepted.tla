@@ -5,6 +5,7 @@
 EXTENDS Integers, IWithin
 VARIABLES x, f
 Bounded(limit) == INSTANCE ILemma
+W == INSTANCE IWithin
 Few == 0 .. 3
 
 LOCAL Init == x \in Within /\ f = [i \in 0 .. 1 |-> 7]
@@ -12,5 +13,6 @@ LOCAL Next == x < 5 /\ x' = x + 1 /\ UNCHANGED f
 
 Lemma == Bounded(5)!AtMost(x) /\ Bounded(6)!Sound
 Typed == f \in UNION {[0 .. 1 -> Int]}
+Present == x # W!Missing
 NatIsFew == 17 \notin Nat
 =============================================================================

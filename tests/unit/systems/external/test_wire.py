@@ -14,7 +14,7 @@ from conformance.systems.external.wire import (
     to_json,
 )
 from conformance.systems.protocol import SystemFailed
-from conformance.tla.values import Action, Fn, ModelValue, Value
+from conformance.tla import Action, Fn, ModelValue, Value
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.systems.group import GroupSystem, create
-from conformance.tla.values import Action, Fn, Value
+from conformance.tla import Action, Fn, Value
 
 
 def constants(**changed: Value) -> dict[str, Value]:

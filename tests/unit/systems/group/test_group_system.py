@@ -11,7 +11,7 @@ from greenlet import greenlet
 from conformance.errors import UserError
 from conformance.systems.group import create
 from conformance.systems.protocol import ActionRefused, Offers, SystemUnderTest
-from conformance.tla.values import Fn, Value
+from conformance.tla import Fn, Value
 from tests.unit.systems.group.constants import actions, alone, constants, started
 
 STATIC = {"InstanceOf": Fn({"m1": "i1", "m2": "i2"})}

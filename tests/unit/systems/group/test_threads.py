@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.systems.group.threads import concurrent
-from conformance.tla.values import Action
+from conformance.tla import Action
 
 
 @pytest.mark.parametrize(

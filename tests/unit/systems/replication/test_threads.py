@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.systems.replication.threads import concurrent, in_parts
-from conformance.tla.values import Action
+from conformance.tla import Action
 
 
 def action(text: str) -> Action:

@@ -1,0 +1,327 @@
+"""The audit of few traces, in this process: the same judge as Spark's workers, without Spark.
+
+Starting Spark takes longer than judging some thousand steps. What is asked of states and visits,
+and which of them decides a trace, is as in `audit.judge` and `audit.scan`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
+from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup
+from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
+from conformance.audit.rules import INIT, NEXT, Rulebook
+from conformance.audit.scan import INITIAL
+from conformance.audit.verdicts import Options, check_counts, dispute, verdict_of
+from conformance.audit.workers import Evaluator, bound_worker
+from conformance.events import Emit, Finding, StageFinished, StageStarted, ignore
+from conformance.tla import collision_probability
+from conformance.traces.model import End
+from conformance.traces.states import FINGERPRINT
+from conformance.traces.store import TraceStore
+
+__all__ = ["MOST_STEPS", "audit_here"]
+
+STAGE = "audit"
+MOST_STEPS = 20_000
+"""Up to so many steps a store is judged without Spark."""
+
+Visit = tuple[int, int, int]
+"""Source, action code, target: the initial state has source 0 and the code `INITIAL`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A trace as the store has it."""
+
+    trace_id: int
+    states: Sequence[int]
+    actions: Sequence[int]
+    end: str
+    problem: str | None
+
+    def visits(self) -> Iterator[Visit]:
+        if self.states:
+            yield 0, INITIAL, self.states[0]
+        yield from zip(self.states, self.actions, self.states[1:], strict=False)
+
+
+@dataclass(slots=True)
+class _Judged:
+    """A visit with all that was said of it and of the state that it leads to."""
+
+    ready: bool
+    listed: bool
+    disputed: bool
+    violations: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Group:
+    """The traces that one thing decides; `first` is the shortest."""
+
+    failed: bool
+    visit: Visit | None
+    reason: str
+    first: tuple[int, int]
+    traces: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    key: tuple[bool, Visit | None, str]
+    step: int
+
+
+def audit_here(
+    store: TraceStore,
+    rules: Rulebook,
+    evaluator: Evaluator,
+    *,
+    model: ModelTable | None = None,
+    spec: SpecView | None = None,
+    options: Options | None = None,
+    emit: Emit = ignore,
+) -> AuditResult:
+    """Judge every trace of a store whose files were verified, as `audit.engine.audit` does."""
+    began = time.monotonic()
+    emit(StageStarted(STAGE, str(store.path)))
+    store.check_fingerprints()
+    result = _Audit(store, rules, evaluator, model, spec, options or Options()).run()
+    result = replace(result, seconds=time.monotonic() - began)
+    for finding in result.findings:
+        emit(finding)
+    summary = f"{result.accounting.traces:,} traces, {result.steps:,} steps, in this process"
+    figures, fault = result.figures(), bool(result.disputed)
+    emit(
+        StageFinished(
+            STAGE, str(store.path), result.verdict, result.seconds, summary, figures, fault=fault
+        )
+    )
+    return result
+
+
+@dataclass(slots=True)
+class _Audit:
+    store: TraceStore
+    rules: Rulebook
+    evaluator: Evaluator
+    model: ModelTable | None
+    spec: SpecView | None
+    options: Options
+    _rows: list[_Row] = field(default_factory=list)
+    _visits: dict[Visit, _Judged] = field(default_factory=dict)
+
+    def run(self) -> AuditResult:
+        self._rows = list(_rows(self.store))
+        steps = Counter(code for row in self._rows for code in row.actions)
+        check_counts(self.store.manifest, len(self._rows), steps.total())
+        of_states = self._states()
+        self._visits = self._judge(of_states)
+        groups, outcome = self._groups()
+        visits = self._visits
+        transitions = [v for v in visits if v[1] != INITIAL]
+        listed = sum(visits[v].listed for v in transitions)
+        disputed = sum(one.disputed for one in visits.values())
+        covered = self._coverage(steps, of_states, listed)
+        accounting = Accounting(
+            len(self._rows), outcome["pass"], outcome["fail"], outcome["inconclusive"]
+        )
+        reasons = vacuous(len(self._rows), covered, self.options.optional_actions)
+        return AuditResult(
+            verdict=verdict_of(accounting, disputed, reasons),
+            accounting=accounting,
+            steps=steps.total(),
+            distinct_states=self.store.manifest.counts.states,
+            distinct_transitions=len(transitions),
+            table_transitions=listed,
+            cross_checked=listed,
+            disputed=disputed,
+            coverage=covered,
+            findings=(*([dispute(disputed)] if disputed else []), *self._findings(groups)),
+            unjudged=self._unjudged(groups),
+            vacuous=reasons,
+            collision_probability=collision_probability(self.store.manifest.counts.states),
+            seconds=0.0,
+            scan_seconds=0.0,
+            formula_seconds=0.0,
+        )
+
+    # --- formulas -----------------------------------------------------------------------------
+
+    def _states(self) -> Mapping[int, tuple[list[str], list[str]]]:
+        """Violations and doubts of every whole state."""
+        prints = [
+            value
+            for path in self.store.files("states")
+            for value in pq.read_table(path, columns=[FINGERPRINT])[FINGERPRINT].to_pylist()
+        ]
+        batch = pa.RecordBatch.from_arrays([pa.array(prints, pa.int64())], names=[FINGERPRINT])
+        rows = bound_worker(self.evaluator).judge_states(batch).to_pylist()
+        return {row[FINGERPRINT]: (row["violations"], row["doubts"]) for row in rows}
+
+    def _judge(self, of_states: Mapping[int, tuple[list[str], list[str]]]) -> dict[Visit, _Judged]:
+        distinct = Counter(visit for row in self._rows for visit in row.visits())
+        listed = self._listed()
+        batch = pa.RecordBatch.from_pydict(
+            {
+                "source": pa.array([v[0] for v in distinct], pa.int64()),
+                "action": pa.array([v[1] for v in distinct], pa.int32()),
+                "target": pa.array([v[2] for v in distinct], pa.int64()),
+                "visits": pa.array(list(distinct.values()), pa.int64()),
+                "listed": pa.array([v in listed for v in distinct], pa.bool_()),
+                "asked": pa.array([True] * len(distinct), pa.bool_()),
+            }
+        )
+        found: dict[Visit, _Judged] = {}
+        for row in bound_worker(self.evaluator).judge_visits(batch).to_pylist():
+            visit = row["source"], row["action"], row["target"]
+            unlike = self._unlike(visit, row) if not row["listed"] else []
+            more, doubts = of_states.get(visit[2], ([], []))
+            found[visit] = _Judged(
+                row["ready"],
+                row["listed"],
+                row["listed"] and row["illegal"],
+                (*unlike, *row["violations"], *more),
+                (*row["doubts"], *doubts),
+            )
+        return found
+
+    def _unlike(self, visit: Visit, row: Mapping[str, object]) -> list[str]:
+        if visit[1] == INITIAL:
+            return [INIT] if row["ready"] else []
+        return [NEXT] if row["illegal"] else []
+
+    def _listed(self) -> frozenset[Visit]:
+        table = (self.model or ModelTable.empty()).rows(self.rules.initial)
+        columns = [table.column(name).to_pylist() for name in table.column_names]
+        return frozenset(zip(*columns, strict=True))
+
+    # --- traces -------------------------------------------------------------------------------
+
+    def _groups(self) -> tuple[list[_Group], Counter[str]]:
+        found: dict[tuple[bool, Visit | None, str], _Group] = {}
+        outcome: Counter[str] = Counter()
+        for row in self._rows:
+            decided = self._decided(row)
+            if decided is None:
+                outcome["pass"] += 1
+                continue
+            outcome["fail" if decided.key[0] else "inconclusive"] += 1
+            example = decided.step, row.trace_id
+            group = found.setdefault(decided.key, _Group(*decided.key, example))
+            group.traces += 1
+            group.first = min(group.first, example)
+        return list(found.values()), outcome
+
+    def _decided(self, row: _Row) -> _Decided | None:
+        """What decides a trace: its first failing visit or its divergence, else its first doubt."""
+        doubt: _Decided | None = None
+        ended = _Decided(
+            (row.end == End.DIVERGED.value, None, (row.problem or "").partition("\n")[0]),
+            len(row.actions),
+        )
+        diverged = ended.key[0]
+        for step, visit in enumerate(row.visits()):
+            judged = self._visits[visit]
+            if judged.violations and not (diverged and step == ended.step):
+                return _Decided((True, visit, ""), step)
+            if judged.doubts and doubt is None:
+                doubt = _Decided((False, visit, ""), step)
+        if diverged:
+            return ended
+        if row.problem is not None and (doubt is None or ended.step < doubt.step):
+            return ended
+        return doubt
+
+    # --- what is said -------------------------------------------------------------------------
+
+    def _findings(self, groups: Sequence[_Group]) -> tuple[Finding, ...]:
+        options = self.options
+        reporter = Reporter(self.store, self.rules, self.spec, options.reproduce, options.place)
+        return reporter.findings([self._cause(group) for group in groups if group.failed])
+
+    def _cause(self, group: _Group) -> Cause:
+        step, trace_id = group.first
+        trace = self.store.trace(trace_id)
+        path = trace.states
+        if group.visit is None:
+            return Cause(
+                group.traces,
+                trace_id,
+                step,
+                (DIVERGED,),
+                trace.steps[-1].action if trace.steps else None,
+                path[-2] if trace.steps else None,
+                path[-1],
+                trace.problem or "",
+            )
+        source, code, target = group.visit
+        states = lookup(self.store, [source, target])
+        return Cause(
+            group.traces,
+            trace_id,
+            step,
+            self._visits[group.visit].violations,
+            None if code == INITIAL else trace.steps[step - 1].action,
+            states[source] if step else None,
+            states[target],
+        )
+
+    def _unjudged(self, groups: Sequence[_Group]) -> tuple[Unjudged, ...]:
+        merged: dict[str, Unjudged] = {}
+        for group in sorted((g for g in groups if not g.failed), key=lambda g: g.first):
+            step, trace_id = group.first
+            reason = group.reason if group.visit is None else self._visits[group.visit].doubts[0]
+            known = merged.get(reason)
+            merged[reason] = (
+                Unjudged(reason, group.traces, str(trace_id), step)
+                if known is None
+                else replace(known, traces=known.traces + group.traces)
+            )
+        return tuple(sorted(merged.values(), key=lambda one: (-one.traces, one.reason)))
+
+    def _coverage(
+        self,
+        steps: Mapping[int, int],
+        of_states: Mapping[int, tuple[list[str], list[str]]],
+        listed: int,
+    ) -> Coverage:
+        judged = {
+            rule.name: sum(_has_value(rule.name, doubts) for _, doubts in of_states.values())
+            for rule in self.rules.invariants
+        }
+        ready = [one for v, one in self._visits.items() if v[1] != INITIAL and one.ready]
+        judged |= {
+            rule.name: sum(_has_value(rule.name, one.doubts) for one in ready)
+            for rule in self.rules.properties
+        }
+        model = self.model
+        return Coverage(
+            fired=fired(self.store.actions, dict(steps)),
+            judged=judged,
+            model_states=None if model is None else len(model.states),
+            covered_states=None if model is None else covered_states(self.store, model),
+            model_transitions=None if model is None else len(model.source),
+            covered_transitions=None if model is None else listed,
+        )
+
+
+def _has_value(name: str, doubts: Sequence[str]) -> bool:
+    return not any(doubt.startswith(f"{name}: ") for doubt in doubts)
+
+
+def _rows(store: TraceStore) -> Iterator[_Row]:
+    names = ["trace_id", "states", "actions", "end", "problem"]
+    for path in store.files("traces"):
+        table = pq.read_table(path, columns=names, page_checksum_verification=True)
+        for row in table.to_pylist():
+            yield _Row(*(row[name] for name in names))

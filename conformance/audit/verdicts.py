@@ -1,0 +1,87 @@
+"""How an audit is run, and what follows from its counts, with Spark or without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.audit.result import Accounting
+from conformance.errors import DataError
+from conformance.events import Finding
+from conformance.traces.manifest import Manifest
+from conformance.verdict import Verdict
+
+STAGE = "audit"
+
+
+def _reproduce_nothing(_trace: int) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How an audit is run."""
+
+    cross_check: int = 2000
+    """About so many transitions of the model's table are asked of the formula too."""
+    max_causes: int = 500
+    """At most so many distinct causes are brought to the driver, those of most traces first."""
+    optional_actions: Sequence[str] = ()
+    """Actions that may never fire without making a pass vacuous."""
+    listing: Path | None = None
+    """Where to write every trace that does not pass (Parquet), if anywhere."""
+    reproduce: Callable[[int], str] = _reproduce_nothing
+    """The command that shows a trace again."""
+    place: Callable[[str], str] = str
+    """The file, line and column of a `Module:line:column`."""
+
+
+def check_counts(manifest: Manifest, traces: int, steps: int) -> None:
+    """DataError unless the files hold as many traces and steps as the manifest says."""
+    counts = manifest.counts
+    if (traces, steps) != (counts.traces, counts.steps):
+        raise DataError(
+            f"The manifest counts {counts.traces} traces and {counts.steps} steps, the files hold "
+            f"{traces} and {steps}. The store was changed after it was written: record it again."
+        )
+
+
+def dispute(count: int) -> Finding:
+    """The finding that kconform contradicts itself."""
+    return Finding(
+        key=f"{STAGE}-table-and-formula",
+        title="The model's transition table and the action's formula disagree",
+        stage=STAGE,
+        message=(
+            f"{count} transitions that TLC lists are not allowed by the compiled formula. One of "
+            "the two is wrong, so this audit proves nothing: check that the state graph is of "
+            "this text of the spec, and report it as a bug of kconform if it is."
+        ),
+        count=count,
+    )
+
+
+def more_causes(traces: int, shown: int) -> Finding:
+    """The finding that stands for causes beyond those that are analysed."""
+    return Finding(
+        key=f"{STAGE}-more-causes",
+        title="More traces fail at other steps",
+        stage=STAGE,
+        message=(
+            f"{traces} traces fail for causes beyond the {shown} that are analysed. Mend what is "
+            "found and audit again, or have all failing traces listed."
+        ),
+        count=traces,
+    )
+
+
+def verdict_of(accounting: Accounting, disputed: int, reasons: Sequence[str]) -> Verdict:
+    """The verdict of an audit."""
+    if accounting.failed:
+        return Verdict.FAIL
+    if disputed:
+        return Verdict.ERROR
+    if accounting.inconclusive or reasons:
+        return Verdict.INCONCLUSIVE
+    return Verdict.PASS

@@ -1,0 +1,198 @@
+"""TLC as the referee of the judge: the classic trace specification, of the same observations.
+
+A generated module extends the spec by three variables: which recording, how many of its events are
+explained, and how many unseen steps were taken since. Its steps are the recording's next event, or
+an unseen one while the bound allows it; for each recording TLC prints the most events that it
+explained. One run, breadth first, judges many recordings: the TLC that kconform brings along has
+no other order. What it compares is how many events of each can be explained.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from conformance.errors import SpecError
+from conformance.judge.events import Event, Recording
+from conformance.modelcheck.generate import (
+    Generated,
+    config_text,
+    definitions,
+    model_values,
+    module_text,
+)
+from conformance.modelcheck.manifest import Check
+from conformance.modelcheck.outcome import said
+from conformance.modelcheck.prepare import PreparedModel, written
+from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc
+from conformance.tla import ActionPattern, Part, Spec, Tools, Value, format_value
+
+__all__ = ["Refereed", "referee"]
+
+_EXPLAINED = "kconform: explained"
+_LINE = re.compile(rf'^<<"{_EXPLAINED}", (\d+), (\d+)>>$')
+
+
+@dataclass(frozen=True, slots=True)
+class Refereed:
+    """How many events of each recording TLC explained, and what it took."""
+
+    explained: tuple[int, ...]
+    states: int
+    seconds: float
+
+
+def referee(
+    prepared: PreparedModel,
+    recordings: Sequence[Recording],
+    silent: Sequence[ActionPattern],
+    steps: int,
+    tools: Tools,
+    options: TlcOptions,
+    processes: Processes,
+) -> Refereed:
+    """Have TLC explain recordings of a total order, from the model's initial states.
+
+    SpecError if TLC cannot read the module or meets a formula without a value.
+    """
+    generated = _Writer(prepared, recordings, silent, steps).generated()
+    with written(generated) as (module, config):
+        job = TlcJob(module, config, prepared.model.search)
+        run = run_tlc(job, tools, options, processes, lambda _generated, _distinct: None)
+    if not run.transcript.success:
+        told = " ".join(line.strip() for line in run.transcript.outside[-6:])
+        raise SpecError(f"TLC cannot judge the recordings: {said(run)} {told}".rstrip())
+    most = [0] * len(recordings)
+    for line in run.transcript.outside:
+        if found := _LINE.match(line):
+            number, explained = map(int, found.groups())
+            most[number - 1] = max(most[number - 1], explained)
+    return Refereed(tuple(most), run.transcript.distinct_states or 0, run.seconds)
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes the module: each distinct text stands in a table once, events are rows of numbers."""
+
+    prepared: PreparedModel
+    recordings: Sequence[Recording]
+    silent: Sequence[ActionPattern]
+    steps: int
+    _steps: dict[str, int] = field(default_factory=dict)
+    _shown: dict[str, int] = field(default_factory=dict)
+
+    def generated(self) -> Generated:
+        """Module and configuration."""
+        model, variables = self.prepared.model, self.prepared.spec.variables
+        rows = [[self._row(event) for event in one.events] for one in self.recordings]
+        held = sorted(
+            model_values(
+                value for one in self.recordings for event in one.events for value in _values(event)
+            )
+            - {constant.name for constant in self.prepared.module.constants}
+        )
+        name = f"{model.spec}__recordings"
+        body = [
+            *definitions(model),
+            "VARIABLES kconform_t, kconform_i, kconform_k",
+            f"kconform_events == {_rows(rows)}",
+            f"kconform_vars == <<{', '.join(variables)}>>",
+            f"kconform_step(n) == {_cases(self._steps)}",
+            f"kconform_now(n) == {_cases(self._shown)}",
+            f"kconform_silent == {_choice(self.prepared.spec, self.silent)}",
+            f"ASSUME \\A t \\in 1..{len(self.recordings)} : TLCSet(t, 0)",
+            _FRAME.format(init=model.check.init or "Init", steps=self.steps, label=_EXPLAINED),
+        ]
+        text = module_text(name, model.spec, body, held)
+        check = Check(
+            init="kconform_init", next="kconform_next", constraints=("kconform_unexplained",)
+        )
+        return Generated(name, text, config_text(model, check, held), {})
+
+    def _row(self, event: Event) -> tuple[int, int, int]:
+        """An event: its step, what is seen before it and after; 0 where there is nothing."""
+        step = _choice(self.prepared.spec, event.actions) if event.actions else ""
+        return (
+            _number(self._steps, step),
+            _number(self._shown, _shows(event.before)),
+            _number(self._shown, _shows(event.after)),
+        )
+
+
+_FRAME = """kconform_init ==
+  /\\ {init}
+  /\\ kconform_t \\in 1..Len(kconform_events)
+  /\\ kconform_i = 0
+  /\\ kconform_k = 0
+
+kconform_event ==
+  /\\ kconform_i < Len(kconform_events[kconform_t])
+  /\\ \\E event \\in {{kconform_events[kconform_t][kconform_i + 1]}} :
+       /\\ kconform_now(event[2])
+       /\\ IF event[1] = 0 THEN UNCHANGED kconform_vars ELSE kconform_step(event[1])
+       /\\ kconform_now(event[3])'
+  /\\ kconform_i' = kconform_i + 1
+  /\\ kconform_k' = 0
+  /\\ UNCHANGED kconform_t
+  /\\ IF TLCGet(kconform_t) < kconform_i + 1
+     THEN /\\ TLCSet(kconform_t, kconform_i + 1)
+          /\\ PrintT(<<"{label}", kconform_t, kconform_i + 1>>)
+     ELSE TRUE
+
+kconform_unseen ==
+  /\\ kconform_k < {steps}
+  /\\ kconform_silent
+  /\\ kconform_k' = kconform_k + 1
+  /\\ UNCHANGED <<kconform_t, kconform_i>>
+
+kconform_next == kconform_event \\/ kconform_unseen
+
+kconform_unexplained == TLCGet(kconform_t) < Len(kconform_events[kconform_t])"""
+
+
+def _number(table: dict[str, int], text: str) -> int:
+    return table.setdefault(text, len(table) + 1) if text else 0
+
+
+def _rows(rows: Iterable[Iterable[tuple[int, ...]]]) -> str:
+    traces = [_tuple(_tuple(map(str, event)) for event in events) for events in rows]
+    return "<<" + ",\n  ".join(traces) + ">>"
+
+
+def _tuple(items: Iterable[str]) -> str:
+    return f"<<{', '.join(items)}>>"
+
+
+def _cases(table: dict[str, int]) -> str:
+    arms = ["CASE n = 0 -> TRUE", *(f"n = {number} -> {text}" for text, number in table.items())]
+    return "\n  [] ".join(arms)
+
+
+def _choice(spec: Spec, patterns: Sequence[ActionPattern]) -> str:
+    """The instances that the patterns admit, as a disjunction; FALSE of none."""
+    actions = spec.select(patterns).actions
+    return "(" + r" \/ ".join(map(str, actions)) + ")" if actions else "FALSE"
+
+
+def _shows(parts: Sequence[Part]) -> str:
+    """The conjunction of what was seen; an entry that is not there makes it false."""
+    if not parts:
+        return ""
+    return "(" + r" /\ ".join(map(_shown, parts)) + ")"
+
+
+def _shown(part: Part) -> str:
+    texts, place = [], part.place.variable
+    for key in part.place.path:
+        texts.append(f"{format_value(key)} \\in DOMAIN {place}")
+        place += f"[{format_value(key)}]"
+    texts.append(f"{place} = {format_value(part.value)}")
+    return " /\\ ".join(texts)
+
+
+def _values(event: Event) -> Iterable[tuple[Value, ...]]:
+    for part in (*event.before, *event.after):
+        yield (*part.place.path, part.value)
+    for pattern in event.actions:
+        yield tuple(value for value in pattern.args or () if value is not None)

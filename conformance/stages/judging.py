@@ -1,0 +1,334 @@
+"""Stage `judge`: what a real system left behind, against the specification; into a store if asked.
+
+`kconform import` and `kconform judge` are this stage; it needs neither Spark nor a state graph.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from conformance.errors import UserError
+from conformance.events import Finding, JsonValue, Progress
+from conformance.judge.judge import Judge
+from conformance.judge.mapping import Mapping
+from conformance.judge.reading import read_recordings
+from conformance.judge.stored import stored_trace
+from conformance.judge.translate import derived_constants, translated
+from conformance.judge.verdict import FormulaVerdict, Judgement
+from conformance.modelcheck.labels import is_safety_property
+from conformance.modelcheck.manifest import Model, reference
+from conformance.modelcheck.places import place
+from conformance.modelcheck.prepare import PreparedModel, bound
+from conformance.stages.context import Context, Outcome, stage, with_constants
+from conformance.stages.findings import finding_of
+from conformance.stages.identity import FOREIGN, identity
+from conformance.tla import find_tools
+from conformance.traces.manifest import Identity
+from conformance.traces.states import infer_columns
+from conformance.traces.writer import TraceCollector, open_writer
+from conformance.verdict import Verdict, merge
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be judged, and by what."""
+
+    files: tuple[Path, ...]
+    model: Model
+    mapping: Mapping
+    mapping_path: Path | None = None
+    only: str | None = None
+    """The name of the one trace to judge."""
+    invariants_only: bool = False
+
+
+@dataclass(slots=True)
+class Unclear:
+    """A reason for which traces are inconclusive, with the first of them."""
+
+    reason: str
+    trace: str
+    source: str
+    decide: tuple[str, ...]
+    traces: int = 0
+
+    def to_json(self) -> JsonValue:
+        """For the JSON report."""
+        return {
+            "reason": self.reason,
+            "traces": self.traces,
+            "trace": self.trace,
+            "source": self.source,
+            "decide": list(self.decide),
+        }
+
+
+@dataclass(slots=True)
+class Tally:
+    """The judgements, counted; of those that do not pass, one for each cause."""
+
+    counts: Counter[Verdict] = field(default_factory=Counter)
+    events: int = 0
+    steps: int = 0
+    silent: int = 0
+    most_candidates: int = 0
+    actions: Counter[str] = field(default_factory=Counter)
+    formulas: Counter[str] = field(default_factory=Counter)
+    findings: dict[str, Finding] = field(default_factory=dict)
+    unclear: dict[str, Unclear] = field(default_factory=dict)
+    last: Judgement | None = None
+
+    def add(self, judgement: Judgement, finding: Finding | None) -> None:
+        """Count one judgement, with its finding if it fails."""
+        self.counts[judgement.verdict] += 1
+        self.events += judgement.events
+        self.actions.update(judgement.actions)
+        self.formulas.update({one.name: one.judged for one in judgement.formulas})
+        self.most_candidates = max(self.most_candidates, judgement.most_candidates)
+        if judgement.explanation is not None:
+            self.steps += len(judgement.explanation.actions)
+            self.silent += judgement.explanation.silent
+        if finding is not None:
+            known = self.findings.get(finding.key)
+            merged = finding if known is None else _merged(known, finding)
+            self.findings[finding.key] = merged
+        elif judgement.verdict is not Verdict.PASS:
+            reason = _cause(judgement)
+            new = Unclear(judgement.reason, judgement.name, judgement.source, judgement.decide)
+            self.unclear.setdefault(reason, new).traces += 1
+        self.last = judgement
+
+    @property
+    def traces(self) -> int:
+        """How many there were."""
+        return self.counts.total()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all; of no trace, inconclusive."""
+        return merge(self.counts)
+
+
+def _cause(judgement: Judgement) -> str:
+    """What inconclusive traces have in common: not the number of an event, nor its place."""
+    failure = judgement.failure
+    if failure is None:
+        return judgement.reason.partition("\n")[0]
+    return f"{failure.action.partition('(')[0]}: {', '.join(judgement.decide)}"
+
+
+def _merged(one: Finding, other: Finding) -> Finding:
+    """The finding of the shorter trace, counting both."""
+    shorter = min(one, other, key=lambda finding: finding.step or 0)
+    return replace(shorter, count=one.count + other.count)
+
+
+def judge_files(
+    context: Context,
+    request: Request,
+    store: Path | None = None,
+    *,
+    name: str = "judge",
+    replace_store: bool = False,
+) -> Tally:
+    """Judge every trace of the files; with `store`, the behaviours that explain them are kept."""
+    subject = str(store or ", ".join(map(str, request.files)))
+    with stage(context, name, subject) as outcome:
+        bench = _Bench.of(context, request)
+        tally = Tally()
+        judged = bench.judged(context, name, tally)
+        if store is None:
+            for _ in judged:
+                pass
+        else:
+            _store(bench, judged, store, replace_store=replace_store)
+        if request.only is not None and not tally.traces:
+            raise UserError(
+                f"The files hold no trace {request.only}. Name one as its events do, under `trace`."
+            )
+        for finding in sorted(tally.findings.values(), key=lambda one: -one.count):
+            context.emit(finding)
+        _tell(outcome, request, bench, tally, store)
+    return tally
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """A model made ready to judge by."""
+
+    request: Request
+    prepared: PreparedModel
+    judge: Judge
+
+    @staticmethod
+    def of(context: Context, request: Request) -> _Bench:
+        model, mapping = request.model, request.mapping
+        if mapping.constants:
+            seen = (translated(one, mapping) for one in read_recordings(request.files))
+            model = with_constants(model, derived_constants(seen, mapping))
+        tools = context.check.tools or find_tools()
+        prepared = bound(model, tools, context.check.parser)
+        names = [n for n in model.check.properties if is_safety_property(prepared.module, n)]
+        judge = Judge(
+            prepared.spec,
+            mapping,
+            model.check.invariants,
+            names,
+            invariants_only=request.invariants_only,
+        )
+        return _Bench(request, prepared, judge)
+
+    def judged(self, context: Context, name: str, tally: Tally) -> Iterator[Judgement]:
+        """Every trace with its judgement, counted as it comes; progress in bytes that were read."""
+        told = 0.0
+        done = (0, 0)
+
+        def tell(read: int, total: int) -> None:
+            nonlocal done
+            done = read, total
+
+        for recording in read_recordings(self.request.files, tell):
+            if self.request.only not in (None, recording.name):
+                continue
+            judgement = self.judge.judge(recording)
+            finding = self._finding(judgement) if judgement.verdict is Verdict.FAIL else None
+            tally.add(judgement, finding)
+            if time.monotonic() - told > _TELL_EVERY:
+                told = time.monotonic()
+                context.emit(Progress(name, *done, f"{tally.traces:,} traces, in bytes"))
+            yield judgement
+
+    def _finding(self, judgement: Judgement) -> Finding:
+        return finding_of(
+            judgement,
+            self.prepared.spec.variables,
+            locate=self._locate,
+            reproduce=self._command(judgement.name),
+        )
+
+    def _locate(self, name: str) -> str:
+        definition = self.prepared.module.operator(name)
+        return "" if definition is None else place(self.request.model, str(definition.location))
+
+    def _command(self, trace: str) -> str:
+        request = self.request
+        words = ["kconform", "judge", *map(str, request.files)]
+        words += ["--model", reference(request.model)]
+        words += ["--mapping", str(request.mapping_path)] if request.mapping_path else []
+        words += ["--invariants-only"] if request.invariants_only else []
+        return shlex.join([*words, "--trace", trace])
+
+
+_TELL_EVERY = 0.2
+
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+def _store(bench: _Bench, judged: Iterable[Judgement], path: Path, *, replace_store: bool) -> None:
+    """The explanations, written as they come; memory holds the distinct states only."""
+    spec, variables = bench.prepared.spec, bench.prepared.spec.variables
+    initial = list(spec.initial_states())
+    with open_writer(
+        path, _identity(bench), infer_columns(variables, initial), replace=replace_store
+    ) as writer:
+        collector = TraceCollector(writer, open_dictionary=True)
+        for number, judgement in enumerate(judged):
+            collector.add(stored_trace(number, judgement, variables))
+        writer.columns = infer_columns(variables, collector.states(), initial)
+        collector.finish()
+
+
+def _identity(bench: _Bench) -> Identity:
+    """Of a store whose dictionary lists the actions that occur."""
+    request = bench.request
+    parameters = {"files": ", ".join(path.name for path in request.files)}
+    if request.mapping_path is not None:
+        parameters["mapping"] = request.mapping_path.read_text(encoding="utf-8")
+    return identity(bench.prepared, FOREIGN, parameters, actions=())
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def _tell(
+    outcome: Outcome, request: Request, bench: _Bench, tally: Tally, store: Path | None
+) -> None:
+    outcome.verdict = tally.verdict
+    counts = tally.counts
+    parts = [
+        f"{tally.traces:,} traces, {tally.events:,} events",
+        f"{counts[Verdict.PASS]:,} pass, {counts[Verdict.FAIL]:,} fail, "
+        f"{counts[Verdict.INCONCLUSIVE]:,} inconclusive",
+    ]
+    if tally.silent:
+        parts.append(f"{tally.silent:,} of {tally.steps:,} steps were not seen")
+    outcome.summary = "; ".join(parts)
+    known = bench.prepared.module.operator
+    outcome.figures = {
+        "store": None if store is None else str(store),
+        "model": reference(request.model),
+        "constants": dict(bench.prepared.model.constants),
+        "traces": {
+            "in": tally.traces,
+            "pass": counts[Verdict.PASS],
+            "fail": counts[Verdict.FAIL],
+            "inconclusive": counts[Verdict.INCONCLUSIVE],
+        },
+        "events": tally.events,
+        "steps": tally.steps,
+        "silent_steps": tally.silent,
+        "most_candidates": tally.most_candidates,
+        "actions": {n: c for n, c in tally.actions.most_common() if known(n) is not None},
+        "formulas_judged": dict(tally.formulas),
+        "unjudged": [one.to_json() for one in list(tally.unclear.values())[:100]],
+    }
+    if tally.traces == 1 and tally.last is not None:
+        outcome.figures["judgement"] = _one(tally.last)
+
+
+def _one(judgement: Judgement) -> JsonValue:
+    """A single trace in full."""
+    return {
+        "trace": judgement.name,
+        "source": judgement.source,
+        "reason": judgement.reason,
+        "events": judgement.events,
+        "explained": judgement.explained,
+        "start": judgement.start,
+        "formulas": {one.name: _formula(one) for one in judgement.formulas},
+    }
+
+
+def _formula(one: FormulaVerdict) -> JsonValue:
+    return {
+        "verdict": str(one.verdict),
+        "judged": one.judged,
+        "violated_at": one.violated_at,
+        "undecided_at": one.undecided_at,
+        "undefined": one.undefined,
+    }
+
+
+def unclear_lines(tally: Tally) -> Iterator[str]:
+    """Why traces are inconclusive, for the terminal: at most ten reasons, most traces first."""
+    listed = sorted(tally.unclear.values(), key=lambda one: -one.traces)
+    for one in listed[:_REASONS]:
+        count = f"{one.traces} traces" if one.traces > 1 else f"trace {one.trace}"
+        yield f"  ? {count} inconclusive: {one.reason.replace(chr(10), ' ')}"
+        if one.traces > 1:
+            yield f"      the first is {one.trace} ({one.source})"
+        yield from (f"      what would decide it: {hint}" for hint in one.decide)
+    if len(listed) > _REASONS:
+        yield f"  ? and {len(listed) - _REASONS} other reasons; --json lists them"
+
+
+_REASONS = 10
+
+
+__all__ = ["Request", "Tally", "judge_files", "unclear_lines"]

@@ -1,0 +1,1 @@
+"""From the text of a module and its configuration to the syntax tree."""

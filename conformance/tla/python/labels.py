@@ -1,0 +1,292 @@
+"""Lists the action instances of a next-state relation with the names that TLC gives them.
+
+TLC (Tool.getActions, version 2.15) descends through disjunctions, `\\E` over sets that are
+constant, LET, and operators whose arguments are constant. The label of what it reaches is the
+operator that it entered last, with whose arguments we complete it; an operator whose arguments
+are not constant is not entered, but gives its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from types import MappingProxyType
+
+from conformance.tla.errors import SpecError
+from conformance.tla.front import syntax as s
+from conformance.tla.python.machine import Machine
+from conformance.tla.python.runtime import unpack
+from conformance.tla.semantics.equality import value_of
+from conformance.tla.semantics.errors import EvaluationError
+from conformance.tla.values import Action, Value, canonical_sorted, equal
+from conformance.tla.values.patterns import ActionPattern
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """An action instance: its label, its formula, and what the names in scope stand for.
+
+    `operators` are the operator arguments on the way, in the order in which they were passed.
+    """
+
+    action: Action
+    node: s.Expr
+    values: Mapping[int, Value]
+    names: Mapping[int, s.Bound]
+    operators: Mapping[int, s.OperatorArg]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    action: Action
+    values: Mapping[int, Value]
+    names: Mapping[int, s.Bound]
+    operators: Mapping[int, s.OperatorArg] = field(default_factory=lambda: MappingProxyType({}))
+    lets: tuple[s.Let, ...] = ()
+    depth: int = 0
+
+    def bind(self, names: tuple[s.Bound, ...], values: tuple[Value, ...]) -> _Place:
+        pairs = list(zip(names, values, strict=True))
+        return replace(
+            self,
+            values={**self.values, **{name.uid: value for name, value in pairs}},
+            names={**self.names, **{name.uid: name for name, _ in pairs}},
+        )
+
+
+_DEEPEST = 200
+"""Operators entered one inside the other; a recursive next-state relation ends here."""
+
+
+MOST_INSTANCES = 100_000
+"""So many instances of one pattern are listed at most."""
+
+
+class TooManyInstances(Exception):
+    """What is known of an action leaves more instances of it than anybody could try."""
+
+    def __init__(self, pattern: ActionPattern, count: int) -> None:
+        super().__init__(f"{pattern} stands for {count:,} instances of the action")
+
+
+class ActionLister:
+    """Finds the action instances of one machine's next-state relation."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._within: dict[tuple[int, int], s.Expr] = {}
+        self._goal: ActionPattern | None = None
+        self._named_in: dict[int, frozenset[str]] = {}
+
+    def instances(self, next_: s.Definition) -> list[Reached]:
+        """All instances, in TLC's order."""
+        return list(self._list(next_.body, _Place(Action(next_.name), {}, {})))
+
+    def matching(self, next_: s.Definition, pattern: ActionPattern) -> list[Reached]:
+        """The instances that a pattern admits, in TLC's order.
+
+        What the pattern says of an argument is not enumerated. Raises TooManyInstances, and
+        SpecError if no operator of that name is within the next-state relation.
+        """
+        if pattern.name != next_.name and pattern.name not in self._names(next_.body):
+            raise SpecError(f"the spec has no action {pattern.name}")
+        self._goal = pattern
+        try:
+            return [one for one in self.instances(next_) if pattern.admits(one.action)]
+        finally:
+            self._goal = None
+
+    # --- what cannot lead to the goal ---------------------------------------------------------
+
+    def _leads_nowhere(self, node: s.Expr, place: _Place) -> bool:
+        """Whether no instance that the goal admits can be found within a node."""
+        goal = self._goal
+        if goal is None or place.action.name == goal.name:
+            return False
+        return goal.name not in self._names(node)
+
+    def _names(self, node: s.Argument) -> frozenset[str]:
+        """The names of all operators that a node calls, directly or through others."""
+        known = self._named_in.get(id(node))
+        if known is None:
+            found = {definition.uid: definition for definition in self._called(node)}
+            ahead = list(found.values())
+            while ahead:
+                for definition in self._called(ahead.pop().body):
+                    if definition.uid not in found:
+                        found[definition.uid] = definition
+                        ahead.append(definition)
+            names = frozenset(definition.name for definition in found.values())
+            known = self._named_in[id(node)] = names
+        return known
+
+    def _called(self, node: s.Argument) -> Iterator[s.Definition]:
+        for part in s.walk(node):
+            if isinstance(part, s.Call | s.Constant):
+                meaning = self._machine.program.meaning(part)
+                if isinstance(meaning, s.Definition):
+                    yield meaning
+
+    def _known_values(self, body: s.Expr, place: _Place) -> Mapping[int, Value]:
+        """What bound names must be for a call of the goal's operator to have its arguments."""
+        goal = self._goal
+        if goal is None or goal.args is None or place.action.name == goal.name:
+            return {}
+        calls = []
+        for part in s.walk(body):
+            if isinstance(part, s.Call | s.Constant):
+                meaning = self._machine.program.meaning(part)
+                if not isinstance(meaning, s.Definition):
+                    continue
+                if meaning.name == goal.name and isinstance(part, s.Call):
+                    calls.append(part)
+                elif meaning.name == goal.name or goal.name in self._names(meaning.body):
+                    return {}  # by another way, on which the arguments may be others
+        if len(calls) != 1 or len(calls[0].args) != len(goal.args):
+            return {}
+        pairs = zip(calls[0].args, goal.args, strict=True)
+        return {
+            arg.uid: value for arg, value in pairs if isinstance(arg, s.Bound) and value is not None
+        }
+
+    # --- the next-state relation --------------------------------------------------------------
+
+    def _list(self, node: s.Expr, place: _Place) -> Iterator[Reached]:
+        if self._leads_nowhere(node, place):
+            return
+        match node:
+            case s.Builtin(operator=r"\lor", args=parts):
+                for part in parts:
+                    assert not isinstance(part, s.OperatorArg)
+                    yield from self._list(part, place)
+            case s.Binding(kind=r"\E", binders=binders, body=body):
+                bindings = self._bindings(binders, place, self._known_values(body, place))
+                if bindings is None:
+                    yield self._reached(node, place)
+                else:
+                    for inner in bindings:
+                        yield from self._list(body, inner)
+            case s.Call(target=int()) | s.Constant():
+                inner_place = self._enter(node, place)
+                if inner_place is None:
+                    yield self._reached(node, self._named(node, place))
+                else:
+                    yield from self._list(*inner_place)
+            case s.Let(body=body):
+                yield from self._list(body, replace(place, lets=(*place.lets, node)))
+            case _:
+                yield self._reached(node, place)
+
+    def _named(self, node: s.Call | s.Constant, place: _Place) -> _Place:
+        """The place with the label of an operator that is not entered."""
+        definition = self._machine.program.meaning(node)
+        if not isinstance(definition, s.Definition):
+            return place
+        return replace(place, action=Action(definition.name))
+
+    def _reached(self, node: s.Expr, place: _Place) -> Reached:
+        for let in reversed(place.lets):
+            # One node for all instances: they share their generated code by it.
+            key = (id(let), id(node))
+            if key not in self._within:
+                self._within[key] = s.Let(let.location, let.definitions, node)
+            node = self._within[key]
+        return Reached(place.action, node, place.values, place.names, place.operators)
+
+    def _enter(self, node: s.Call | s.Constant, place: _Place) -> tuple[s.Expr, _Place] | None:
+        """The body of a called operator, if its arguments are constant."""
+        definition = self._machine.program.meaning(node)
+        if not isinstance(definition, s.Definition) or place.depth > _DEEPEST:
+            return None
+        args = node.args if isinstance(node, s.Call) else ()
+        values: list[Value] = []
+        operators: dict[int, s.OperatorArg] = {}
+        for param, arg in zip(definition.params, args, strict=True):
+            if isinstance(arg, s.OperatorArg):
+                if not self._constant_operator(arg, place):
+                    return None
+                operators[param.uid] = arg
+                continue
+            value = self._evaluate(arg, place)
+            if value is None:
+                return None
+            values.append(value)
+        if definition.substituted and not values:
+            return definition.body, replace(
+                place, action=Action(definition.name), depth=_DEEPEST + 1
+            )
+        action = Action(definition.name, tuple(values))
+        operators = {**place.operators, **operators}
+        inner = replace(place, action=action, operators=operators, depth=place.depth + 1)
+        params = tuple(param for param in definition.params if not param.arity)
+        return definition.body, inner.bind(params, tuple(values))
+
+    def _constant_operator(self, arg: s.OperatorArg, place: _Place) -> bool:
+        """Whether an operator that is passed says nothing about states."""
+        target = arg.target
+        if isinstance(target, s.Bound):
+            passed = place.operators.get(target.uid)
+            return passed is not None and self._constant_operator(passed, place)
+        if not isinstance(target, int):
+            return True
+        facts = self._machine.analysis.of_definition(target)
+        return facts.timeless
+
+    def _bindings(
+        self, binders: tuple[s.Binder, ...], place: _Place, known: Mapping[int, Value]
+    ) -> list[_Place] | None:
+        """The places for all values of bound names; None if their sets are not constant.
+
+        Over an empty set there are none. TLC then keeps the whole formula, under the name of the
+        operator around it; but no step is ever one of it.
+        """
+        choices: list[list[tuple[tuple[s.Bound, ...], tuple[Value, ...]]]] = []
+        for binder in binders:
+            elements = None if binder.domain is None else self._elements(binder.domain, place)
+            if elements is None:
+                return None
+            if binder.pattern:
+                width = len(binder.names)
+                choices.append([(binder.names, unpack(item, width)) for item in elements])
+            else:
+                choices += [
+                    [((name,), (item,)) for item in _narrowed(elements, name, known)]
+                    for name in binder.names
+                ]
+        count = prod(map(len, choices))
+        if self._goal is not None and count > MOST_INSTANCES:
+            raise TooManyInstances(self._goal, count)
+        places = [place]
+        for choice in choices:
+            places = [old.bind(names, values) for old in places for names, values in choice]
+        return places
+
+    def _elements(self, node: s.Expr, place: _Place) -> list[Value] | None:
+        value = self._evaluate(node, place)
+        return list(canonical_sorted(value)) if isinstance(value, frozenset) else None
+
+    def _evaluate(self, node: s.Argument, place: _Place) -> Value | None:
+        """The value of an expression that is constant here; None for everything else."""
+        if isinstance(node, s.OperatorArg):
+            return None
+        facts = self._machine.analysis.of(node)
+        if not facts.timeless or not facts.free <= place.values.keys():
+            return None
+        names = [place.names[uid] for uid in sorted(facts.free)]
+        try:
+            evaluate = self._machine.expression(node, names)
+            return value_of(evaluate((), (), *(place.values[name.uid] for name in names)))
+        except EvaluationError:
+            return None
+
+
+def _narrowed(elements: list[Value], name: s.Bound, known: Mapping[int, Value]) -> Iterable[Value]:
+    """The elements that the name may stand for."""
+    if name.uid not in known:
+        return elements
+    value = known[name.uid]
+    return [item for item in elements if item == value and equal(item, value)]
+
+
+__all__ = ["ActionLister", "Reached", "TooManyInstances"]

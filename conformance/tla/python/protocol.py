@@ -1,0 +1,84 @@
+"""What the parts of the code generator ask of each other.
+
+`writer` brings the handlers of `builtins`, `logic` and `structures` together: it sends each kind
+of node to the one that writes it. The handlers know the writer as a `CodeWriter`, the writer knows
+the machine that owns the code as `Services`; so no module needs one that needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from conformance.tla.errors import UnsupportedError
+from conformance.tla.front import syntax as s
+from conformance.tla.python.emitter import Emitter
+from conformance.tla.python.scope import Code, Context, Kind, Operator
+from conformance.tla.semantics.analysis import Analysis
+from conformance.tla.semantics.program import Program
+from conformance.tla.semantics.temporal import TEMPORAL
+
+
+class Routine(Protocol):
+    """A compiled definition: its Python name, the variables it reads, how it takes arguments."""
+
+    name: str
+    variables: tuple[str, ...]
+    strict: tuple[bool, ...]
+    kind: Kind
+    lazy: bool
+
+
+class Services(Protocol):
+    """What a writer asks of the machine that owns the generated code."""
+
+    program: Program
+    analysis: Analysis
+    patient: bool
+
+    def constant(self, node: s.Expr) -> Code: ...
+    def pool(self, value: object) -> Code: ...
+    def elements(self, node: s.Expr) -> tuple[Code, Kind] | None: ...
+    def empty(self, code: Code) -> bool: ...
+    def infinite(self, node: s.Expr) -> bool: ...
+    def by_rule(self, node: s.Expr) -> bool: ...
+    def routine(self, definition: s.Definition) -> Routine: ...
+    def enabled(self, writer: CodeWriter, node: s.Expr, context: Context) -> Code: ...
+
+
+class CodeWriter(Protocol):
+    """The body of one generated function, as the handlers see it."""
+
+    services: Services
+    emitter: Emitter
+    partial: bool
+
+    def expr(self, node: s.Expr, context: Context) -> Code: ...
+    def expression(self, node: s.Argument) -> s.Expr: ...
+    def argument(self, node: s.Argument, context: Context) -> Code: ...
+    def value(self, node: s.Argument, context: Context) -> Code: ...
+    def truth(self, node: s.Argument, context: Context) -> Code: ...
+    def checked(self, code: Code) -> Code: ...
+    def atom(self, code: Code, prefix: str = "t") -> Code: ...
+    def named(self, code: Code) -> tuple[str, str]: ...
+    def function(self, header: str) -> AbstractContextManager[None]: ...
+    def let(self, node: s.Let, context: Context) -> Context: ...
+    def operator(self, arg: s.Argument, context: Context) -> Operator: ...
+    def callable(self, arg: s.Argument, context: Context) -> str: ...
+    def callee(self, node: s.Expr, context: Context) -> tuple[s.Expr, Context] | None: ...
+    def expands(self, definition: s.Definition, args: Sequence[s.Argument]) -> bool: ...
+    def apply_definition(
+        self, definition: s.Definition, args: Sequence[s.Argument], context: Context
+    ) -> Code: ...
+    def apply_operator(
+        self, operator: Operator, args: Sequence[s.Argument], at: s.Location, context: Context
+    ) -> Code: ...
+
+
+def unsupported(node: s.Node, what: str) -> UnsupportedError:
+    """The error for what the Python evaluator lacks."""
+    hint = " TLC checks temporal formulas." if what in TEMPORAL else ""
+    return UnsupportedError(
+        f"{node.location}: {what} is not supported by the Python evaluator.{hint}"
+    )

@@ -1,0 +1,382 @@
+"""What generated code calls where TLA+ and Python differ: application, equality, EXCEPT, types.
+
+Generated code keeps the frequent case inline (an `Fn` that is applied, two integers that are
+compared) and comes here for the rest, so these functions put correctness before speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NoReturn
+
+from conformance.tla.semantics.equality import Lazy, LazyFunction, member, value_of
+from conformance.tla.semantics.errors import EvaluationError, shown
+from conformance.tla.semantics.kinds import is_element, is_subset
+from conformance.tla.semantics.sets import (
+    AnySet,
+    SymbolicSet,
+    all_in,
+    cardinality,
+    combine,
+)
+from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted
+
+
+class _Unset:
+    """The mark of a LET's value that no path has needed yet."""
+
+    __slots__ = ()
+
+
+UNSET = _Unset()
+
+
+def type_error(expected: str, *values: object) -> NoReturn:
+    """An operand of a type that the operator is not defined for."""
+    for value in values:
+        if not _is(value, expected):
+            raise EvaluationError(f"{_article(expected)} is needed here, not {shown(value)}")
+    raise EvaluationError(f"{_article(expected)} is needed here")
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def _is(value: object, kind: str) -> bool:
+    match kind:
+        case "integer":
+            return type(value) is int
+        case "boolean":
+            return type(value) is bool
+        case "set":
+            return isinstance(value, frozenset | SymbolicSet)
+        case "sequence":
+            return type(value) in (tuple, str)
+        case _:
+            return False
+
+
+def not_boolean(value: object) -> NoReturn:
+    """A formula whose value is no boolean."""
+    raise EvaluationError(f"a boolean is needed here, not {shown(value)}")
+
+
+def in_interval(x: Value, low: Value, high: Value) -> bool:
+    """x \\in low..high."""
+    if type(low) is not int or type(high) is not int:
+        type_error("integer", low, high)
+    if type(x) is int:
+        return low <= x <= high
+    if isinstance(x, ModelValue) or low > high:
+        return False
+    raise EvaluationError(f"whether {shown(x)} is an element of {low}..{high} is not defined")
+
+
+def subset(a: Lazy, b: Lazy) -> bool:
+    """a \\subseteq b."""
+    if isinstance(a, frozenset) and isinstance(b, frozenset):
+        return is_subset(a, b)
+    if isinstance(b, SymbolicSet):
+        return all_in(iterate(a), b)
+    return all(member(x, b) for x in iterate(a))
+
+
+def iterate(elements: Lazy) -> Iterable[Value]:
+    """The elements of a set, in any order."""
+    if isinstance(elements, frozenset | SymbolicSet):
+        return elements
+    type_error("set", elements)
+
+
+def ordered(elements: Lazy) -> Iterable[Value]:
+    """The elements of a set in canonical order: what CHOOSE and the successor search follow."""
+    if isinstance(elements, frozenset | SymbolicSet):
+        return canonical_sorted(elements)
+    type_error("set", elements)
+
+
+def no_choice(elements: Lazy) -> NoReturn:
+    """CHOOSE without a witness."""
+    raise EvaluationError(f"no element of {shown(elements)} satisfies the condition of CHOOSE")
+
+
+def set_operation(operator: str, a: Lazy, b: Lazy) -> AnySet:
+    """Union, intersection, difference of what may be symbolic."""
+    if not isinstance(a, frozenset | SymbolicSet) or not isinstance(b, frozenset | SymbolicSet):
+        type_error("set", a, b)
+    return combine(operator, a, b)
+
+
+def big_union(sets: Lazy) -> AnySet:
+    """UNION sets."""
+    return union_of(iterate(sets))
+
+
+def union_of(sets: Iterable[Lazy]) -> AnySet:
+    """The union of sets that may be rules."""
+    result: AnySet = frozenset()
+    for part in sets:
+        result = set_operation(r"\union", result, part)
+    return result
+
+
+def size(elements: Lazy) -> int:
+    """Cardinality(elements)."""
+    if isinstance(elements, frozenset):
+        return len(elements)
+    if isinstance(elements, SymbolicSet):
+        count = cardinality(elements)
+        if count is None:
+            raise EvaluationError(f"Cardinality of the infinite set {shown(elements)}")
+        return count
+    type_error("set", elements)
+
+
+def is_finite(elements: Lazy) -> bool:
+    """IsFiniteSet(elements)."""
+    if not isinstance(elements, frozenset | SymbolicSet):
+        type_error("set", elements)
+    return cardinality(elements) is not None
+
+
+# Integers
+
+
+def interval(low: Value, high: Value) -> range:
+    """low..high, to be iterated."""
+    if type(low) is not int or type(high) is not int:
+        type_error("integer", low, high)
+    return range(low, high + 1)
+
+
+def add(a: Value, b: Value) -> int:
+    """a + b."""
+    if type(a) is int and type(b) is int:
+        return a + b
+    type_error("integer", a, b)
+
+
+def subtract(a: Value, b: Value) -> int:
+    """a - b."""
+    if type(a) is int and type(b) is int:
+        return a - b
+    type_error("integer", a, b)
+
+
+def multiply(a: Value, b: Value) -> int:
+    """a * b."""
+    if type(a) is int and type(b) is int:
+        return a * b
+    type_error("integer", a, b)
+
+
+def divide(a: Value, b: Value) -> int:
+    """a \\div b, rounded towards minus infinity, as in TLC."""
+    if type(a) is not int or type(b) is not int:
+        type_error("integer", a, b)
+    if b == 0:
+        raise EvaluationError("division by zero")
+    return a // b
+
+
+def modulo(a: Value, b: Value) -> int:
+    """a % b for positive b."""
+    if type(a) is not int or type(b) is not int:
+        type_error("integer", a, b)
+    if b <= 0:
+        raise EvaluationError(f"the second operand of % must be positive, not {b}")
+    return a % b
+
+
+def power(a: Value, b: Value) -> int:
+    """a ^ b for natural b."""
+    if type(a) is not int or type(b) is not int:
+        type_error("integer", a, b)
+    if b < 0 or (a == 0 and b == 0):
+        raise EvaluationError(f"{a}^{b} is not defined")
+    return int(a**b)
+
+
+def less(a: Value, b: Value) -> bool:
+    """a < b."""
+    if type(a) is int and type(b) is int:
+        return a < b
+    type_error("integer", a, b)
+
+
+def at_most(a: Value, b: Value) -> bool:
+    """a <= b."""
+    if type(a) is int and type(b) is int:
+        return a <= b
+    type_error("integer", a, b)
+
+
+# Functions
+
+
+def apply(f: Lazy, x: Lazy) -> Value:
+    """f[x]."""
+    if isinstance(f, Fn):
+        x = value_of(x)
+        if is_element(x, f.mapping):
+            return f.mapping[x]
+        outside(f, x)
+    if isinstance(f, tuple):
+        if type(x) is int and 0 < x <= len(f):
+            return f[x - 1]
+        outside(f, x)
+    if isinstance(f, LazyFunction):
+        return f(value_of(x))
+    raise EvaluationError(f"{shown(f)} is applied to {shown(x)}, but is not a function")
+
+
+def outside(f: Lazy, x: Lazy) -> NoReturn:
+    """A function applied outside its domain."""
+    raise EvaluationError(f"{shown(f)} is applied to {shown(x)}, which is not in its domain")
+
+
+def field(r: Lazy, name: str) -> Value:
+    """r.name."""
+    if isinstance(r, Fn):
+        if name in r.mapping:
+            return r.mapping[name]
+        raise EvaluationError(f"the record {shown(r)} has no field {name}")
+    raise EvaluationError(f"{shown(r)} has no field {name}: it is not a record")
+
+
+def domain(f: Lazy) -> AnySet:
+    """DOMAIN f."""
+    if isinstance(f, Fn):
+        return frozenset(f.mapping)
+    if isinstance(f, tuple):
+        return frozenset(range(1, len(f) + 1))
+    if isinstance(f, LazyFunction):
+        return f.domain
+    raise EvaluationError(f"DOMAIN of {shown(f)}, which is not a function")
+
+
+def lookup(f: Lazy, x: Value) -> object:
+    """f[x], or UNSET outside the domain: for EXCEPT, which leaves such a function unchanged."""
+    if isinstance(f, Fn):
+        return f.mapping[x] if is_element(x, f.mapping) else UNSET
+    if isinstance(f, tuple):
+        return f[x - 1] if type(x) is int and 0 < x <= len(f) else UNSET
+    if isinstance(f, LazyFunction):
+        return f(x) if x in f.domain else UNSET
+    raise EvaluationError(f"EXCEPT on {shown(f)}, which is not a function")
+
+
+def replaced(f: Lazy, x: Value, value: Value) -> Value:
+    """[f EXCEPT ![x] = value] for x in the domain."""
+    if isinstance(f, Fn):
+        return f.except_(x, value)
+    if isinstance(f, LazyFunction):
+        f = f.value()
+        return replaced(f, x, value)
+    if isinstance(f, tuple) and type(x) is int:
+        return (*f[: x - 1], value, *f[x:])
+    raise EvaluationError(f"EXCEPT on {shown(f)}, which is not a function")
+
+
+def unpack(value: Value, count: int) -> tuple[Value, ...]:
+    """The components of a tuple that a quantifier over <<a, b>> takes apart."""
+    if type(value) is tuple and len(value) == count:
+        return value
+    raise EvaluationError(f"a tuple of {count} components is needed here, not {shown(value)}")
+
+
+def no_case() -> NoReturn:
+    """CASE without a true guard and without OTHER."""
+    raise EvaluationError("no guard of this CASE is true, and it has no OTHER")
+
+
+def not_assigned(variable: str) -> NoReturn:
+    """A primed variable used before it has a value."""
+    raise EvaluationError(f"{variable}' is used before the action gives it a value")
+
+
+def incomplete(action: str, variables: Iterable[str]) -> NoReturn:
+    """A successor with variables that the action says nothing about."""
+    names = ", ".join(variables)
+    raise EvaluationError(f"{action} does not say what becomes of the variables {names}")
+
+
+def raise_again(error: EvaluationError) -> NoReturn:
+    """The error of a constant subexpression, raised where a formula needs its value."""
+    raise EvaluationError(error.reason, error.location)
+
+
+# Sequences
+
+
+def length(s: Lazy) -> int:
+    """Len(s)."""
+    if isinstance(s, tuple | str):
+        return len(s)
+    if isinstance(s, LazyFunction):
+        return length(s.value())
+    type_error("sequence", s)
+
+
+def append(s: Lazy, item: Value) -> tuple[Value, ...] | str:
+    """Append(s, item); as TLC takes it, also of a string to a string."""
+    if isinstance(s, LazyFunction):
+        s = s.value()
+    if isinstance(s, tuple):
+        return (*s, item)
+    if isinstance(s, str) and isinstance(item, str):
+        return s + item
+    type_error("sequence", s)
+
+
+def concat(a: Lazy, b: Lazy) -> tuple[Value, ...] | str:
+    """a \\o b, of sequences or of strings."""
+    a, b = value_of(a), value_of(b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return a + b
+    if isinstance(a, str) and isinstance(b, str):
+        return a + b
+    type_error("sequence", a, b)
+
+
+def head(s: Lazy) -> Value:
+    """Head(s)."""
+    s = value_of(s)
+    if isinstance(s, tuple | str):
+        if s:
+            return s[0]
+        raise EvaluationError("Head of the empty sequence")
+    type_error("sequence", s)
+
+
+def tail(s: Lazy) -> Value:
+    """Tail(s)."""
+    s = value_of(s)
+    if isinstance(s, tuple | str):
+        if s:
+            return s[1:]
+        raise EvaluationError("Tail of the empty sequence")
+    type_error("sequence", s)
+
+
+def sub_seq(s: Lazy, first: Value, last: Value) -> Value:
+    """SubSeq(s, first, last)."""
+    s = value_of(s)
+    if not isinstance(s, tuple | str):
+        type_error("sequence", s)
+    if type(first) is not int or type(last) is not int:
+        type_error("integer", first, last)
+    if first > last:
+        return s[:0]
+    if first < 1 or last > len(s):
+        raise EvaluationError(f"SubSeq from {first} to {last} of a sequence of length {len(s)}")
+    return s[first - 1 : last]
+
+
+def items(s: Lazy) -> Iterator[Value]:
+    """The elements of a sequence, in order; of a string its characters, as TLC does."""
+    s = value_of(s)
+    if isinstance(s, tuple | str):
+        return iter(s)
+    type_error("sequence", s)

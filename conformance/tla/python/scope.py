@@ -1,0 +1,150 @@
+"""What names mean while code is generated: contexts, entries of bound names, pieces of code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from conformance.tla.front import syntax as s
+from conformance.tla.python.emitter import Line
+from conformance.tla.values import Fn, ModelValue
+
+Kind = str | None
+"""What is known of a value: "int", "bool", "str", "model", "set", "tuple", "fn"; "lazy" for what
+may be a symbolic set or lazy function; None for an unknown value, which is never lazy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A Python expression. An atom is a name or literal: cheap to repeat."""
+
+    text: str
+    kind: Kind = None
+    atom: bool = False
+
+
+TRUE = Code("True", "bool", atom=True)
+FALSE = Code("False", "bool", atom=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A bound name that a Python variable holds."""
+
+    code: Code
+
+
+@dataclass(slots=True)
+class Slot:
+    """The Python variable of a lazy value in one function, for one side of a prime."""
+
+    name: str
+    declaration: Line
+    loops: int
+    emitted: bool = False
+    kind: Kind = None
+
+
+@dataclass(slots=True, eq=False)
+class Lazy:
+    """A LET's definition or an argument: computed where first needed, as in TLC.
+
+    `thunk` is the Python function that computes it, for a parameter passed as one, `kind` the
+    kind of its result. With a `name`, all uses share the function of `function_name`, which
+    remembers its result under that name.
+    """
+
+    node: s.Expr | None
+    context: Context
+    declaration: Line
+    loops: int
+    function: int
+    thunk: str | None = None
+    kind: Kind = "lazy"
+    name: str = ""
+    function_name: str = ""
+    slots: dict[tuple[int, bool], Slot] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """An operator with the scope that it was defined in: expanded where it is applied."""
+
+    definition: s.Definition
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class Standard:
+    """A standard operator passed as an argument."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An operator that is a Python function of this name: recursive, or a parameter of one.
+
+    Of a recursive one also the definition.
+    """
+
+    name: str
+    definition: s.Definition | None = None
+
+
+Operator = Closure | Standard | Named
+Entry = Known | Lazy | Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Entries by uid; Python names of the variables' values in this and in the next state.
+
+    `next` lacks a variable that the action has not assigned (yet). Under a prime, `primed`.
+    """
+
+    env: Mapping[int, Entry] = field(default_factory=lambda: MappingProxyType({}))
+    now: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    next: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    primed: bool = False
+
+    def bind(self, entries: Mapping[int, Entry]) -> Context:
+        """With more entries."""
+        return replace(self, env={**self.env, **entries})
+
+    def within(self, env: Mapping[int, Entry], *, primed: bool = False) -> Context:
+        """The same states in another scope."""
+        return replace(self, env=env, primed=self.primed or primed)
+
+    def variables(self) -> Mapping[str, str]:
+        """The names of the variables' values on this side of the prime."""
+        return self.next if self.primed else self.now
+
+
+def kind_of(value: object) -> Kind:
+    """The kind of a constant."""
+    match value:
+        case bool():
+            return "bool"
+        case int():
+            return "int"
+        case str():
+            return "str"
+        case ModelValue():
+            return "model"
+        case frozenset():
+            return "set"
+        case tuple():
+            return "tuple"
+        case Fn():
+            return "fn"
+        case _:
+            return "lazy"
+
+
+def common(first: Kind, second: Kind) -> Kind:
+    """What is known of a value that is one or the other."""
+    if first == second:
+        return first
+    return "lazy" if "lazy" in (first, second) else None

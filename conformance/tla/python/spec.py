@@ -1,0 +1,566 @@
+"""A specification ready to run: initial states, successors, formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+from conformance.tla.errors import SpecError, UnsupportedError
+from conformance.tla.front import syntax as s
+from conformance.tla.front.config import ModelConfig
+from conformance.tla.python.explain import Explainer, Explanation
+from conformance.tla.python.labels import ActionLister, Reached
+from conformance.tla.python.machine import Instance, Machine, Search, Successor
+from conformance.tla.python.scope import Kind, kind_of
+from conformance.tla.python.standard import SearchLevel
+from conformance.tla.semantics.equality import Lazy, value_of
+from conformance.tla.semantics.errors import EvaluationError
+from conformance.tla.semantics.program import Program, link
+from conformance.tla.semantics.temporal import TemporalReader
+from conformance.tla.values import Action, State, Value
+from conformance.tla.values.patterns import ActionPattern
+from conformance.tla.values.text import parse_action
+
+
+def bind(module: s.Module, config: ModelConfig) -> Spec:
+    """The module with the configuration's constants and overrides.
+
+    SpecError names a CONSTANT without a value, or a name in the configuration that the module
+    lacks.
+    """
+    spec = Spec(link(module, config))
+    spec.check_names()
+    return spec
+
+
+@dataclass(frozen=True, slots=True)
+class StateFormula:
+    """A formula of one state: `formula(state)` is its truth, EvaluationError where undefined."""
+
+    name: str
+    definition: s.Definition
+    _call: Callable[[State], bool]
+    _explain: Callable[[State], Explanation]
+
+    @property
+    def location(self) -> s.Location:
+        """Where the formula stands."""
+        return self.definition.location
+
+    def __call__(self, state: State) -> bool:
+        return self._call(state)
+
+    def explain(self, state: State) -> Explanation:
+        """Why the formula has the value that it has."""
+        return self._explain(state)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFormula:
+    """A formula of a state and its successor: `formula(state, next_state)`."""
+
+    name: str
+    args: tuple[Value, ...]
+    definition: s.Definition
+    _call: Callable[..., bool]
+    _explain: Callable[[State, State], Explanation]
+
+    @property
+    def location(self) -> s.Location:
+        """Where the formula stands."""
+        return self.definition.location
+
+    def __call__(self, state: State, next_state: State) -> bool:
+        return self._call(state, next_state, *self.args)
+
+    def explain(self, state: State, next_state: State) -> Explanation:
+        """Why the formula has the value that it has."""
+        return self._explain(state, next_state)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A temporal property as a search meets it: of initial states, of all states, of steps.
+
+    `unchecked` are the places of the conjuncts that take a whole behaviour to judge.
+    """
+
+    name: str
+    location: s.Location
+    initial: StateFormula | None
+    always: StateFormula | None
+    step: ActionFormula | None
+    unchecked: tuple[s.Location, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """Action instances that share one formula, and so one generated function."""
+
+    search: Search
+    instances: tuple[Instance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The action instances that some patterns admit, ready to be searched together."""
+
+    patterns: tuple[ActionPattern, ...]
+    templates: tuple[_Template, ...]
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The instances, each once."""
+        found = (instance[-1] for one in self.templates for instance in one.instances)
+        return tuple(dict.fromkeys(action for action in found if isinstance(action, Action)))
+
+
+_T = TypeVar("_T")
+
+
+class Spec:
+    """A bound module. Formulas and the successor search are compiled when first asked for.
+
+    What has no value is asked again of a `patient` machine, so that no value depends on the order
+    in which Python happens to take the elements of a set.
+    """
+
+    def __init__(
+        self, program: Program, *, patient: bool = False, level: SearchLevel | None = None
+    ) -> None:
+        self.program = program
+        self.module = program.module
+        self.config = program.config
+        self.variables = tuple(variable.name for variable in program.module.variables)
+        self._level = level or SearchLevel()
+        self.machine = Machine(program, self._level, patient=patient)
+        self._state_formulas: dict[str, StateFormula] = {}
+        self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
+        self._searches: dict[tuple[object, ...], Search] = {}
+
+    @cached_property
+    def _patient(self) -> Spec:
+        return Spec(self.program, patient=True, level=self._level)
+
+    def _settled(
+        self, fast: Callable[..., _T], patient: Callable[[Spec], Callable[..., _T]]
+    ) -> Callable[..., _T]:
+        """`fast`, and where it finds no value, the same of a patient machine."""
+        if self.machine.patient:
+            return fast
+        compiled: list[Callable[..., _T]] = []
+
+        def call(*args: object) -> _T:
+            try:
+                return fast(*args)
+            except EvaluationError:
+                if not compiled:
+                    compiled.append(patient(self._patient))
+                return compiled[0](*args)
+
+        return call
+
+    # --- what the module and configuration say --------------------------------------------
+
+    def check_names(self) -> None:
+        """SpecError if the configuration names a formula that the module does not define."""
+        config = self.config
+        for why, names in (
+            ("an invariant", config.invariants),
+            ("a property", config.properties),
+            ("a constraint", (*config.constraints, *config.action_constraints)),
+            ("the specification", [config.specification] if config.specification else []),
+            ("the initial predicate", [config.init] if config.init else []),
+            ("the next-state relation", [config.next] if config.next else []),
+            ("the symmetry set", [config.symmetry] if config.symmetry else []),
+            ("the view", [config.view] if config.view else []),
+        ):
+            for name in names:
+                self.program.operator(name, why)
+
+    @cached_property
+    def _reader(self) -> TemporalReader:
+        def resolve(node: s.Argument) -> s.Definition | None:
+            meaning = self.program.meaning(node)
+            return meaning if isinstance(meaning, s.Definition) else None
+
+        return TemporalReader(resolve)
+
+    @cached_property
+    def has_behaviours(self) -> bool:
+        """False of a module that only assumes: no variables, and nothing named to begin with."""
+        config = self.config
+        if config.specification is not None or config.init is not None or config.next is not None:
+            return True
+        return bool(self.variables) or self.module.operator("Init") is not None
+
+    @cached_property
+    def _init_and_next(self) -> tuple[s.Expr, s.Definition]:
+        config = self.config
+        if config.specification is not None:
+            return self._from_specification(config.specification)
+        init = self.program.operator(config.init or "Init", "the initial predicate")
+        return init.body, self.program.operator(config.next or "Next", "the next-state relation")
+
+    def _from_specification(self, name: str) -> tuple[s.Expr, s.Definition]:
+        definition = self.program.operator(name, "the specification")
+        parts = self._reader.parts(definition.body)  # fairness says nothing about single steps
+        if len(parts.steps) != 1 or parts.always or not parts.initial:
+            raise UnsupportedError(
+                f"{definition.location}: the specification {name} is not of the form Init /\\ "
+                "[][Next]_vars, perhaps with fairness. Give INIT and NEXT in the configuration."
+            )
+        return self._joined(parts.initial), self._named(_unboxed(parts.steps[0]))
+
+    def _named(self, step: s.Expr) -> s.Definition:
+        meaning = self.program.meaning(step)
+        if isinstance(meaning, s.Definition) and not meaning.params:
+            return meaning
+        return s.Definition(step.location, 0, _UNNAMED, (), step)
+
+    def _joined(self, parts: Sequence[s.Expr]) -> s.Expr:
+        return parts[0] if len(parts) == 1 else s.Builtin(parts[0].location, r"\land", tuple(parts))
+
+    def is_temporal(self, node: s.Argument) -> bool:
+        """Whether a formula is temporal, itself or through the operators it calls."""
+        return self._reader.temporal(node)
+
+    # --- states ---------------------------------------------------------------------------
+
+    def search_at(self, level: int | None) -> None:
+        """What TLCGet("level") is from now on: 0 for initial states; None outside of a search."""
+        self._level.value = level
+
+    def initial_states(self) -> Sequence[State]:
+        """The initial states, each once, in a fixed order."""
+        found = self._settled(
+            lambda: self.machine.initial_states(self._init_and_next[0]),
+            lambda spec: spec.initial_states,
+        )
+        return tuple(dict.fromkeys(found()))
+
+    @cached_property
+    def _lister(self) -> ActionLister:
+        return ActionLister(self.machine)
+
+    @cached_property
+    def _instances(self) -> tuple[Reached, ...]:
+        return tuple(self._lister.instances(self._init_and_next[1]))
+
+    @cached_property
+    def actions(self) -> tuple[Action, ...]:
+        """Every action instance of the next-state relation, in TLC's order, each once."""
+        return tuple(dict.fromkeys(reached.action for reached in self._instances))
+
+    @cached_property
+    def _templates(self) -> tuple[_Template, ...]:
+        return self._grouped(self._instances)
+
+    def _grouped(self, instances: Sequence[Reached]) -> tuple[_Template, ...]:
+        groups: dict[tuple[object, ...], list[Reached]] = {}
+        for reached in instances:
+            operators = tuple(map(id, reached.operators.values()))
+            key = (id(reached.node), reached.action.name, operators)
+            groups.setdefault(key, []).append(reached)
+        return tuple(map(self._template, groups.values()))
+
+    def _template(self, group: list[Reached]) -> _Template:
+        first = group[0]
+        of = self.machine.analysis.of
+        free = of(first.node).free.union(*(of(arg).free for arg in first.operators.values()))
+        names = [bound for uid, bound in first.names.items() if uid in free]
+        rows = [tuple(reached.values[name.uid] for name in names) for reached in group]
+        kinds = [_common_kind([row[index] for row in rows]) for index in range(len(names))]
+        key = (
+            id(first.node), first.action.name, tuple(name.uid for name in names), tuple(kinds),
+            tuple(map(id, first.operators.values())),
+        )  # fmt: skip
+        if key not in self._searches:
+            self._searches[key] = self.machine.successors(
+                first.node, names, kinds, first.action.name, first.operators
+            )
+        search = self._searches[key]
+        instances = [(*row, reached.action) for row, reached in zip(rows, group, strict=True)]
+        return _Template(search, tuple(instances))
+
+    def select(self, patterns: Sequence[ActionPattern]) -> Selection:
+        """The instances that the patterns admit, each once; what they say is not enumerated.
+
+        Needs no list of all actions, of which large constants have too many. SpecError names an
+        action that the next-state relation lacks, TooManyInstances one that leaves too much open.
+        """
+        found: dict[Action, list[Reached]] = {}
+        for pattern in patterns:
+            for reached in self._lister.matching(self._init_and_next[1], pattern):
+                others = found.setdefault(reached.action, [])
+                if all(one.node is not reached.node or one.values != reached.values
+                       for one in others):  # fmt: skip
+                    others.append(reached)
+        each = [reached for group in found.values() for reached in group]
+        return Selection(tuple(patterns), self._grouped(each))
+
+    def successors_in(self, selection: Selection, state: State) -> list[Successor]:
+        """Every (action, next state) of the selected instances, in a fixed order."""
+        found: list[Successor] = []
+        try:
+            for template in selection.templates:
+                self.machine.guarded(template.search, state, found, template.instances)
+        except EvaluationError:
+            if self.machine.patient:
+                raise
+            patient = self._patient
+            return patient.successors_in(patient.select(selection.patterns), state)
+        return found
+
+    def successors(self, state: State) -> list[Successor]:
+        """Every (action, next state) that the next-state relation allows, as TLC finds them.
+
+        In a fixed order; a pair that is found twice stands there twice, as TLC counts it.
+        """
+        found: list[Successor] = []
+        try:
+            self.machine.guarded(self._search, state, found)
+        except EvaluationError:
+            if self.machine.patient:
+                raise
+            return self._patient.successors(state)
+        return found
+
+    def _search(self, state: State, found: list[Successor]) -> None:
+        for template in self._templates:
+            template.search(state, found, template.instances)
+
+    def successors_by(self, action: Action, state: State) -> list[State]:
+        """The states to which one action instance leads."""
+        found: list[Successor] = []
+        try:
+            for template, instances in self._by_action.get(action, ()):
+                self.machine.guarded(template.search, state, found, instances)
+        except EvaluationError:
+            if self.machine.patient:
+                raise
+            return self._patient.successors_by(action, state)
+        return [next_state for _, next_state in found]
+
+    @cached_property
+    def _by_action(self) -> Mapping[Action, list[tuple[_Template, tuple[Instance, ...]]]]:
+        table: dict[Action, list[tuple[_Template, tuple[Instance, ...]]]] = {}
+        for template in self._templates:
+            for instance in template.instances:
+                action = instance[-1]
+                assert isinstance(action, Action)
+                table.setdefault(action, []).append((template, (instance,)))
+        return table
+
+    # --- formulas -------------------------------------------------------------------------
+
+    def state_formula(self, name: str) -> StateFormula:
+        """The formula of that name; UnsupportedError for a temporal or action formula."""
+        if name not in self._state_formulas:
+            definition = self._formula(name)
+            if self.machine.analysis.of(definition.body).primes:
+                raise UnsupportedError(
+                    f"{definition.location}: {name} is a formula of two states (it has primes), "
+                    "not of one. Use it as an action formula."
+                )
+            formula = self._state_formula(name, definition, definition.body)
+            self._state_formulas[name] = formula
+        return self._state_formulas[name]
+
+    def _state_formula(self, name: str, definition: s.Definition, node: s.Expr) -> StateFormula:
+        return StateFormula(
+            name,
+            definition,
+            self._settled(
+                self.machine.state_formula(node), lambda spec: spec.machine.state_formula(node)
+            ),
+            lambda state: self._explainer().explain(node, state, state),
+        )
+
+    def _formula(self, name: str) -> s.Definition:
+        definition = self.program.operator(name, "a formula")
+        if definition.params:
+            raise SpecError(f"{definition.location}: {name} takes arguments; a formula takes none.")
+        if self.is_temporal(definition.body):
+            raise UnsupportedError(
+                f"{definition.location}: {name} is a temporal formula, which the Python evaluator "
+                "does not support. TLC checks it as a PROPERTY."
+            )
+        return definition
+
+    def action_formula(self, what: str | Action) -> ActionFormula:
+        """The formula of an action instance, an action, or a property `[][A]_v` by its name."""
+        name, args = (what, ()) if isinstance(what, str) else (what.name, what.args)
+        step, compiled = self._compiled_action(name)
+        if len(args) != len(step.params):
+            raise SpecError(
+                f"{step.location}: {name} takes {len(step.params)} arguments, not {len(args)}."
+            )
+        values = {param.uid: value for param, value in zip(step.params, args, strict=True)}
+        return ActionFormula(
+            name,
+            args,
+            step,
+            compiled,
+            lambda state, after: self._explainer().explain(
+                step.body, state, after, step.params, values
+            ),
+        )
+
+    def _compiled_action(self, name: str) -> tuple[s.Definition, Callable[..., bool]]:
+        if name not in self._action_formulas:
+            definition = self.program.operator(name, "an action")
+            step = self._step(definition)
+            if any(param.arity for param in definition.params):
+                raise UnsupportedError(
+                    f"{definition.location}: {name} takes an operator as argument."
+                )
+            compiled = self._settled(
+                self.machine.action_formula(step.body, step.params),
+                lambda spec: spec._compiled_action(name)[1],
+            )
+            self._action_formulas[name] = (step, compiled)
+        return self._action_formulas[name]
+
+    def reads(self, formula: str) -> tuple[int, ...]:
+        """The positions of the variables that a formula's value depends on."""
+        definition = self._step(self.program.operator(formula, "a formula"))
+        names = self.machine.analysis.of(definition.body).variables
+        return tuple(index for index, name in enumerate(self.variables) if name in names)
+
+    def explain(self, formula: str, state: State, next_state: State) -> Explanation:
+        """Why a formula is false: of one state, the next one, or of the step.
+
+        `formula` is the name of a state formula or of a property `[][A]_v`, or an action with its
+        arguments, as `str` of an `Action` gives it.
+        """
+        try:
+            return self.state_formula(formula).explain(next_state)
+        except SpecError:
+            return self.action_formula(parse_action(formula)).explain(state, next_state)
+
+    def obstacle(self, action: Action, state: State) -> Explanation | None:
+        """Why an action is not enabled in a state; None if no part of it alone says so."""
+        formula = self.action_formula(action)
+        params = formula.definition.params
+        values = {p.uid: value for p, value in zip(params, action.args, strict=True)}
+        return self._explainer().obstacle(formula.definition.body, state, params, values)
+
+    def _explainer(self) -> Explainer:
+        return Explainer(self._patient.machine)
+
+    def _step(self, definition: s.Definition) -> s.Definition:
+        """The action of a property `[][A]_v`, `[]P` among it, or the definition itself."""
+        if not self.is_temporal(definition.body):
+            return definition
+        parts = self._reader.parts(definition.body)
+        if parts.rest or parts.initial:
+            odd = (*parts.rest, *parts.initial)[0]
+            raise UnsupportedError(
+                f"{odd.location}: {definition.name} is a temporal formula that is not "
+                "of the form [][A]_v, which the Python evaluator does not support."
+            )
+        body = self._joined((*parts.always, *parts.steps))
+        return replace(definition, body=body)
+
+    def property_of(self, name: str) -> Property:
+        """A temporal property, taken apart into what a search can check and what it cannot."""
+        definition = self.program.operator(name, "a property")
+        parts = self._reader.parts(definition.body)
+        return Property(
+            name=name,
+            location=definition.location,
+            initial=self._judge_state(name, definition, parts.initial),
+            always=self._judge_state(name, definition, parts.always),
+            step=self._judge_step(name, definition, parts.steps),
+            unchecked=tuple(part.location for part in parts.rest),
+        )
+
+    def _judge_state(
+        self, name: str, definition: s.Definition, parts: Sequence[s.Expr]
+    ) -> StateFormula | None:
+        return self._state_formula(name, definition, self._joined(parts)) if parts else None
+
+    def _judge_step(
+        self, name: str, definition: s.Definition, parts: Sequence[s.Expr]
+    ) -> ActionFormula | None:
+        if not parts:
+            return None
+        node = self._joined(parts)
+        call = self._settled(
+            self.machine.action_formula(node), lambda spec: spec.machine.action_formula(node)
+        )
+        return ActionFormula(
+            name,
+            (),
+            replace(definition, body=node),
+            call,
+            lambda state, after: self._explainer().explain(node, state, after),
+        )
+
+    def value(self, name: str) -> Value:
+        """The value of a CONSTANT or of a constant operator without arguments."""
+        if name in self.program.constants:
+            meaning = self.program.constants[name]
+            if not isinstance(meaning, s.Definition):
+                return meaning
+            definition = meaning
+        else:
+            definition = self.program.operator(name, "a constant")
+        return self._function_of(definition)(())
+
+    def state_function(self, name: str) -> Callable[[State], Value]:
+        """The value of a state function, such as a VIEW, in a state."""
+        definition = self.program.operator(name, "a state function")
+        return self._function_of(definition)
+
+    def constant_set(self, node: s.Expr) -> Lazy | None:
+        """The value of a constant expression, a set perhaps kept as a rule; None if it is none."""
+        if not self.machine.analysis.of(node).constant:
+            return None
+        return self._expression_of(node)((), ())
+
+    def _function_of(self, definition: s.Definition) -> Callable[[State], Value]:
+        compiled = self._expression_of(definition.body)
+
+        def value(state: State) -> Value:
+            found = compiled(state, ())
+            try:
+                return value_of(found)
+            except EvaluationError as error:  # of a set that is kept as a rule
+                raise EvaluationError(error.reason, error.location or definition.location) from None
+
+        return value
+
+    def _expression_of(self, node: s.Expr) -> Callable[..., Lazy]:
+        return self._settled(
+            self.machine.expression(node), lambda spec: spec.machine.expression(node)
+        )
+
+    def false_assumptions(self) -> list[s.Assumption]:
+        """The module's ASSUMEs that are false for these constants."""
+        return [
+            assumption
+            for assumption in self.module.assumptions
+            if self._expression_of(assumption.body)((), ()) is not True
+        ]
+
+
+def _unboxed(step: s.Expr) -> s.Expr:
+    """A of `[A]_v`."""
+    if isinstance(step, s.Builtin) and step.operator == "[A]_v":
+        action = step.args[0]
+        assert not isinstance(action, s.OperatorArg)
+        return action
+    return step
+
+
+_UNNAMED = "UnnamedAction"
+"""TLC's label of a step that is not within an operator."""
+
+
+def _common_kind(values: Sequence[Value]) -> Kind:
+    kinds = {kind_of(value) for value in values}
+    return kinds.pop() if len(kinds) == 1 else None

@@ -1,0 +1,176 @@
+"""The operators of Bags and TLC as Python functions on values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+
+from conformance.tla.python.runtime import items, iterate
+from conformance.tla.semantics.equality import Lazy, value_of
+from conformance.tla.semantics.errors import EvaluationError, shown
+from conformance.tla.values import Fn, Value, canonical_sorted, format_value, make_function
+
+
+def pairs(f: Lazy) -> dict[Value, Value]:
+    """A function as a new dict."""
+    f = value_of(f)
+    if isinstance(f, Fn):
+        return dict(f.mapping)
+    if isinstance(f, tuple):
+        return dict(enumerate(f, start=1))
+    raise EvaluationError(f"a function is needed here, not {shown(f)}")
+
+
+# TLC
+
+
+def single(argument: Lazy, result: Lazy) -> Value:
+    """argument :> result."""
+    return make_function({value_of(argument): value_of(result)})
+
+
+def override(f: Lazy, g: Lazy) -> Value:
+    """f @@ g: f's results where both are defined."""
+    return make_function({**pairs(g), **pairs(f)})
+
+
+def permutation_set(elements: Lazy) -> frozenset[Value]:
+    """Permutations(S): the bijections of S."""
+    items = canonical_sorted(iterate(elements))
+    return frozenset(
+        make_function(dict(zip(items, order, strict=True))) for order in permutations(items)
+    )
+
+
+def sort_seq(sequence: Lazy, before: Callable[[Value, Value], bool]) -> Value:
+    """SortSeq(s, Op) by insertion, as TLC does it: also for an Op that is no strict order."""
+    result: list[Value] = []
+    for item in items(sequence):
+        place = len(result)
+        while place > 0 and before(item, result[place - 1]):
+            place -= 1
+        result.insert(place, item)
+    return tuple(result)
+
+
+class SearchLevel:
+    """TLCGet("level"): how deep the search is that evaluates; other registers are unknown here."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: int | None = None
+        """0 for the initial states, then the level of the state whose successors are sought."""
+
+    def __call__(self, register: Lazy) -> int:
+        if register != "level":
+            raise EvaluationError(f'TLCGet({shown(register)}): only TLCGet("level") is known here')
+        if self.value is None:
+            raise EvaluationError('TLCGet("level") has a value in a search of states only')
+        return self.value
+
+
+def assertion(value: Lazy, message: Lazy) -> bool:
+    """Assert(value, message)."""
+    if value is True:
+        return True
+    raise EvaluationError(f"the assertion failed: {shown(value_of(message))}")
+
+
+def to_string(value: Lazy) -> str:
+    """ToString(v)."""
+    return format_value(value_of(value))
+
+
+# Bags: functions from elements to positive numbers
+
+
+def _counts(bag: Lazy) -> dict[Value, int]:
+    counts: dict[Value, int] = {}
+    for element, count in pairs(bag).items():
+        if type(count) is not int or count <= 0:
+            raise EvaluationError(f"a bag is needed here, not {shown(value_of(bag))}")
+        counts[element] = count
+    return counts
+
+
+def _bag(counts: dict[Value, int]) -> Value:
+    return make_function({element: count for element, count in counts.items() if count > 0})
+
+
+def is_a_bag(value: Lazy) -> bool:
+    """IsABag(value)."""
+    value = value_of(value)
+    if not isinstance(value, Fn | tuple):
+        return False
+    return all(type(count) is int and count > 0 for count in pairs(value).values())
+
+
+def bag_to_set(bag: Lazy) -> frozenset[Value]:
+    """BagToSet(bag)."""
+    return frozenset(pairs(bag))
+
+
+def set_to_bag(elements: Lazy) -> Value:
+    """SetToBag(S)."""
+    return make_function(dict.fromkeys(iterate(elements), 1))
+
+
+def bag_in(element: Lazy, bag: Lazy) -> bool:
+    """BagIn(e, B)."""
+    return value_of(element) in pairs(bag)
+
+
+def bag_sum(a: Lazy, b: Lazy) -> Value:
+    """a (+) b."""
+    counts = _counts(a)
+    for element, count in _counts(b).items():
+        counts[element] = counts.get(element, 0) + count
+    return _bag(counts)
+
+
+def bag_difference(a: Lazy, b: Lazy) -> Value:
+    """a (-) b."""
+    taken = _counts(b)
+    return _bag({element: count - taken.get(element, 0) for element, count in _counts(a).items()})
+
+
+def bag_union(bags: Lazy) -> Value:
+    """BagUnion(S)."""
+    total: Value = ()
+    for bag in iterate(bags):
+        total = bag_sum(total, bag)
+    return total
+
+
+def sub_bag_of(a: Lazy, b: Lazy) -> bool:
+    """a \\sqsubseteq b."""
+    whole = _counts(b)
+    return all(count <= whole.get(element, 0) for element, count in _counts(a).items())
+
+
+def sub_bags(bag: Lazy) -> frozenset[Value]:
+    """SubBag(B): all bags that B contains."""
+    parts: list[dict[Value, int]] = [{}]
+    for element, count in _counts(bag).items():
+        parts = [{**part, element: n} for part in parts for n in range(count + 1)]
+    return frozenset(map(_bag, parts))
+
+
+def bag_of_all(operator: Callable[[Value], Value], bag: Lazy) -> Value:
+    """BagOfAll(F, B)."""
+    counts: dict[Value, int] = {}
+    for element, count in _counts(bag).items():
+        image = value_of(operator(element))
+        counts[image] = counts.get(image, 0) + count
+    return _bag(counts)
+
+
+def bag_cardinality(bag: Lazy) -> int:
+    """BagCardinality(B)."""
+    return sum(_counts(bag).values())
+
+
+def copies_in(element: Lazy, bag: Lazy) -> int:
+    """CopiesIn(e, B)."""
+    return _counts(bag).get(value_of(element), 0)

@@ -1,0 +1,340 @@
+"""Code of sets, functions, records: constructors, application, EXCEPT, CHOOSE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.tla.front import syntax as s
+from conformance.tla.python import logic
+from conformance.tla.python.protocol import CodeWriter
+from conformance.tla.python.scope import Code, Context, Entry, Kind, Known
+
+
+def binding(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+    """CHOOSE, set filter, set map, function."""
+    match node.kind:
+        case "CHOOSE":
+            return _choose(writer, node, context)
+        case "filter":
+            return _filter(writer, node, context)
+        case "map":
+            return _map(writer, node, context)
+        case _:
+            return _function(writer, node, context)
+
+
+def _choose(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+    binder = node.binders[0]
+    text, kind = logic.domain(writer, binder, context, ordered=True)
+    result = writer.emitter.fresh("w")
+    names = binder.names
+    with logic.bind_loop(writer, binder, names, text, kind, context) as inner:
+        if binder.pattern:
+            codes = [writer.expr(name, inner).text for name in names]
+            writer.emitter.line(f"{result} = ({', '.join(codes)},)")
+        else:
+            writer.emitter.line(f"{result} = {writer.expr(names[0], inner).text}")
+        logic.jump_if_true(writer, node.body, inner, logic.jump_to(writer, "break"))
+    with writer.emitter.block("else:"):
+        writer.emitter.line(f"no_choice({text})")
+    return Code(result, "tuple" if binder.pattern else kind, atom=True)
+
+
+def _filter(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+    binder = node.binders[0]
+    if _is_by_rule(writer, binder.domain):
+        return _lazy_filter(writer, binder, node.body, context)
+    text, kind = logic.domain(writer, binder, context)
+    if binder.pattern:
+        return _filter_tuples(writer, node, text, context)
+    name = writer.emitter.fresh("v_" + "".join(c for c in binder.names[0].name if c.isalnum()))
+    inner = context.bind({binder.names[0].uid: Known(Code(name, kind, atom=True))})
+    branch = writer.emitter.open(2, loop=True)
+    test = writer.truth(node.body, inner)
+    if not writer.emitter.written(branch):
+        writer.emitter.close(branch)
+        writer.emitter.drop(branch)
+        return Code(f"frozenset([{name} for {name} in {text} if {test.text}])", "set")
+    found = writer.emitter.fresh("s")
+    branch.headers[0].text = f"{found} = []"
+    branch.headers[1].text = f"for {name} in {text}:"
+    writer.emitter.line(f"if {test.text}: {found}.append({name})")
+    writer.emitter.close(branch)
+    return Code(f"frozenset({found})", "set")
+
+
+def _lazy_filter(writer: CodeWriter, binder: s.Binder, body: s.Expr, context: Context) -> Code:
+    """Of a set given by a rule: as TLC's SetPredValue it asks of no element before it must."""
+    assert binder.domain is not None
+    whole = writer.expr(binder.domain, context).text
+    rule, item = writer.emitter.fresh("r"), writer.emitter.fresh("v")
+    with writer.function(f"def {rule}({item}):"):
+        entries: dict[int, Entry] = {
+            name.uid: Known(writer.atom(Code(f"{item}[{index}]" if binder.pattern else item)))
+            for index, name in enumerate(binder.names)
+        }
+        writer.emitter.line(f"return {writer.truth(body, context.bind(entries)).text}")
+    return Code(f"Filtered({whole}, {rule})", "lazy")
+
+
+def _filter_tuples(writer: CodeWriter, node: s.Binding, text: str, context: Context) -> Code:
+    binder = node.binders[0]
+    found = writer.emitter.fresh("s")
+    writer.emitter.line(f"{found} = []")
+    with logic.bind_loop(writer, binder, binder.names, text, None, context) as inner:
+        test = writer.truth(node.body, inner)
+        codes = [writer.expr(name, inner).text for name in binder.names]
+        writer.emitter.line(f"if {test.text}: {found}.append(({', '.join(codes)},))")
+    return Code(f"frozenset({found})", "set")
+
+
+def _map(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+    if len(node.binders) == 1 and len(node.binders[0].names) == 1 and not node.binders[0].pattern:
+        return _map_one(writer, node, context)
+    found = writer.emitter.fresh("s")
+    writer.emitter.line(f"{found} = []")
+    with logic.all_loops(writer, node.binders, context) as inner:
+        writer.emitter.line(f"{found}.append({writer.value(node.body, inner).text})")
+    return Code(f"frozenset({found})", "set")
+
+
+def _map_one(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+    binder = node.binders[0]
+    text, kind = logic.domain(writer, binder, context)
+    name = writer.emitter.fresh("v_" + "".join(c for c in binder.names[0].name if c.isalnum()))
+    inner = context.bind({binder.names[0].uid: Known(Code(name, kind, atom=True))})
+    branch = writer.emitter.open(2, loop=True)
+    value = writer.value(node.body, inner)
+    if not writer.emitter.written(branch):
+        writer.emitter.close(branch)
+        writer.emitter.drop(branch)
+        return Code(f"frozenset([{value.text} for {name} in {text}])", "set")
+    found = writer.emitter.fresh("s")
+    branch.headers[0].text = f"{found} = []"
+    branch.headers[1].text = f"for {name} in {text}:"
+    writer.emitter.line(f"{found}.append({value.text})")
+    writer.emitter.close(branch)
+    return Code(f"frozenset({found})", "set")
+
+
+def _function(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+    if _is_infinite(writer, node.binders):
+        return _lazy_function(writer, node.binders, node.body, None, context)
+    found = writer.emitter.fresh("d")
+    writer.emitter.line(f"{found} = {{}}")
+    with logic.all_loops(writer, node.binders, context) as inner:
+        names = [name for binder in node.binders for name in _arguments(binder)]
+        keys = [_key(writer, name, inner) for name in names]
+        key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+        writer.emitter.line(f"{found}[{key}] = {writer.value(node.body, inner).text}")
+    kind = _function_kind(writer, node.binders)
+    if kind == "fn":
+        return Code(f"Fn({found})", "fn")
+    if kind == "tuple":
+        return Code(f"tuple({found}.values())", "tuple")
+    return Code(f"make_function({found})")
+
+
+def _arguments(binder: s.Binder) -> list[tuple[s.Bound, ...]]:
+    return [binder.names] if binder.pattern else [(name,) for name in binder.names]
+
+
+def _key(writer: CodeWriter, names: tuple[s.Bound, ...], context: Context) -> str:
+    codes = [writer.expr(name, context).text for name in names]
+    return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
+
+
+def _function_kind(writer: CodeWriter, binders: Sequence[s.Binder]) -> Kind:
+    """ "fn" or "tuple" where the domain tells which it is, in order for a tuple."""
+    if len(binders) != 1 or len(binders[0].names) != 1 or binders[0].domain is None:
+        return None
+    domain = binders[0].domain
+    if isinstance(domain, s.Builtin) and domain.operator == "..":
+        first = domain.args[0]
+        return "tuple" if isinstance(first, s.Number) and first.value == 1 else None
+    elements = writer.services.elements(domain)
+    return "fn" if elements is not None and elements[1] in ("str", "model") else None
+
+
+def _is_by_rule(writer: CodeWriter, domain: s.Expr | None) -> bool:
+    """Whether a filter of the set stays a rule, as in TLC; of a finite S \\X T only there."""
+    if domain is not None and writer.services.analysis.of(domain).constant:
+        return writer.services.by_rule(domain)
+    match domain:
+        case s.RecordSet():
+            return True
+        case s.Builtin(operator="SUBSET" | "[->]" | "Seq"):
+            return writer.services.program.meaning(domain) is None
+        case _:
+            return False
+
+
+def _is_infinite(writer: CodeWriter, binders: Sequence[s.Binder]) -> bool:
+    def infinite(domain: s.Expr | None) -> bool:
+        if domain is None or not writer.services.analysis.of(domain).constant:
+            return isinstance(domain, s.Builtin) and domain.operator == "Seq"
+        return writer.services.infinite(domain)
+
+    return any(infinite(binder.domain) for binder in binders)
+
+
+def recursive_function(writer: CodeWriter, node: s.RecursiveFunction, context: Context) -> Code:
+    """f[x \\in S] == ... f[...] ...: results are computed on demand and remembered."""
+    return _lazy_function(writer, node.binders, node.body, node.function, context)
+
+
+def _lazy_function(
+    writer: CodeWriter,
+    binders: Sequence[s.Binder],
+    body: s.Expr,
+    function: s.Bound | None,
+    context: Context,
+) -> Code:
+    domains = [
+        writer.expr(binder.domain, context).text
+        for binder in binders
+        for _ in _arguments(binder)
+        if binder.domain is not None
+    ]
+    whole = domains[0] if len(domains) == 1 else f"Product([{', '.join(domains)}])"
+    rule, self_name, argument = (writer.emitter.fresh(prefix) for prefix in ("r", "f", "x"))
+    entries: dict[int, Entry] = {}
+    if function is not None:
+        entries[function.uid] = Known(Code(self_name, "lazy", atom=True))
+    with writer.function(f"def {rule}({self_name}, {argument}):"):
+        names = [names for binder in binders for names in _arguments(binder)]
+        for index, parts in enumerate(names):
+            item = argument if len(names) == 1 else f"{argument}[{index}]"
+            for place, name in enumerate(parts):
+                text = item if len(parts) == 1 else f"{item}[{place}]"
+                entries[name.uid] = Known(writer.atom(Code(text)))
+        code = writer.expr(body, context.bind(entries))
+        writer.emitter.line(f"return {code.text}")
+    return Code(f"LazyFunction({whole}, {rule})", "lazy")
+
+
+def application(writer: CodeWriter, node: s.Apply, context: Context) -> Code:
+    """f[x]."""
+    function = writer.expr(node.function, context)
+    argument = writer.expr(node.argument, context)
+    if function.kind == "lazy" or argument.kind in ("lazy", "bool"):
+        return Code(f"apply({function.text}, {argument.text})")
+    if function.kind == "fn":
+        return Code(f"{function.text}.mapping[{argument.text}]")
+    if function.kind is not None or not function.atom:
+        return Code(f"apply({function.text}, {argument.text})")
+    f, x = function.text, argument.text
+    if argument.kind == "int" and argument.atom:
+        return Code(
+            f"({f}[{x} - 1] if {f}.__class__ is tuple and 0 < {x} <= len({f}) else apply({f}, {x}))"
+        )
+    if not argument.atom:
+        return Code(f"apply({f}, {x})")
+    return Code(f"({f}.mapping[{x}] if {f}.__class__ is Fn else apply({f}, {x}))")
+
+
+def field(writer: CodeWriter, node: s.Field, context: Context) -> Code:
+    """r.name, without the record where it is written down as a constructor."""
+    found = _written_field(writer, node.record, node.name, context, 0)
+    if found is not None:
+        return writer.expr(found[0], found[1])
+    record = writer.expr(node.record, context)
+    if record.kind == "fn":
+        return Code(f"{record.text}.mapping[{node.name!r}]")
+    if record.atom and record.kind is None:
+        r = record.text
+        return Code(
+            f"({r}.mapping[{node.name!r}] if {r}.__class__ is Fn else field({r}, {node.name!r}))"
+        )
+    return Code(f"field({record.text}, {node.name!r})")
+
+
+def _written_field(
+    writer: CodeWriter, node: s.Expr, name: str, context: Context, depth: int
+) -> tuple[s.Expr, Context] | None:
+    """The expression of a field of a record that is constructed on the spot, such as
+    `Replica(b).log`. Only where it is cheap: another use of the record computes it again."""
+    match node:
+        case s.Record(fields=fields):
+            for field_name, value in fields:
+                if field_name == name and isinstance(value, s.Apply | s.Variable | s.Bound):
+                    return value, context
+        case s.Call() | s.Bound() if depth < 8 and _may_be_record(writer, node):
+            callee = writer.callee(node, context)
+            if callee is not None:
+                return _written_field(writer, callee[0], name, callee[1], depth + 1)
+        case _:
+            pass
+    return None
+
+
+def _may_be_record(writer: CodeWriter, node: s.Expr) -> bool:
+    """Whether it is worth to look into a name or call for a record constructor."""
+    meaning = writer.services.program.meaning(node)
+    return not isinstance(meaning, s.Definition) or isinstance(meaning.body, s.Record)
+
+
+def record(writer: CodeWriter, node: s.Record, context: Context) -> Code:
+    """[a |-> e, ...]."""
+    fields = _in_order(writer, [value for _, value in node.fields], context)
+    pairs = [f"{name!r}: {text}" for (name, _), text in zip(node.fields, fields, strict=True)]
+    return Code(f"Fn({{{', '.join(pairs)}}})", "fn")
+
+
+def record_set(writer: CodeWriter, node: s.RecordSet, context: Context) -> Code:
+    """[a : S, ...]."""
+    sets = _in_order(writer, [value for _, value in node.fields], context, values=False)
+    pairs = [f"{name!r}: {text}" for (name, _), text in zip(node.fields, sets, strict=True)]
+    return Code(f"Records({{{', '.join(pairs)}}})", "lazy")
+
+
+def _in_order(
+    writer: CodeWriter, nodes: Sequence[s.Expr], context: Context, *, values: bool = True
+) -> list[str]:
+    compute = writer.value if values else writer.expr
+    return [compute(node, context).text for node in nodes]
+
+
+def except_(writer: CodeWriter, node: s.Except, context: Context) -> Code:
+    """[f EXCEPT !path = value, ...]."""
+    code = writer.expr(node.function, context)
+    for update in node.updates:
+        code = _update(writer, code, list(update.path), update, context)
+    return code
+
+
+def _update(
+    writer: CodeWriter, function: Code, path: list[s.Expr], update: s.Update, context: Context
+) -> Code:
+    """One step of the path: outside the domain, the function stays as it is."""
+    f = writer.atom(function)
+    step = writer.atom(writer.value(path[0], context))
+    result, old = writer.emitter.fresh("e"), writer.emitter.fresh("o")
+    writer.emitter.line(f"{old} = {_lookup(f, step)}")
+    with writer.emitter.block(f"if {old} is UNSET:"):
+        writer.emitter.line(f"{result} = {f.text}")
+    with writer.emitter.block("else:"):
+        current = Code(old, None, atom=True)
+        if len(path) > 1:
+            new = _update(writer, current, path[1:], update, context)
+        else:
+            new = writer.value(update.value, context.bind({update.at.uid: Known(current)}))
+        writer.emitter.line(f"{result} = {_replaced(f, step, new.text)}")
+    return Code(result, f.kind if f.kind in ("fn", "tuple") else None, atom=True)
+
+
+def _lookup(f: Code, step: Code) -> str:
+    if f.kind == "fn":
+        return f"{f.text}.mapping.get({step.text}, UNSET)"
+    if f.kind is not None or step.kind == "bool":
+        return f"lookup({f.text}, {step.text})"
+    return (
+        f"{f.text}.mapping.get({step.text}, UNSET) if {f.text}.__class__ is Fn "
+        f"else lookup({f.text}, {step.text})"
+    )
+
+
+def _replaced(f: Code, step: Code, value: str) -> str:
+    if f.kind == "fn":
+        return f"{f.text}.except_({step.text}, {value})"
+    return f"replaced({f.text}, {step.text}, {value})"

@@ -1,0 +1,33 @@
+"""Search of a state space with the Python back end."""
+
+from __future__ import annotations
+
+from conformance.tla.search.breadth_first import (
+    Counterexample,
+    End,
+    FormulaKind,
+    FormulaResult,
+    Limits,
+    Problem,
+    SearchError,
+    SearchResult,
+    Transitions,
+    Verdict,
+    problem_of,
+    search,
+)
+
+__all__ = [
+    "Counterexample",
+    "End",
+    "FormulaKind",
+    "FormulaResult",
+    "Limits",
+    "Problem",
+    "SearchError",
+    "SearchResult",
+    "Transitions",
+    "Verdict",
+    "problem_of",
+    "search",
+]

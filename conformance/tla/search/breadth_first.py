@@ -1,0 +1,442 @@
+"""Breadth-first search of a state space with our own successors, as TLC does it.
+
+As in TLC: invariants are also checked on states that a constraint discards, action properties
+on every transition, a state without successors is a deadlock even if a constraint would have
+discarded its successors, and under a VIEW or SYMMETRY the first state of a class stands for all.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from conformance.tla.errors import SpecError, UnsupportedError
+from conformance.tla.python.spec import Spec
+from conformance.tla.search.symmetry import Orbits, Permutation, permutations_of
+from conformance.tla.semantics.errors import EvaluationError
+from conformance.tla.values import Action, Fingerprinter, Sharing, State, Value
+from conformance.tla.values.text import format_state
+
+__all__ = [
+    "Counterexample",
+    "End",
+    "FormulaKind",
+    "FormulaResult",
+    "Limits",
+    "Problem",
+    "SearchError",
+    "SearchResult",
+    "Transitions",
+    "Verdict",
+    "problem_of",
+    "search",
+]
+
+StatePredicate = Callable[[State], bool]
+ActionPredicate = Callable[[State, State], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What to search and what to check on the way, as functions of states."""
+
+    variables: tuple[str, ...]
+    initial: Callable[[], Iterable[State]]
+    successors: Callable[[State], Iterable[tuple[Action, State]]]
+    invariants: Mapping[str, StatePredicate] = field(default_factory=dict)
+    initial_properties: Mapping[str, StatePredicate] = field(default_factory=dict)
+    """What properties say of the initial states: `Init` of a property `Init /\\ [][Next]_v`."""
+    action_properties: Mapping[str, ActionPredicate] = field(default_factory=dict)
+    unchecked: Mapping[str, str] = field(default_factory=dict)
+    """Properties of which a part takes whole behaviours to judge, and where that part stands."""
+    constraints: tuple[StatePredicate, ...] = ()
+    action_constraints: tuple[ActionPredicate, ...] = ()
+    view: Callable[[State], Value] | None = None
+    symmetry: tuple[Permutation, ...] = ()
+    check_deadlock: bool = True
+    search_at: Callable[[int | None], None] = lambda _level: None
+    """Told the level of the state that is explored, 0 for initial states, None at the end."""
+
+
+def problem_of(spec: Spec) -> Problem:
+    """What the spec's configuration asks for; of temporal properties what a search can check.
+
+    SpecError if an ASSUME is false, as in TLC. A module that only assumes has no states.
+    """
+    config = spec.config
+    for assumption in spec.false_assumptions():
+        raise SpecError(
+            f"{assumption.location}: the assumption {assumption.name or ''} is false for the "
+            f"constants of {config.source or 'the configuration'}. Mend the one or the other."
+        )
+    properties = [spec.property_of(name) for name in config.properties]
+    return Problem(
+        variables=spec.variables,
+        initial=spec.initial_states if spec.has_behaviours else lambda: (),
+        successors=spec.successors,
+        invariants={name: spec.state_formula(name) for name in config.invariants}
+        | {one.name: one.always for one in properties if one.always is not None},
+        initial_properties={one.name: one.initial for one in properties if one.initial is not None},
+        action_properties={one.name: one.step for one in properties if one.step is not None},
+        unchecked={
+            one.name: ", ".join(map(str, one.unchecked)) for one in properties if one.unchecked
+        },
+        constraints=tuple(map(spec.state_formula, config.constraints)),
+        action_constraints=tuple(map(spec.action_formula, config.action_constraints)),
+        view=None if config.view is None else spec.state_function(config.view),
+        symmetry=_symmetry(spec),
+        check_deadlock=config.check_deadlock,
+        search_at=spec.search_at,
+    )
+
+
+def _symmetry(spec: Spec) -> tuple[Permutation, ...]:
+    config = spec.config
+    if config.symmetry is None:
+        return ()
+    if config.view is not None:
+        raise UnsupportedError(
+            f"{config.source or 'The configuration'} has both SYMMETRY {config.symmetry} and VIEW "
+            f"{config.view}. Which states TLC then takes for one depends on its internal order of "
+            "values, so the Python engine does not follow it. Leave one out, or check with TLC."
+        )
+    return permutations_of(spec.value(config.symmetry))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to give up; and whether to end at the first violation, as TLC does."""
+
+    states: int | None = None
+    seconds: float | None = None
+    stop_at_violation: bool = True
+
+
+class End(StrEnum):
+    """Why a search ended."""
+
+    EXHAUSTED = "exhausted"
+    VIOLATION = "violation"
+    LIMIT = "limit"
+    CANCELLED = "cancelled"
+
+
+class FormulaKind(StrEnum):
+    """What a result is about."""
+
+    INVARIANT = "invariant"
+    INITIAL_PROPERTY = "initial property"
+    ACTION_PROPERTY = "action property"
+    TEMPORAL_PROPERTY = "temporal property"
+    """A part of a property that no search of single steps judges: always inconclusive."""
+    DEADLOCK = "deadlock"
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A shortest path to a violation: an initial state, then actions and the states they lead to.
+
+    It ends in the violating state, or with the violating step.
+    """
+
+    initial: State
+    steps: tuple[tuple[Action, State], ...] = ()
+
+    def __len__(self) -> int:
+        """The number of states, as TLC counts."""
+        return 1 + len(self.steps)
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """All states, the initial one first."""
+        return (self.initial, *(state for _, state in self.steps))
+
+
+class Verdict(StrEnum):
+    """What a search says of a formula; nothing to check is INCONCLUSIVE."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaResult:
+    """FAIL with a counterexample; PASS only if the whole space was searched."""
+
+    name: str
+    kind: FormulaKind
+    verdict: Verdict
+    counterexample: Counterexample | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transitions:
+    """Parallel arrays: numbers of states and indices into `actions`; nothing is merged."""
+
+    actions: tuple[Action, ...]
+    source: array[int]
+    action: array[int]
+    target: array[int]
+
+    def __iter__(self) -> Iterator[tuple[int, Action, int]]:
+        for source, action, target in zip(self.source, self.action, self.target, strict=True):
+            yield source, self.actions[action], target
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What was found. States are numbered in the order of discovery."""
+
+    end: End
+    states: tuple[State, ...]
+    initial: tuple[int, ...]
+    generated: int
+    depth: int
+    """The number of levels: an initial state is at level 1."""
+    transitions: Transitions | None
+    formulas: tuple[FormulaResult, ...]
+    seconds: float
+
+    @property
+    def violated(self) -> FormulaResult | None:
+        """The violation that was found first."""
+        failed = [result for result in self.formulas if result.counterexample is not None]
+        return min(failed, key=_counterexample_length, default=None)
+
+
+class SearchError(SpecError):
+    """A formula that could not be evaluated, and the path to the state on which it failed."""
+
+    def __init__(self, error: EvaluationError, problem: Problem, path: Counterexample) -> None:
+        shown = format_state(problem.variables, path.states[-1])
+        said = str(error).rstrip(".")
+        super().__init__(f"{said}. The state, {len(path)} deep, was:\n{shown}")
+        self.reason = error
+        self.counterexample = path
+
+
+def search(
+    problem: Problem,
+    limits: Limits | None = None,
+    *,
+    keep_transitions: bool = False,
+    cancelled: Callable[[], bool] = lambda: False,
+    progress: Callable[[int, int], None] = lambda _generated, _distinct: None,
+) -> SearchResult:
+    """Search until all states are known, a violation or a limit.
+
+    `cancelled` and `progress` (generated and distinct states so far) are called once per
+    explored state. A formula without a value raises SearchError.
+    """
+    return _Search(problem, limits or Limits(), keep_transitions).run(cancelled, progress)
+
+
+def _key(problem: Problem) -> Callable[[State], int]:
+    """By what two states are the same: under a VIEW or SYMMETRY, that of their class.
+
+    A fingerprint, since Python's == takes a variable's 1 and TRUE for one state.
+    """
+    if problem.symmetry:
+        return Orbits(problem.symmetry)
+    fingerprint, view = Fingerprinter(), problem.view
+    return fingerprint if view is None else lambda state: fingerprint(view(state))
+
+
+def _counterexample_length(result: FormulaResult) -> int:
+    return 0 if result.counterexample is None else len(result.counterexample)
+
+
+_DEADLOCK = "deadlock"
+
+
+class _Search:
+    """The state of one search: a queue of the states found, explored in order."""
+
+    def __init__(self, problem: Problem, limits: Limits, keep_transitions: bool) -> None:
+        self.problem = problem
+        self.limits = limits
+        self.keep_transitions = keep_transitions
+        self.started = time.monotonic()
+        self.states: list[State] = []
+        self.parent = array("q")
+        self.by_action = array("q")
+        self.level = array("q")
+        self.initial: list[int] = []
+        self.numbers: dict[int, int] = {}
+        self.key = _key(problem)
+        self.shared = Sharing()
+        self.action_codes: dict[Action, int] = {}
+        self.source, self.action, self.target = array("q"), array("q"), array("q")
+        self.generated = 0
+        # Formulas not yet violated; a violated one is not evaluated again.
+        self.invariants = dict(problem.invariants)
+        self.action_properties = dict(problem.action_properties)
+        self.check_deadlock = problem.check_deadlock
+        self.violations: dict[tuple[FormulaKind, str], Counterexample] = {}
+
+    def run(
+        self, cancelled: Callable[[], bool], progress: Callable[[int, int], None]
+    ) -> SearchResult:
+        try:
+            end = self._explore(cancelled, progress)
+        finally:
+            self.problem.search_at(None)
+        return SearchResult(
+            end=end,
+            states=tuple(self.states),
+            initial=tuple(self.initial),
+            generated=self.generated,
+            depth=max(self.level, default=0),
+            transitions=self._transitions() if self.keep_transitions else None,
+            formulas=self._formulas(end),
+            seconds=time.monotonic() - self.started,
+        )
+
+    def _explore(self, cancelled: Callable[[], bool], progress: Callable[[int, int], None]) -> End:
+        self._start()
+        number = 0
+        while number < len(self.states):
+            if self.violations and self.limits.stop_at_violation:
+                return End.VIOLATION
+            if self._over_limit():
+                return End.LIMIT
+            if cancelled():
+                return End.CANCELLED
+            try:
+                self._expand(number)
+            except EvaluationError as error:
+                raise SearchError(error, self.problem, self._path(number)) from error
+            progress(self.generated, len(self.states))
+            number += 1
+        if self.violations and self.limits.stop_at_violation:
+            return End.VIOLATION
+        return End.EXHAUSTED
+
+    def _over_limit(self) -> bool:
+        limits = self.limits
+        return (limits.states is not None and len(self.states) > limits.states) or (
+            limits.seconds is not None and time.monotonic() - self.started > limits.seconds
+        )
+
+    def _start(self) -> None:
+        self.problem.search_at(0)
+        for state in self.problem.initial():
+            self.generated += 1
+            try:
+                self._start_with(state)
+            except EvaluationError as error:
+                raise SearchError(error, self.problem, Counterexample(state)) from error
+
+    def _start_with(self, state: State) -> None:
+        if all(constraint(state) for constraint in self.problem.constraints):
+            known = len(self.states)
+            number = self._number(state, -1, -1, 1)
+            if number < known:
+                return
+            self.initial.append(number)
+        for name in self._violated_invariants(state):
+            self.violations[FormulaKind.INVARIANT, name] = Counterexample(state)
+        for name, holds in self.problem.initial_properties.items():
+            if not holds(state):
+                key = FormulaKind.INITIAL_PROPERTY, name
+                self.violations.setdefault(key, Counterexample(state))
+
+    def _expand(self, number: int) -> None:
+        state = self.states[number]
+        self.problem.search_at(self.level[number])
+        any_successor = False
+        for action, successor in self.problem.successors(state):
+            self.generated += 1
+            any_successor = True
+            step = (action, successor)
+            if self._is_outside(state, successor) or self._reach(number, action, successor):
+                for name in self._violated_invariants(successor):
+                    self.violations[FormulaKind.INVARIANT, name] = self._path(number, step)
+            for name in self._violated_properties(state, successor):
+                self.violations[FormulaKind.ACTION_PROPERTY, name] = self._path(number, step)
+            if self.violations and self.limits.stop_at_violation:
+                return
+        if not any_successor and self.check_deadlock:
+            self.check_deadlock = False
+            self.violations[FormulaKind.DEADLOCK, _DEADLOCK] = self._path(number)
+
+    def _is_outside(self, state: State, successor: State) -> bool:
+        """Whether a constraint discards the successor."""
+        problem = self.problem
+        return not all(constraint(successor) for constraint in problem.constraints) or not all(
+            constraint(state, successor) for constraint in problem.action_constraints
+        )
+
+    def _reach(self, source: int, action: Action, state: State) -> bool:
+        """Note the transition; True if its target is new."""
+        known = len(self.states)
+        code = self.action_codes.setdefault(action, len(self.action_codes))
+        target = self._number(state, source, code, self.level[source] + 1)
+        if self.keep_transitions:
+            self.source.append(source)
+            self.action.append(code)
+            self.target.append(target)
+        return target == known
+
+    def _number(self, state: State, parent: int, by_action: int, level: int) -> int:
+        """The state's number, or its class's; a new one if it is not known."""
+        number = self.numbers.setdefault(self.key(state), len(self.states))
+        if number == len(self.states):
+            self.states.append(self.shared(state))
+            self.parent.append(parent)
+            self.by_action.append(by_action)
+            self.level.append(level)
+        return number
+
+    def _violated_invariants(self, state: State) -> list[str]:
+        """The names of the invariants that this state is the first to violate."""
+        violated = [name for name, holds in self.invariants.items() if not holds(state)]
+        for name in violated:
+            del self.invariants[name]
+        return violated
+
+    def _violated_properties(self, state: State, successor: State) -> list[str]:
+        properties = self.action_properties
+        violated = [name for name, holds in properties.items() if not holds(state, successor)]
+        for name in violated:
+            del properties[name]
+        return violated
+
+    def _path(self, number: int, *steps: tuple[Action, State]) -> Counterexample:
+        """From an initial state to the state of that number, and on by the steps."""
+        actions = tuple(self.action_codes)
+        path = list(reversed(steps))
+        while self.parent[number] >= 0:
+            path.append((actions[self.by_action[number]], self.states[number]))
+            number = self.parent[number]
+        return Counterexample(self.states[number], tuple(reversed(path)))
+
+    def _transitions(self) -> Transitions:
+        return Transitions(tuple(self.action_codes), self.source, self.action, self.target)
+
+    def _formulas(self, end: End) -> tuple[FormulaResult, ...]:
+        checked = [(FormulaKind.INVARIANT, name) for name in self.problem.invariants]
+        checked += [
+            (FormulaKind.INITIAL_PROPERTY, name) for name in self.problem.initial_properties
+        ]
+        checked += [(FormulaKind.ACTION_PROPERTY, name) for name in self.problem.action_properties]
+        if self.problem.check_deadlock:
+            checked.append((FormulaKind.DEADLOCK, _DEADLOCK))
+        holds = Verdict.PASS if end is End.EXHAUSTED and self.states else Verdict.INCONCLUSIVE
+        judged = [
+            FormulaResult(name, kind, Verdict.FAIL if path else holds, path)
+            for kind, name in checked
+            for path in [self.violations.get((kind, name))]
+        ]
+        unchecked = (
+            FormulaResult(name, FormulaKind.TEMPORAL_PROPERTY, Verdict.INCONCLUSIVE)
+            for name in self.problem.unchecked
+        )
+        return (*judged, *unchecked)

@@ -1,0 +1,83 @@
+"""Equality and membership, of values and of what is kept as a rule: sets and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from conformance.tla.semantics.errors import EvaluationError, shown
+from conformance.tla.semantics.kinds import match_classes, member_of, same
+from conformance.tla.semantics.sets import AnySet, SymbolicSet, contains
+from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted, make_function
+
+
+class LazyFunction:
+    """A function kept as a rule: of an infinite domain, or recursive. Results are remembered."""
+
+    __slots__ = ("_known", "_rule", "_running", "domain")
+
+    def __init__(self, domain: AnySet, rule: Callable[[LazyFunction, Value], Value]) -> None:
+        self.domain = domain
+        self._rule = rule
+        self._known: dict[Value, Value] = {}
+        self._running: set[Value] = set()
+
+    def __call__(self, argument: Value) -> Value:
+        if argument in self._known:
+            return self._known[argument]
+        if not contains(self.domain, argument):
+            raise EvaluationError(
+                f"a function is applied to {shown(argument)}, which is not in "
+                f"its domain {shown(self.domain)}"
+            )
+        if argument in self._running:
+            raise EvaluationError(
+                f"the recursive function needs its own value at {shown(argument)}"
+            )
+        self._running.add(argument)
+        try:
+            result = self._known[argument] = value_of(self._rule(self, argument))
+        finally:
+            self._running.discard(argument)
+        return result
+
+    def value(self) -> tuple[Value, ...] | Fn:
+        """The function as a value: applied to its whole domain."""
+        return make_function(
+            {argument: self(argument) for argument in canonical_sorted(self.domain)}
+        )
+
+
+Lazy: TypeAlias = "Value | SymbolicSet | LazyFunction"
+
+
+def value_of(thing: Lazy) -> Value:
+    """The value: symbolic sets and lazy functions are enumerated."""
+    if isinstance(thing, SymbolicSet):
+        return frozenset(map(value_of, thing))
+    return thing.value() if isinstance(thing, LazyFunction) else thing
+
+
+def eq(a: Lazy, b: Lazy) -> bool:
+    """TLA+'s equality; an error where TLC refuses to compare."""
+    if a.__class__ is b.__class__ and not isinstance(a, SymbolicSet | LazyFunction):
+        return same(a, b)
+    if isinstance(a, ModelValue) or isinstance(b, ModelValue):
+        return a is b
+    if isinstance(a, SymbolicSet | LazyFunction) or isinstance(b, SymbolicSet | LazyFunction):
+        if a is b:
+            return True
+        return eq(value_of(a), value_of(b))
+    match_classes(a, b)
+    return False  # of a function and a sequence, in normal form, one only has the domain 1..n
+
+
+def member(x: Lazy, elements: Lazy) -> bool:
+    """x \\in elements."""
+    if elements.__class__ is frozenset:
+        if isinstance(x, SymbolicSet | LazyFunction):
+            x = value_of(x)
+        return member_of(x, elements)
+    if isinstance(elements, SymbolicSet):
+        return x in elements
+    raise EvaluationError(f"a set is needed here, not {shown(elements)}")

@@ -1,0 +1,124 @@
+"""Tells TRUE from 1, at every depth, where Python's == and `in` take the one for the other.
+
+TLC refuses to compare the two, so that a formula has no value where they meet. Python's answer
+comes first, since it is fast and nearly always the last word: only values that are equal for
+Python, and yet not the same object, are looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from conformance.tla.semantics.errors import EvaluationError, shown
+from conformance.tla.values import Fn, ModelValue, Value, mismatch
+
+
+def same(a: object, b: object) -> bool:
+    """a = b for values of one class; an error if they are equal but for TRUE and 1."""
+    if a is b:
+        return True
+    if a != b:
+        if isinstance(a, Fn) and isinstance(b, Fn):
+            match_arguments(a.mapping, b.mapping)
+        return False
+    _match(a, b)
+    return True
+
+
+def match_arguments(a: Iterable[object], b: Iterable[object]) -> None:
+    """An error if the domains of two functions are of different kinds."""
+    first, other = next(iter(a)), next(iter(b))
+    kinds = {first.__class__, other.__class__}
+    if len(kinds) == 2 and kinds <= _SCALARS:
+        raise incomparable(first, other)
+
+
+_SCALARS = {int, bool, str}
+
+
+def is_element(x: object, elements: Collection[Value]) -> bool:
+    """x \\in elements, which may be a function's mapping, for its domain.
+
+    An error where that holds only if TRUE is 1.
+    """
+    if x not in elements:
+        return False
+    kind = x.__class__
+    if kind is int or kind is bool:
+        _match(x, next(iter(elements)))
+    elif kind is not str and kind is not ModelValue:
+        _match(x, _found(x, elements))
+    return True
+
+
+def member_of(x: object, elements: frozenset[Value]) -> bool:
+    """x \\in elements for any x; an error where TLC cannot compare it with an element."""
+    if is_element(x, elements):
+        return True
+    for element in elements:
+        if element.__class__ is not x.__class__:
+            match_classes(x, element)
+        break
+    return False
+
+
+def match_classes(a: object, b: object) -> None:
+    """An error if TLC cannot compare two values of different classes.
+
+    It can compare a model value with everything, and functions with sequences.
+    """
+    if isinstance(a, ModelValue) or isinstance(b, ModelValue):
+        return
+    if not (isinstance(a, Fn | tuple) and isinstance(b, Fn | tuple)):
+        raise incomparable(a, b)
+    if a and b:  # 1 is an argument of every sequence
+        match_arguments([1] if isinstance(a, tuple) else a, [1] if isinstance(b, tuple) else b)
+
+
+def is_subset(a: frozenset[Value], b: frozenset[Value]) -> bool:
+    """a \\subseteq b; an error where that holds only if TRUE is 1."""
+    if not a <= b:
+        return False
+    _match(a, b)
+    return True
+
+
+def _match(a: object, b: object) -> None:
+    """An error if values that are equal for Python, or a set and one with all of its elements,
+    differ in kind."""
+    found = mismatch(a, b)
+    if found is not None:
+        raise incomparable(*found)
+
+
+class _Probe:
+    """Equal to what equals a value, and remembers the object that was compared with it."""
+
+    __slots__ = ("found", "value")
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+        self.found = value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        if self.value != other:
+            return False
+        self.found = other
+        return True
+
+
+def _found(x: object, elements: Collection[Value]) -> object:
+    """The element that equals x, without a look at the others."""
+    probe = _Probe(x)
+    assert probe in elements
+    return probe.found
+
+
+def incomparable(a: object, b: object) -> EvaluationError:
+    """The error of values that TLC cannot compare."""
+    return EvaluationError(
+        f"{shown(a)} and {shown(b)} are of different kinds: TLC cannot compare them"
+    )

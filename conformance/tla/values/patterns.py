@@ -1,0 +1,47 @@
+"""Which action was taken, as far as it is known: a name, and perhaps some of the arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conformance.tla.values import Action, ModelValue, Value, equal, format_value
+from conformance.tla.values.text import parse_action
+
+__all__ = ["ActionPattern", "parse_pattern"]
+
+_ANY = ModelValue("_")
+
+
+@dataclass(frozen=True, slots=True)
+class ActionPattern:
+    """An action of which some arguments are not known (None), or all of them (`args` is None)."""
+
+    name: str
+    args: tuple[Value | None, ...] | None = None
+
+    def admits(self, action: Action) -> bool:
+        """Whether it may have been this action."""
+        if action.name != self.name:
+            return False
+        if self.args is None:
+            return True
+        return len(self.args) == len(action.args) and all(
+            known is None or equal(known, value)
+            for known, value in zip(self.args, action.args, strict=True)
+        )
+
+    def __str__(self) -> str:
+        if not self.args:
+            return self.name
+        shown = ["_" if value is None else format_value(value) for value in self.args]
+        return f"{self.name}({', '.join(shown)})"
+
+
+def parse_pattern(text: str) -> ActionPattern:
+    """`Fetch`, `Fetch("b1", _)`: an underscore stands for any argument. DataError if it is none."""
+    action = parse_action(text)
+    if not action.args:
+        return ActionPattern(action.name)
+    return ActionPattern(
+        action.name, tuple([None if value is _ANY else value for value in action.args])
+    )

@@ -1,0 +1,122 @@
+"""Mutants of a text: which there are, which are not made, and what a run of them is told as."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.bugs.mutants import differs, draw, mutants_of
+from conformance.bugs.reach import note_reached
+from conformance.bugs.scope import changed_files, files_of, systems_of
+from conformance.resources import resource_root
+
+IMPL = resource_root() / "impl"
+FUNCTION = """\
+def f(a):
+    if a > 1:
+        a += 1
+    return a - 1
+"""
+
+
+def changes(text: str) -> set[tuple[str, str]]:
+    """Kind, and the whole text after the change."""
+    return {(one.kind, one.apply(text)) for one in mutants_of("a.py", text) if differs(one, text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = b < c\n", {("comparison", "a = b <= c\n")}),
+        ("a = b is not c\n", {("comparison", "a = b is c\n")}),
+        ("a = b not in c\n", {("comparison", "a = b in c\n")}),
+        ("a = b + c\n", {("operator", "a = b - c\n")}),
+        ("a = min(b)\n", {("operator", "a = max(b)\n")}),
+        ("a = b and c\n", {("operator", "a = b or c\n")}),
+        ("a = not b\n", {("not removed", "a = (b)\n")}),
+        ("a = 1\n", {("constant", "a = 2\n")}),
+        ("a = True\n", {("constant", "a = False\n")}),
+        ("a = f(b, c)\n", {("arguments swapped", "a = f(c, b)\n")}),
+        ("self.a = b\n", {("statement removed", "pass\n")}),
+        ("a += b\n", {("statement removed", "pass\n")}),
+        ("if a:\n    b()\n", {
+            ("condition negated", "if not (a):\n    b()\n"),
+            ("statement removed", "if a:\n    pass\n"),
+        }),
+        ("with self._lock:\n    a = b\n", {("lock removed", "if True:\n    a = b\n")}),
+        ("ä = 'ö' + b\n", {("operator", "ä = 'ö' - b\n")}),
+    ],
+)  # fmt: skip
+def test_every_kind_changes_exactly_its_place(text: str, expected: set[tuple[str, str]]) -> None:
+    assert changes(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import a\n",
+        "_log.warning('a', 1, 2)\n",
+        "raise Error(a, 1 + 2)\n",
+        "class A(Protocol):\n    def f(self) -> int:\n        return 1\n",
+        "def f(a: 'x' = None) -> None:\n    '''Text.'''\n",
+        "a = f(b, b)\n",
+    ],
+)
+def test_what_nobody_could_see_is_not_made(text: str) -> None:
+    assert changes(text) == set()
+
+
+def test_a_longer_draw_begins_with_a_shorter_one_of_its_seed(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a = b < c\nd = e + 1\nif f:\n    g(h, 2)\n")
+    short, population = draw(tmp_path, ["a.py"], 2, seed=3)
+    every, _ = draw(tmp_path, ["a.py"], 100, seed=3)
+    assert every[:2] == short
+    assert len(every) == population
+    assert draw(tmp_path, ["a.py"], 100, seed=4)[0] != every
+
+
+def test_a_copy_notes_which_statements_it_runs(tmp_path: Path) -> None:
+    package = tmp_path / "noted"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    text = '"""Text."""\n\nfrom __future__ import annotations\n\n\n' + FUNCTION
+    (package / "a.py").write_text(text)
+    mutants = mutants_of("a.py", text)
+    note_reached(package, mutants)
+    space: dict[str, object] = {}
+    notes: dict[str, object] = {}
+    exec((package / "_kconform_reached.py").read_text(), notes)
+    noted = (
+        (package / "a.py")
+        .read_text()
+        .replace("from noted._kconform_reached import reached as _kconform_reached", "")
+    )
+    exec(noted, {**space, "_kconform_reached": notes["reached"]}, space)
+    function = space["f"]
+    assert callable(function)
+    reached = notes["REACHED"]
+    assert isinstance(reached, set)
+    assert function(1) == 0
+    assert {mutants[number].line for number in reached} == {7, 9}
+    assert function(2) == 2
+    assert {mutants[number].line for number in reached} == {7, 8, 9}
+
+
+def test_a_systems_files_are_those_that_its_adapter_imports() -> None:
+    controller = files_of("controller", IMPL)
+    assert {"controller/request_batch.py", "replica_manager.py", "log.py"} <= controller
+    assert "group/group_coordinator.py" not in controller
+    systems = ["controller", "group", "replication"]
+    assert systems_of(["controller/context.py"], IMPL, systems) == ["controller"]
+    assert systems_of(["log.py"], IMPL, systems) == ["controller", "replication"]
+    assert systems_of(["group/join_group.py"], IMPL, systems) == ["group"]
+
+
+def test_changed_files_are_those_that_differ_or_are_gone(tmp_path: Path) -> None:
+    for folder in ("clean", "copy"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.py").write_text("a\n")
+        (tmp_path / folder / "other.py").write_text(folder)
+    (tmp_path / "clean" / "gone.py").write_text("")
+    assert changed_files(tmp_path / "copy", tmp_path / "clean") == ["gone.py", "other.py"]

@@ -1,0 +1,130 @@
+"""Recordings are read whole, a trace at a time; what cannot be read is still counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UserError
+from conformance.judge.events import Clock, Recording
+from conformance.judge.reading import read_recordings
+from conformance.tla import ActionPattern, Part, parse_place
+from tests.unit.judge.paths import path_of
+from tests.unit.traces.test_store import FREE, HELD, IDENTITY, trace
+
+
+def load(folder: Path, lines: Sequence[str]) -> list[Recording]:
+    source = folder / "events.ndjson"
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return list(read_recordings([source]))
+
+
+def event(name: object, **further: object) -> str:
+    return json.dumps({"trace": name, **further})
+
+
+GOOD = [
+    event("x", step=0, state={"holder": "nobody", "count": 0}),
+    event("x", step=1, action={"name": "Take", "args": ["a"]}, state={"holder": "a"}),
+    event("x", step=2, action="Drop"),
+]
+
+
+def test_lines_of_several_traces_may_be_mixed(tmp_path: Path) -> None:
+    other = [line.replace('"x"', "7") for line in GOOD]
+    mixed = [line for pair in zip(GOOD, other, strict=True) for line in pair]
+    first, second = load(tmp_path, mixed)
+    assert (first.name, second.name) == ("x", "7")
+    assert [one.step for one in first.events] == [0, 1, 2]
+    assert [one.actions for one in second.events] == [
+        (),
+        (ActionPattern("Take", ("a",)),),
+        (ActionPattern("Drop"),),
+    ]
+    assert first.source == f"{tmp_path}/events.ndjson:1"
+    assert second.events[2].source == f"{tmp_path}/events.ndjson:6"
+
+
+def test_an_event_carries_what_it_is_given(tmp_path: Path) -> None:
+    line = event(
+        "x",
+        action=[{"name": "Take", "args": [None, 2]}, "Drop"],
+        before={"log.b1": []},
+        state={'log["b1"]': [1], "channel.b2.error": "NONE"},
+        process="b1",
+        sequence=7,
+        time=1.5,
+        uncertainty=0.25,
+        sent="m1",
+        received=["m2", 3],
+        source="server.log:12",
+    )
+    ((one,),) = [recording.events for recording in load(tmp_path, [line])]
+    assert one.actions == (ActionPattern("Take", (None, 2)), ActionPattern("Drop"))
+    assert one.before == (Part(parse_place('log["b1"]'), ()),)
+    assert [str(part.place) for part in one.after] == ['log["b1"]', 'channel["b2"].error']
+    assert (one.process, one.sequence, one.clock) == ("b1", 7, Clock(1.5, 0.25))
+    assert (one.sent, one.received) == (frozenset(["m1"]), frozenset(["m2", "3"]))
+    assert one.source == "server.log:12"
+
+
+BROKEN = {
+    "not JSON": ("{", "not JSON"),
+    "no trace": ("{}", 'the key "trace"'),
+    "no object": ("[1]", 'the key "trace"'),
+    "an unknown key": (event("x", stat={}), "no key 'stat'"),
+    "a state that is none": (event("x", state=3), "no object of variables"),
+    "no value": (event("x", state={"holder": None}), "ITF has no value"),
+    "no place": (event("x", state={"holder[": 1}), "names no part of a state"),
+    "no action": (event("x", action=3), "not of the form"),
+    "no number": (event("x", sequence="a"), "sequence is no whole number"),
+    "no time": (event("x", time="noon"), "numbers of seconds"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_cannot_be_read_is_a_trace_with_a_problem(tmp_path: Path, case: str) -> None:
+    line, reason = BROKEN[case]
+    broken = [one for one in load(tmp_path, [*GOOD, line]) if one.problem]
+    assert len(broken) == 1
+    assert reason in broken[0].problem
+    assert broken[0].problem.endswith("events.ndjson:4")
+
+
+def test_nothing_to_read_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nothing was read"):
+        load(tmp_path, [])
+    with pytest.raises(UserError, match="cannot be read"):
+        list(read_recordings([tmp_path / "none"]))
+
+
+def test_progress_is_told_in_bytes(tmp_path: Path) -> None:
+    source = tmp_path / "events.ndjson"
+    source.write_text("\n".join([*GOOD, GOOD[0].replace('"x"', '"y"')]) + "\n")
+    told: list[tuple[int, int]] = []
+    list(read_recordings([source, source], lambda done, total: told.append((done, total))))
+    size = source.stat().st_size
+    assert [total for _, total in told] == [2 * size] * 4
+    assert told[-1] == (2 * size, 2 * size)
+    assert sorted(told) == told
+
+
+def test_a_damaged_itf_file_is_a_trace_with_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "t.itf.json"
+    path.write_text('{"vars": [')
+    (one,) = read_recordings([path])
+    assert one.problem.startswith("Not an ITF file")
+
+
+def test_what_was_exported_is_read(tmp_path: Path) -> None:
+    from conformance.traces.exporting import to_itf_text, to_ndjson
+
+    one = trace(0, FREE, HELD)
+    ndjson, itf = tmp_path / "t.ndjson", tmp_path / "t.itf.json"
+    ndjson.write_text("\n".join(to_ndjson([one], IDENTITY.variables)), encoding="utf-8")
+    itf.write_text(to_itf_text(one, IDENTITY.variables), encoding="utf-8")
+    read = [path_of(recording, IDENTITY.variables) for recording in read_recordings([ndjson, itf])]
+    assert read == [(one.states, one.steps)] * 2
