@@ -156,6 +156,20 @@ class Driver:
         self._agreed: set[State] = set()
         self._agreements = _Agreements()
 
+    @property
+    def lanes(self) -> int:
+        """How many such systems may run side by side; more than one only in real time."""
+        return 1 if self._patient is None else self._patient.lanes
+
+    @property
+    def in_real_time(self) -> bool:
+        """Whether a divergence may be the machine's: it was too busy."""
+        return self._patient is not None
+
+    def foresee(self, actions: Sequence[Action]) -> str:
+        """Why the system cannot be driven along this path; empty if it can."""
+        return "" if self._patient is None else self._patient.foresee(actions)
+
     def reset(self, initial: State) -> Divergence | None:
         """Start the system in `initial`; a divergence if it shows another state."""
         self._initial = initial
@@ -304,15 +318,22 @@ def _offer_lines(more: Sequence[Action], less: Sequence[Action]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PathResult:
-    """One path's end: steps taken, and the divergence or the action that was not enabled."""
+    """One path's end: steps taken, and the divergence or the action that was not enabled.
+
+    `not_driven`: why the system cannot be driven along it at all.
+    """
 
     steps: int
     divergence: Divergence | None = None
     disabled: str = ""
+    not_driven: str = ""
 
 
 def run_path(driver: Driver, initial: State, actions: Iterable[Action]) -> PathResult:
     """Drive along one path from `initial` until its end, a divergence or a disabled action."""
+    actions = tuple(actions)
+    if reason := driver.foresee(actions):
+        return PathResult(0, not_driven=reason)
     divergence = driver.reset(initial)
     if divergence is not None:
         return PathResult(0, divergence)

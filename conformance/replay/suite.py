@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +15,7 @@ import numpy.typing as npt
 
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
-from conformance.replay.engine import Divergence, Driver, close, run_path
+from conformance.replay.engine import Divergence, Driver, PathResult, close, run_path
 from conformance.replay.oracle import GraphOracle, Oracle
 from conformance.replay.shorten import shortest_failure
 from conformance.suites.suite import Suite
@@ -22,10 +25,16 @@ from conformance.verdict import Verdict
 
 MakeSystem = Callable[[], SystemUnderTest]
 
+_TRIES = 3
+"""Runs of a test that diverges in real time before the divergence is believed."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What replaying a suite showed. `passed + failed + inconclusive + not_run` is every test."""
+    """What replaying a suite showed.
+
+    `passed + failed + inconclusive + not_run`, and the tests `not_driven`, are every test.
+    """
 
     passed: int
     failed: int
@@ -39,6 +48,8 @@ class ReplayResult:
     notes: tuple[str, ...] = field(default=())
     visited: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool), compare=False)
     """By edge of the graph, whether a test has driven it."""
+    not_driven: Mapping[str, int] = field(default_factory=dict)
+    """How many tests the system cannot be driven along, by the reason why."""
 
     @property
     def verdict(self) -> Verdict:
@@ -68,7 +79,11 @@ def replay_suite(
     started = time.perf_counter()
     system = make_system()
     try:
-        run.tests(Driver(system, oracle))
+        driver = Driver(system, oracle)
+        if driver.lanes > 1:
+            run.side_by_side(driver.lanes)
+        else:
+            run.tests(driver)
     finally:
         close(system)
     return run.result(time.perf_counter() - started)
@@ -93,43 +108,88 @@ class _Run:
         self._notes: list[str] = []
         self._taken: Counter[int] = Counter()
         self._visited = np.zeros(len(graph.source), bool)
+        self._not_driven: Counter[str] = Counter()
+        self._left = iter(range(len(suite)))
+        self._told = time.monotonic()
+        # The oracle's own objects: it finds them by identity.
+        own = {state: state for state in oracle.initial_states()}
+        starts = {test.initial: graph.states[test.initial] for test in suite.tests}
+        self._starts = {number: own.get(state, state) for number, state in starts.items()}
+        self._lock = threading.Lock()
 
     def tests(self, driver: Driver) -> None:
-        graph = self._graph
-        # The oracle's own objects: it finds them by identity.
-        own = {state: state for state in self._oracle.initial_states()}
-        starts = {test.initial: graph.states[test.initial] for test in self._suite.tests}
-        starts = {number: own.get(state, state) for number, state in starts.items()}
-        told = time.monotonic()
-        for number, test in enumerate(self._suite.tests):
-            codes = graph.action[test.edges].tolist()
-            outcome = run_path(
-                driver, starts[test.initial], (graph.actions[code] for code in codes)
-            )
-            self._steps += outcome.steps
-            self._taken.update(codes[: outcome.steps])
-            self._visited[test.edges[: outcome.steps]] = True
-            if outcome.divergence is not None:
+        """Drive the tests that nobody has taken yet."""
+        while (number := self._next()) is not None:
+            test = self._suite.tests[number]
+            codes = self._graph.action[test.edges].tolist()
+            path = [self._graph.actions[code] for code in codes]
+            outcome, tries = self._run_test(driver, self._starts[test.initial], path)
+            with self._lock:
+                self._count(number, codes, outcome, tries)
+
+    def side_by_side(self, lanes: int) -> None:
+        """Drive them in threads, each with a system of its own, which ends its calls itself:
+        a watch, made of the process's timers, can stop the main thread only."""
+        with ThreadPoolExecutor(lanes, "lane") as pool:
+            for lane in [pool.submit(self._lane) for _ in range(lanes)]:
+                lane.result()
+
+    def _lane(self) -> None:
+        system = self._make_system()
+        try:
+            self.tests(Driver(system, self._oracle, nullcontext()))
+        except BaseException:
+            self._left = iter(())  # the other lanes end with their present test
+            raise
+        finally:
+            close(system)
+
+    def _next(self) -> int | None:
+        with self._lock:
+            if len(self._divergences) >= self._stop_after:
+                return None
+            return next(self._left, None)
+
+    def _run_test(
+        self, driver: Driver, initial: State, path: Sequence[Action]
+    ) -> tuple[PathResult, int]:
+        """In real time a divergence is believed when it comes each time."""
+        tries = 1
+        outcome = run_path(driver, initial, path)
+        while outcome.divergence is not None and driver.in_real_time and tries < _TRIES:
+            tries += 1
+            outcome = run_path(driver, initial, path)
+        return outcome, tries
+
+    def _count(self, number: int, codes: Sequence[int], outcome: PathResult, tries: int) -> None:
+        self._steps += outcome.steps
+        self._taken.update(codes[: outcome.steps])
+        self._visited[self._suite.tests[number].edges[: outcome.steps]] = True
+        if outcome.divergence is not None:
+            if len(self._divergences) < self._stop_after:
                 self._divergences.append(self._shorten(outcome.divergence))
-                if len(self._divergences) >= self._stop_after:
-                    return
-            elif outcome.disabled:
-                self._inconclusive += 1
-                self._notes.append(
-                    f"test {number}: after {outcome.steps} steps the implementation had taken "
-                    f"another branch that the spec allows, where {outcome.disabled} is not enabled"
-                )
-            else:
-                self._passed += 1
-            if time.monotonic() - told > 0.2:
-                told = time.monotonic()
-                self._emit(Progress("replay", number + 1, len(self._suite)))
+        elif outcome.disabled:
+            self._inconclusive += 1
+            self._notes.append(
+                f"test {number}: after {outcome.steps} steps the implementation had taken "
+                f"another branch that the spec allows, where {outcome.disabled} is not enabled"
+            )
+        elif outcome.not_driven:
+            self._not_driven[outcome.not_driven] += 1
+        else:
+            self._passed += 1
+            if tries > 1:
+                self._notes.append(f"test {number}: agreed at try {tries}; time is real")
+        if time.monotonic() - self._told > 0.2:
+            self._told = time.monotonic()
+            self._emit(Progress("replay", number + 1, len(self._suite)))
 
     def result(self, seconds: float) -> ReplayResult:
         names: Counter[str] = Counter()
         for code, count in self._taken.items():
             names[self._graph.actions[code].name] += count
-        left = len(self._suite) - self._passed - len(self._divergences) - self._inconclusive
+        seen = self._passed + len(self._divergences) + self._inconclusive
+        left = len(self._suite) - seen - self._not_driven.total()
         return ReplayResult(
             passed=self._passed,
             failed=len(self._divergences),
@@ -141,6 +201,7 @@ class _Run:
             divergences=tuple(self._divergences),
             notes=tuple(self._notes[:20]),
             visited=self._visited,
+            not_driven=dict(self._not_driven),
         )
 
     def _shorten(self, divergence: Divergence) -> Divergence:

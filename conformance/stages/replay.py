@@ -46,6 +46,12 @@ def replay(
     return result
 
 
+def not_driven_lines(result: ReplayResult) -> list[str]:
+    """What the system could not be driven along, and why, the most frequent reason first."""
+    reasons = sorted(result.not_driven.items(), key=lambda one: -one[1])
+    return [f"{count:,} tests not driven: {reason}" for reason, count in reasons]
+
+
 def report_replay(
     context: Context, bench: Workbench, suite: Suite, result: ReplayResult, outcome: Outcome
 ) -> None:
@@ -60,6 +66,8 @@ def report_replay(
         f"{result.passed:,} tests passed, {result.failed} failed, {result.inconclusive} "
         f"inconclusive; {result.steps:,} steps, {rate:,.0f}/s"
     )
+    if result.not_driven:
+        outcome.summary += f"; {sum(result.not_driven.values()):,} tests cannot be driven"
     if result.not_run:
         outcome.summary += f"; stopped at the divergence, {result.not_run:,} tests were not run"
     outcome.figures = {
@@ -73,11 +81,13 @@ def report_replay(
             "fail": result.failed,
             "inconclusive": result.inconclusive,
             "not_run": result.not_run,
+            "not_driven": sum(result.not_driven.values()),
         },
         "steps": result.steps,
         "seconds": round(result.seconds, 3),
         "actions": dict(result.actions),
-        "notes": list(result.notes),
+        "not_driven": dict(result.not_driven),
+        "notes": [*not_driven_lines(result), *result.notes],
         "shape": shape(bench.graph, bench.prepared, context.seed),
         "unvisited": unvisited(bench.graph, result.visited),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from conformance.tla import Action, Value
@@ -95,7 +95,22 @@ class LeavesOut(Protocol):
 
 @runtime_checkable
 class Patient(Protocol):
-    """Optional: a system in real time, of which a look may come too early."""
+    """Optional: a system in real time, of which a look may come too early.
+
+    Where time is real, a test may fail because the machine was busy: one that diverges is run
+    again before it is believed. Waiting costs nothing, so several tests run side by side, each
+    with a system of its own in a thread of its own; the system ends its calls itself.
+    """
+
+    @property
+    def lanes(self) -> int:
+        """How many of these systems may run side by side."""
+
+    def foresee(self, actions: Sequence[Action]) -> str:
+        """The path that comes after the next reset: which timers will have to fire.
+
+        Gives the reason why the system cannot be driven along it; empty if it can.
+        """
 
     @property
     def patience(self) -> float:

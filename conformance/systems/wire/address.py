@@ -37,14 +37,16 @@ APIS: Mapping[str, str] = MappingProxyType(
 """The requests whose version can be fixed, by Kafka's name."""
 
 
-_NUMBERS = ("initial-delay", "patience", "max-size")
+_NUMBERS = ("initial-delay", "patience", "max-size", "session", "rebalance", "groups")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     """A broker. Times in ms: `initial_delay` is its group.initial.rebalance.delay.ms, `patience`
-    how long a state that the specification does not allow is looked at again; `max_size` its
-    group.max.size, 0 if it is not said; `versions`: of requests by kio's name, others get the
+    how long a state that the specification does not allow is looked at again; `session` the timeout
+    of a session that is to expire, at least its group.min.session.timeout.ms, 0 if none is to;
+    `rebalance` that of a rebalance that is to expire; `groups`: so many side by side; `max_size`
+    its group.max.size, 0 if it is not said; `versions`: of requests by kio's name, others get the
     newest that both sides know."""
 
     host: str
@@ -52,6 +54,9 @@ class Address:
     initial_delay: int = _DEFAULT_INITIAL_DELAY_MS
     patience: int = _DEFAULT_PATIENCE_MS
     max_size: int = 0
+    session: int = 0
+    rebalance: int = 800
+    groups: int = 8
     versions: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:

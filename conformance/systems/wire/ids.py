@@ -27,6 +27,7 @@ class MemberIds:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._real = settings.real_ids()
+        self._spec = {ours: id for id, ours in self._real.items()}
         self._ours: dict[str, str] = {}
         self._theirs: dict[str, str] = {}
         self._given = dict.fromkeys(settings.members, 0)
@@ -52,6 +53,13 @@ class MemberIds:
     def theirs(self, ours: str) -> str:
         """The broker's id for ours."""
         return self._theirs.get(ours, ours)
+
+    def of_the_spec(self, ours: str, process: str) -> str:
+        """The specification's id: of a member without one, the id that it will be given."""
+        if ours:
+            return self._spec.get(ours, ours)
+        number, ids = self._given[process], self._settings.member_ids[process]
+        return ids[number] if number < len(ids) else ""
 
     # ---- messages --------------------------------------------------------------------------
 

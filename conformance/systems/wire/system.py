@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.systems.group.exchange import Exchange, partitions
@@ -28,12 +29,20 @@ from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.ids import MemberIds
 from conformance.systems.wire.port import Port, decoded
+from conformance.systems.wire.timers import (
+    REBALANCES,
+    SESSIONS,
+    Foresight,
+    foresight,
+    not_drivable,
+)
 from conformance.tla import Action, Value
 from impl.errors import Errors
 from impl.group.messages import (
     DeleteGroupsRequest,
     DescribedGroup,
     DescribeGroupsRequest,
+    HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
@@ -42,6 +51,7 @@ from impl.group.messages import (
     SyncGroupResponse,
 )
 
+_HEARTBEATS_PER_SESSION = 4
 _STABLE, _DEAD = "Stable", "Dead"
 _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
@@ -50,6 +60,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 """Seconds between two looks: a request is handled within a millisecond, a timer takes its time."""
 SPECIFICATION = "GroupMembership"
 """The root module that says what the actions are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What keeps a member's session alive, and when (monotonic clock, s) it last did."""
+
+    heartbeat: HeartbeatRequest
+    kept_alive: float
 
 
 class WireSystem:
@@ -70,10 +88,12 @@ class WireSystem:
         self._made: list[tuple[Port, str]] = []
         self._processes: dict[str, Process] = {}
         self._group_id = ""
+        self._foresight = Foresight()
         self._patience, self._pause = address.patience / 1000, _FIRST_PAUSE
         self._others: Mapping[str, Callable[[], None]] = {
             "ExpireInitialDelay": self._wait_for_initial_delay,
             "DeleteGroup": self._delete_group,
+            **dict.fromkeys(REBALANCES, self._wait_for_rebalance),
         }
 
     def _port(self, host: str, port: int) -> Port:
@@ -96,6 +116,7 @@ class WireSystem:
         self._joined_last = ""
         self._new_ids: dict[str, str] = {}
         self._group: DescribedGroup | None = None
+        self._sessions: dict[str, Session] = {}
         self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
 
     def apply(self, action: Action) -> None:
@@ -111,11 +132,15 @@ class WireSystem:
         elif name in REQUESTS_OF_HEARTBEAT:
             process = self._processes[str(args[0])]
             self._submit(process, process.heartbeat)
+        elif name in SESSIONS:
+            self._group = None
+            self._wait_for_session(str(args[0]), seen=name == "ExpireSession")
         elif name in self._others:
             self._group = None
             self._others[name]()
         else:
             raise ActionRefused(f"{name} cannot be brought about through a port")
+        self._keep_alive()
 
     def observe(self) -> Mapping[str, Value]:
         """What can be seen now; what nothing can have changed is not asked for again."""
@@ -126,7 +151,17 @@ class WireSystem:
         views = tuple([process_view(process) for process in self._processes.values()])
         return {**self._of_group(self._group), **self._observer.of_processes(views)}
 
+    def foresee(self, actions: Sequence[Action]) -> str:
+        """Which timers the next test lets expire; why it cannot be driven, if it cannot."""
+        self._foresight = foresight(actions)
+        return not_drivable(actions, self._address)
+
     # ---- LeavesOut, Patient, Limited, Closeable --------------------------------------------
+
+    @property
+    def lanes(self) -> int:
+        """Groups side by side."""
+        return self._address.groups
 
     @property
     def patience(self) -> float:
@@ -138,6 +173,7 @@ class WireSystem:
 
         DescribeGroups may have overtaken a request that is parked now: nothing will arrive then.
         """
+        self._keep_alive()
         self._coordinator.receive(min(seconds, self._pause))
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
         self._group = None
@@ -165,6 +201,13 @@ class WireSystem:
         if isinstance(message, JoinGroupRequest):
             self._joined_last = process.name
             self._new_ids.pop(process.name, None)
+            id = self._ids.of_the_spec(message.member_id, process.name)
+            message = self._foresight.asking(message, id, self._address)
+            if self._settings.initial_delays:
+                delays = self._settings.initial_delays + 1
+                message = replace(
+                    message, rebalance_timeout_ms=delays * self._address.initial_delay
+                )
         self._group = None
         outgoing = self._ids.outgoing(message, self._group_id)
         pending = self._coordinator.submit(outgoing, process.name)
@@ -185,6 +228,7 @@ class WireSystem:
         for process, _, answer in answers:
             if isinstance(answer, JoinGroupResponse):
                 self._learn(answer.member_id, process.name)
+                self._begin_session(answer, process.name)
         for process, exchange, answer in answers:
             if exchange in (process.channel, process.heartbeat):
                 exchange.answer(_as_asked(exchange, self._ids.incoming(answer)))
@@ -251,10 +295,53 @@ class WireSystem:
 
     # ---- time ------------------------------------------------------------------------------
 
+    def _begin_session(self, answer: JoinGroupResponse, process: str) -> None:
+        """Of a member that is to expire later in this test: it is kept alive until then."""
+        ours = self._ids.ours(answer.member_id)
+        id = self._ids.of_the_spec(ours, process)
+        if answer.error_code is Errors.NONE and id in self._foresight.sessions:
+            instance = self._settings.instances[process]
+            heartbeat = HeartbeatRequest(
+                self._group_id, answer.generation_id, answer.member_id, instance
+            )
+            self._sessions[id] = Session(heartbeat, time.monotonic())
+
+    def _keep_alive(self) -> None:
+        now, often = time.monotonic(), self._address.session / 1000 / _HEARTBEATS_PER_SESSION
+        for id, session in self._sessions.items():
+            if now - session.kept_alive > often:
+                self._coordinator.ask(session.heartbeat)
+                self._sessions[id] = replace(session, kept_alive=now)
+
+    def _wait_for_session(self, id: str, *, seen: bool) -> None:
+        """It expires by itself once nothing keeps it alive. DescribeGroups shows a member go, but
+        not one whose id was given and not used yet: there the time is waited out."""
+        self._sessions.pop(id, None)
+        if seen:
+            self._patience += self._address.session / 1000
+        else:
+            self._wait_out(self._address.session)
+
+    def _wait_for_rebalance(self) -> None:
+        self._patience += self._address.rebalance / 1000
+
     def _wait_for_initial_delay(self) -> None:
-        """It is over by itself; each member that joins meanwhile may prolong it once."""
+        """It is over by itself; each member that joins meanwhile may prolong it once.
+
+        Where the specification counts how often (`initial_delays`), one delay is one step, which
+        shows nothing while it is prolonged.
+        """
+        if self._settings.initial_delays:
+            self._wait_out(self._address.initial_delay)
         prolonged = len(self._settings.members) + 1
         self._patience += prolonged * self._address.initial_delay / 1000
+
+    def _wait_out(self, milliseconds: int) -> None:
+        """Let so much time pass; answers that arrive and other members' sessions go on."""
+        until = time.monotonic() + milliseconds / 1000
+        while (left := until - time.monotonic()) > 0:
+            self._keep_alive()
+            self._coordinator.receive(min(left, _LONGEST_PAUSE))
 
 
 def _as_asked(exchange: Exchange, answer: Any) -> Any:
