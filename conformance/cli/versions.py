@@ -1,61 +1,85 @@
-"""kconform versions: models against several systems, as a matrix."""
+"""kconform versions: models against several versions of a system, as a matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from conformance.cli.options import ColdOption, JsonOption
+from conformance.cli.options import ColdOption, JsonOption, KafkaLibOption, use_kafka_lib
 from conformance.cli.session import session
 from conformance.errors import UserError
+from conformance.events import JsonValue
 from conformance.modelcheck.check import CheckOptions
-from conformance.stages.context import Context, one_model
+from conformance.modelcheck.manifest import find_models
+from conformance.stages.context import Context
 from conformance.stages.versions import Cell
 from conformance.stages.versions import versions as versions_stage
 
 
 def versions(
-    models: Annotated[list[str], typer.Argument(help="Models that feed suites.")],
+    models: Annotated[list[str], typer.Argument(help="Models, or folders of models.")],
     system: Annotated[
-        str,
+        list[str],
         typer.Option(
-            "--system", help="Systems, with commas: kafka-3.8.1,kafka-4.4.0 or 3.8.1,4.4.0."
+            "--system",
+            help="Systems, with commas or repeated: kafka-3.8.1,3.9.1,4.4.0.",
         ),
     ],
+    jobs: Annotated[int | None, typer.Option(min=1, help="Suites side by side.")] = None,
+    kafka_lib: KafkaLibOption = None,
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay each model's suite on each system: it agrees, or deviates as its table knows."""
+    """Drive several systems along the same models: who agrees, who deviates, and in what."""
+    use_kafka_lib(kafka_lib)
     with session("versions", as_json=as_json) as work:
-        names = systems_of(system)
-        if not names:
-            raise UserError("--system names no system.")
-        context = Context(work.settings, work.emit, CheckOptions(cold=cold))
-        cells = versions_stage(context, [one_model(name) for name in models], names)
-        for line in matrix(cells, names):
-            work.say(line)
-        work.header["matrix"] = {
-            f"{cell.model} on {cell.system}": list(cell.deviations or ()) for cell in cells
-        }
+        systems = list(dict.fromkeys(name for given in system for name in _names(given)))
+        if not systems:
+            raise UserError("--system names no system: give kafka-3.8.1,kafka-3.9.1 or the like.")
+        chosen = [model for model in find_models(models) if model.feeds_suite]
+        if not chosen:
+            raise UserError("None of these models feeds a suite: there is nothing to drive along.")
+        options = CheckOptions(jobs=jobs or work.settings.jobs, cold=cold)
+        cells = versions_stage(Context(work.settings, work.emit, options), chosen, systems)
+        work.header["matrix"] = _object(cells)
+        work.closing = "\n".join(_table(cells))
 
 
-def systems_of(text: str) -> list[str]:
-    """`kafka-3.8.1,3.9.0`: a bare version is one of the system before it."""
+def _names(given: str) -> list[str]:
+    """`kafka-3.8.1,3.9.0`: a bare version is one of the system before it.
+
+    A command may have commas of its own.
+    """
+    if given.startswith("exec:"):
+        return [given]
     found: list[str] = []
-    for name in filter(None, text.split(",")):
-        word = found[-1].partition("-")[0] if found and name[0].isdigit() else ""
-        found.append(f"{word}-{name}" if word else name)
+    for name in filter(None, map(str.strip, given.split(","))):
+        family = found[-1].partition("-")[0] if found and name[0].isdigit() else ""
+        found.append(f"{family}-{name}" if family else name)
     return found
 
 
-def matrix(cells: list[Cell], systems: list[str]) -> list[str]:
-    """A line for each system under a head with the models."""
-    models = list(dict.fromkeys(cell.model for cell in cells))
-    told = {(cell.system, cell.model): cell.told for cell in cells}
-    rows = [["", *models], *[[name, *[told[name, model] for model in models]] for name in systems]]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(models) + 1)]
+def _object(cells: Sequence[Cell]) -> dict[str, JsonValue]:
+    """By model, by system."""
+    found: dict[str, dict[str, JsonValue]] = {}
+    for cell in cells:
+        found.setdefault(cell.model, {})[cell.system] = {
+            "answer": str(cell.answer),
+            "deviations": list(cell.deviations),
+        }
+    return dict(found)
+
+
+def _table(cells: Sequence[Cell]) -> list[str]:
+    """A row for each model, a column for each system."""
+    systems = list(dict.fromkeys(cell.system for cell in cells))
+    rows = [["", *systems]]
+    for model in dict.fromkeys(cell.model for cell in cells):
+        shown = {cell.system: cell.short for cell in cells if cell.model == model}
+        rows.append([model, *(shown[system] for system in systems)])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+        "  ".join(text.ljust(w) for text, w in zip(r, widths, strict=True)).rstrip() for r in rows
     ]

@@ -15,6 +15,7 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.engine import close
+from conformance.stages.held import held
 from conformance.stages.overridden import expected_of, with_deviations
 from conformance.systems.protocol import SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
@@ -165,4 +166,5 @@ def workbench(
         prepared = prepare(judged, context.check.tools or find_tools(), context.check.parser)
         bench = Workbench(judged, prepared, path, None, ids)
     close(bench.make_system())
+    context.emit(held(prepared, path))
     return bench

@@ -34,14 +34,13 @@ class Selection:
 
 def select(context: Context, models: Iterable[Model], system: str) -> Selection:
     """Divide the models that feed suites. UserError if the system can take none of them."""
-    factory = load_factory(factory_path(system, context.settings.systems))
-    tools = context.check.tools or find_tools()
+    path = factory_path(system, context.settings.systems)
     taken: list[Model] = []
     left_out: list[LeftOut] = []
     for model in models:
         if not model.feeds_suite:
             continue
-        reason = _reason_against(factory, prepare(model, tools, context.check.parser))
+        reason = reason_against_model(context, path, model)
         if reason:
             left_out.append(LeftOut(model.name, reason))
         else:
@@ -49,6 +48,12 @@ def select(context: Context, models: Iterable[Model], system: str) -> Selection:
     if not taken:
         raise UserError(_none(system, left_out))
     return Selection(tuple(taken), tuple(left_out))
+
+
+def reason_against_model(context: Context, path: str, model: Model) -> str:
+    """Why the system at this path cannot take the model; empty if it can."""
+    tools = context.check.tools or find_tools()
+    return _reason_against(load_factory(path), prepare(model, tools, context.check.parser))
 
 
 def _reason_against(factory: SystemFactory, prepared: PreparedModel) -> str:

@@ -1,66 +1,207 @@
-"""Stage `versions`: the suites of models against several systems, and what each deviates in."""
+"""Stage `versions`: models against several systems, and which known deviation tells of a failure.
+
+A system that passes a model's suite agrees. Where it does not, the suites of the same model as
+known deviations override it are driven: the fewest deviations with which one passes are what the
+system does otherwise. If it passes none, what it does is new.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import combinations
 
+from conformance.events import Progress, StageStarted
 from conformance.modelcheck.manifest import Model
-from conformance.replay.suite import replay_suite
-from conformance.stages.context import Context, Workbench, stage, workbench
+from conformance.replay.oracle import GraphOracle
+from conformance.replay.parallel import ReplayJob, side_by_side
+from conformance.replay.suite import ReplayResult
+from conformance.stages.context import Context, Outcome, Workbench, emit_finished, workbench
+from conformance.stages.overridden import deviating, expected_of, with_deviations
+from conformance.stages.replay import tell
+from conformance.stages.selection import reason_against_model
 from conformance.suites.postman import transition_cover
+from conformance.suites.suite import Suite
+from conformance.systems.deviations import Deviation
+from conformance.systems.registry import factory_path
 from conformance.verdict import Verdict
 
-STAGE = "versions"
-AGREES = "agrees"
-NEW = "deviates in what no table knows"
+STAGE = "version"
+"""Of one cell; the command's own figures are the matrix."""
+
+
+class Answer(StrEnum):
+    """What a system makes of a model."""
+
+    AGREES = "agrees"
+    DEVIATES = "deviates"
+    NEW = "deviates in a new way"
+    UNDECIDED = "inconclusive"
+    LEFT_OUT = "left out"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One model's suite on one system."""
+    """One system and one model."""
 
-    model: str
     system: str
-    deviations: tuple[str, ...] | None
-    """Those that the suite shows; None if it shows something that no table knows."""
+    model: str
+    answer: Answer
+    deviations: tuple[str, ...] = ()
+    """Of DEVIATES: the fewest known ones with which the suite passes."""
+    unexpected: tuple[str, ...] = ()
+    """Those of them that the table does not expect of this version."""
+    reason: str = ""
 
     @property
-    def told(self) -> str:
+    def verdict(self) -> Verdict:
+        """PASS where the system does what the table says of it."""
+        if self.answer is Answer.NEW or self.unexpected:
+            return Verdict.FAIL
+        return Verdict.INCONCLUSIVE if self.answer is Answer.UNDECIDED else Verdict.PASS
+
+    @property
+    def short(self) -> str:
         """As the matrix has it."""
-        if self.deviations is None:
-            return NEW
-        return f"deviates: {', '.join(self.deviations)}" if self.deviations else AGREES
+        if self.answer is Answer.DEVIATES:
+            return " ".join(self.deviations)
+        return {Answer.NEW: "NEW", Answer.LEFT_OUT: "-"}.get(self.answer, str(self.answer))
+
+    def told(self) -> str:
+        """As its line has it."""
+        parts = [str(self.answer)]
+        if self.deviations:
+            parts.append(f": {', '.join(self.deviations)}")
+        if self.unexpected:
+            parts.append(f"; not expected of this version: {', '.join(self.unexpected)}")
+        return "".join(parts) + (f": {self.reason}" if self.reason else "")
 
 
-def versions(context: Context, models: Sequence[Model], systems: Sequence[str]) -> list[Cell]:
-    """Every model on every system. A cell fails if the suite shows what no table knows."""
-    return [_cell(context, model, system) for system in systems for model in models]
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is driven: a model as some deviations override it. All by their names."""
+
+    system: str
+    model: str
+    overrides: tuple[str, ...] = ()
 
 
-def _cell(context: Context, model: Model, system: str) -> Cell:
-    with stage(context, STAGE, f"{model.name} on {system}") as outcome:
-        cell = Cell(model.name, system, _shown(context, model, system))
-        outcome.verdict = Verdict.FAIL if cell.deviations is None else Verdict.PASS
-        outcome.summary = cell.told
-        outcome.figures = {"model": model.name, "system": system, "told": cell.told}
-    return cell
+def versions(context: Context, models: Sequence[Model], systems: Sequence[str]) -> tuple[Cell, ...]:
+    """Drive every system along every model that it can take; the cells, system by system."""
+    matrix = _Matrix(replace(context, strict=True), models, systems)
+    plain = [Trial(system, model.name) for system in systems for model in models]
+    reasons = {trial: matrix.reason_against(trial) for trial in plain}
+    results = matrix.drive([trial for trial in plain if not reasons[trial]])
+    explained = matrix.explain([trial for trial, result in results.items() if result.failed])
+    cells: list[Cell] = []
+    for trial in plain:
+        cell = (
+            Cell(trial.system, trial.model, Answer.LEFT_OUT, reason=reasons[trial])
+            if reasons[trial]
+            else matrix.cell(trial, results[trial], explained.get(trial))
+        )
+        matrix.report(trial, cell, results.get(trial))
+        cells.append(cell)
+    return tuple(cells)
 
 
-def _shown(context: Context, model: Model, system: str) -> tuple[str, ...] | None:
-    """The known deviations that the suite shows: without the override of one it diverges."""
-    known = workbench(context, model, system)
-    if not _agrees(known):
-        return None
-    shown = []
-    for one in known.deviations:
-        others = [other for other in known.deviations if other != one]
-        if not _agrees(workbench(context, model, system, deviations=others)):
-            shown.append(one)
-    return tuple(shown)
+class _Matrix:
+    """The models' graphs, each made once, and what is driven along them."""
 
+    def __init__(self, context: Context, models: Sequence[Model], systems: Sequence[str]) -> None:
+        self._context = context
+        self._models = {model.name: model for model in models}
+        configured = context.settings.systems
+        self._paths = {system: factory_path(system, configured) for system in systems}
+        self._benches: dict[tuple[str, tuple[str, ...]], tuple[Workbench, Suite]] = {}
 
-def _agrees(bench: Workbench) -> bool:
-    """Whether the system goes along the model's whole suite; ends at the first divergence."""
-    suite = transition_cover(bench.graph)
-    return replay_suite(bench.graph, suite, bench.make_system).verdict is Verdict.PASS
+    def reason_against(self, trial: Trial) -> str:
+        """Why the system cannot take the model; empty if it can."""
+        model = self._models[trial.model]
+        return reason_against_model(self._context, self._paths[trial.system], model)
+
+    def drive(self, trials: Sequence[Trial]) -> dict[Trial, ReplayResult]:
+        """Replay their suites, as many at a time as there are jobs."""
+        jobs = [self._job(trial) for trial in trials]
+        self._context.emit(StageStarted(STAGE, f"{len(jobs)} suites", len(jobs)))
+        results: dict[Trial, ReplayResult] = {}
+        for number, result in side_by_side(jobs, self._context.check.jobs):
+            results[trials[number]] = result
+            self._context.emit(Progress(STAGE, len(results), len(jobs)))
+        return results
+
+    def explain(self, failing: Sequence[Trial]) -> dict[Trial, tuple[str, ...]]:
+        """For each the fewest known deviations with which its suite passes, if there are any."""
+        found: dict[Trial, tuple[str, ...]] = {}
+        known = {trial: self._known(trial) for trial in failing}
+        for size in range(1, max(map(len, known.values()), default=0) + 1):
+            tried = {
+                replace(trial, overrides=ids): trial
+                for trial in failing
+                if trial not in found
+                for ids in combinations(known[trial], size)
+            }
+            for overridden, result in self.drive([*tried]).items():
+                if result.verdict is Verdict.PASS:
+                    found.setdefault(tried[overridden], overridden.overrides)
+        return found
+
+    def cell(self, trial: Trial, result: ReplayResult, ids: tuple[str, ...] | None) -> Cell:
+        """What came out, held against what the table expects of the version."""
+        if not result.failed:
+            agrees = result.verdict is Verdict.PASS
+            return Cell(trial.system, trial.model, Answer.AGREES if agrees else Answer.UNDECIDED)
+        if ids is None:
+            return Cell(trial.system, trial.model, Answer.NEW)
+        expected = {one.id for one in expected_of(self._paths[trial.system])}
+        unexpected = tuple(one for one in ids if one not in expected)
+        return Cell(trial.system, trial.model, Answer.DEVIATES, ids, unexpected)
+
+    def report(self, trial: Trial, cell: Cell, result: ReplayResult | None) -> None:
+        """Tell of a cell; of a new divergence with its story."""
+        outcome = Outcome(cell.verdict, cell.told())
+        outcome.figures = {
+            "system": cell.system,
+            "model": cell.model,
+            "answer": str(cell.answer),
+            "deviations": list(cell.deviations),
+            "unexpected": list(cell.unexpected),
+            "steps": result.steps if result else 0,
+        }
+        if result and cell.answer is Answer.NEW:
+            bench, _ = self._bench(trial)
+            for divergence in result.divergences:
+                tell(self._context, bench, GraphOracle(bench.graph), divergence, "replay")
+        seconds = result.seconds if result else 0.0
+        emit_finished(self._context, STAGE, f"{cell.system} {cell.model}", outcome, seconds)
+
+    def _known(self, trial: Trial) -> list[str]:
+        """What the system's table has of this specification, of whatever version."""
+        bench, _ = self._bench(trial)
+        operator = bench.prepared.module.operator
+        return [
+            one.id
+            for one in self._table(trial.system).values()
+            if all(operator(name) is not None for name in one.overrides)
+        ]
+
+    def _table(self, system: str) -> Mapping[str, Deviation]:
+        known = deviating(self._paths[system])
+        return {} if known is None else {one.id: one for one in known.deviations()}
+
+    def _job(self, trial: Trial) -> ReplayJob:
+        bench, suite = self._bench(trial)
+        return ReplayJob(bench.graph, suite, bench.factory, bench.constants)
+
+    def _bench(self, trial: Trial) -> tuple[Workbench, Suite]:
+        """One model's graph and suite are the same for all systems."""
+        path, key = self._paths[trial.system], (trial.model, trial.overrides)
+        if key not in self._benches:
+            table = self._table(trial.system)
+            overrides = [table[one] for one in trial.overrides]
+            judged = with_deviations(self._models[trial.model], overrides)
+            bench = workbench(self._context, judged, path)
+            self._benches[key] = bench, transition_cover(bench.graph)
+        bench, suite = self._benches[key]
+        return replace(bench, factory=path), suite

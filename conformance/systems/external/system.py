@@ -115,6 +115,7 @@ class ExternalSystem:
         self._text = action_texts(said.values)
         self._observations = Observations(said.variables, frozenset(said.sometimes))
         self._observed: Observation | None = None
+        self._closed = False
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -176,7 +177,9 @@ class ExternalSystem:
 
     def close(self) -> None:
         """Leave the adapter to the next system of this process."""
-        CHANNELS.give_back(self._channel)
+        if not self._closed:
+            self._closed = True
+            CHANNELS.give_back(self._channel)
 
 
 class SystemWithSnapshots(ExternalSystem):

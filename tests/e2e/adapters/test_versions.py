@@ -1,0 +1,65 @@
+"""A matrix of releases and models: who agrees, whose deviation is known, and what is new."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.config import Settings
+from conformance.events import Event, Finding, StageFinished
+from conformance.stages.context import Context, one_model
+from conformance.stages.versions import Answer, Cell, versions
+from conformance.verdict import Verdict
+from tests.e2e.adapters.conftest import MODEL, PYTHON
+
+pytestmark = pytest.mark.tlc
+
+OF = "tests.e2e.adapters.releases:"
+
+
+@pytest.fixture(scope="module")
+def told(context: Context, tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
+    events: list[Event] = []
+    settings = Settings(output=str(tmp_path_factory.mktemp("out")), jobs=1)
+    check = replace(context.check, jobs=1)
+    context = replace(context, settings=settings, emit=events.append, check=check)
+    systems = [f"{OF}{name}" for name in ("first", "second", "third", "fourth")]
+    cells = versions(context, [one_model(str(MODEL))], systems)
+    answers = {cell.system.removeprefix(OF): cell for cell in cells}
+    assert {name: (cell.short, cell.verdict) for name, cell in answers.items()} == {
+        "first": ("FORGETS", Verdict.PASS),
+        "second": ("agrees", Verdict.PASS),
+        "third": ("FORGETS", Verdict.FAIL),
+        "fourth": ("NEW", Verdict.FAIL),
+    }
+    return events
+
+
+def test_what_is_known_of_a_version_passes_and_what_is_not_fails(told: list[Event]) -> None:
+    lines = [event.summary for event in told if isinstance(event, StageFinished)]
+    finished = [line for line in lines if "agrees" in line or "deviates" in line]
+    assert finished == [
+        "deviates: FORGETS",
+        "agrees",
+        "deviates: FORGETS; not expected of this version: FORGETS",
+        "deviates in a new way",
+    ]
+
+
+def test_only_what_is_new_is_a_finding(told: list[Event]) -> None:
+    [finding] = [event for event in told if isinstance(event, Finding)]
+    assert finding.title.endswith("action refused")
+
+
+def test_a_system_that_cannot_take_a_model_is_left_out(context: Context) -> None:
+    models = [one_model("replication/bench/kip320-fine-2b")]
+    [cell] = versions(replace(context, settings=Settings()), models, [PYTHON])
+    assert (cell.answer, cell.short, cell.verdict) == (Answer.LEFT_OUT, "-", Verdict.PASS)
+    assert "needs the constant Keys" in cell.reason
+
+
+def test_two_deviations_stand_in_one_cell() -> None:
+    cell = Cell("kafka-3.8.1", "m", Answer.DEVIATES, ("A", "B"), ("B",))
+    assert (cell.short, cell.verdict) == ("A B", Verdict.FAIL)
+    assert cell.told() == "deviates: A, B; not expected of this version: B"
