@@ -9,7 +9,7 @@ from pathlib import Path
 from conformance.systems.deviations import Deviation, Severity
 from conformance.systems.external import of_command
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla.values import Value
+from conformance.tla import Value
 from tests.e2e.adapters.conftest import PYTHON
 
 FORGETS = Deviation(
