@@ -114,7 +114,7 @@ class Model:
     scoped: tuple[str, ...] = ()
     """Constants and overrides that hold in one module's text only, as a .cfg writes them."""
     ignored: tuple[str, ...] = ()
-    """Entries of a .cfg that no engine here follows and that change no verdict."""
+    """Entries of a .cfg that no engine here follows: ALIAS, POSTCONDITION."""
     situations: tuple[str, ...] = ()
 
     @property

@@ -219,6 +219,8 @@ class Spec:
 
     def initial_states(self) -> Sequence[State]:
         """The initial states, each once, in a fixed order."""
+        if not self.has_behaviours:
+            return ()
         found = self._settled(
             lambda: self.machine.initial_states(self._init_and_next[0]),
             lambda spec: spec.initial_states,
@@ -227,6 +229,8 @@ class Spec:
 
     @cached_property
     def _instances(self) -> tuple[Reached, ...]:
+        if not self.has_behaviours:
+            return ()
         return tuple(ActionLister(self.machine).instances(self._init_and_next[1]))
 
     @cached_property
