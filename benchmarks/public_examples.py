@@ -10,7 +10,7 @@ and configuration as they are, nothing rewritten. The table says for each one
   which TLC with several workers tells only about);
 * differ: another verdict or another number, which is a fault of ours;
 * refused: an error that says what we lack;
-* slow: not finished within `--seconds`.
+* slow: not finished within `--seconds` of processor time.
 
 Exit code 1 if any differs.
 """
@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -105,12 +107,15 @@ def _published(found: SearchResult) -> dict[str, object]:
     }
 
 
-def judge(example: Example, seconds: float) -> Row:
+def judge(example: Example, seconds: int) -> Row:
     """Search the model in a process of its own and compare."""
     command = [sys.executable, __file__, "--one", str(example.module), str(example.config)]
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
+
+    run = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limited)
+    if run.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return Row("slow", f"not finished after {seconds:.0f} s")
     if run.returncode != 0:
         return Row("differ", f"crashed: {run.stderr.strip().splitlines()[-1]}")
@@ -150,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--only", default="", help="models whose path contains this")
-    parser.add_argument("--seconds", type=float, default=60, help="limit for each model")
+    parser.add_argument("--seconds", type=int, default=60, help="processor time for each model")
     parser.add_argument("--published-seconds", type=int, default=30, help="what counts as small")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args(arguments)

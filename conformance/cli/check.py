@@ -69,6 +69,8 @@ def check(
             jobs=jobs or work.settings.jobs,
             cold=cold,
         )
+        for entry in dict.fromkeys(f"{m.origin}: {what}" for m in chosen for what in m.ignored):
+            work.say(f"{entry} is left out: ALIAS and POSTCONDITION are TLC's own, after 2.15.")
         context = Context(work.settings, work.emit, options)
         run = check_in_python if engine == "python" else check_by_tlc
         results = run(context, chosen)

@@ -79,7 +79,7 @@ def generate(
     `declared` are the constants that the spec declares: model values beyond them, which TLA+
     text can name only if they are declared, become constants of the generated module.
     """
-    if needs_own_text(model):
+    if model.own_text:
         text = model.spec_path.read_text(encoding="utf-8")
         return Generated(model.spec, text, config_text(model, model.check), {})
     name = f"{model.spec}__model"
@@ -104,16 +104,6 @@ def generate(
         check = _with_next(check, labelled.init, next_name)
     text = module_text(name, model.spec, body, values)
     return Generated(name, text, config_text(model, check, values), wrappers)
-
-
-def needs_own_text(model: Model) -> bool:
-    """Whether the model names a LOCAL operator, which no module that extends the spec can see."""
-    check = model.check
-    named = {check.specification, check.init, check.next, check.symmetry, check.view}
-    named |= {*check.invariants, *check.properties, *check.constraints, *check.action_constraints}
-    text = model.spec_path.read_text(encoding="utf-8")
-    local = set(re.findall(r"\bLOCAL\s+(\w+)", text))
-    return bool(local & (named | set(model.overrides.values())))
 
 
 def _fired(name: str, actions: int) -> str:

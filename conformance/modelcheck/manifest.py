@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 
 from conformance import resources
 from conformance.errors import UserError
-from conformance.tla import Value, format_value, parse_config
+from conformance.tla import ModelConfig, Value, format_value, parse_config
 
 SCHEMA = 1
 
@@ -113,8 +114,10 @@ class Model:
     overrides: Mapping[str, str] = field(default_factory=dict)
     scoped: tuple[str, ...] = ()
     """Constants and overrides that hold in one module's text only, as a .cfg writes them."""
+    own_text: bool = False
+    """Whether it names a LOCAL operator, which no module that extends the spec can see."""
     ignored: tuple[str, ...] = ()
-    """Entries of a .cfg that no engine here follows and that change no verdict."""
+    """Entries of a .cfg that no engine here follows: ALIAS, POSTCONDITION."""
     situations: tuple[str, ...] = ()
 
     @property
@@ -199,8 +202,17 @@ def model_from_config(module: Path, config: Path) -> Model:
             *(f"{o.name} <- [{o.module}]{o.operator}" for o in read.overrides if o.module),
             *(f"{o.name} = [{o.module}]{format_value(o.value)}" for o in read.scoped_values),
         ),
+        own_text=_names_what_is_local(module, read),
         ignored=read.ignored,
     )
+
+
+def _names_what_is_local(module: Path, config: ModelConfig) -> bool:
+    text = module.read_text(encoding="utf-8", errors="replace")
+    named = {config.specification, config.init, config.next, config.symmetry, config.view}
+    named |= {*config.invariants, *config.properties, *config.constraints}
+    named |= {*config.action_constraints, *(override.operator for override in config.overrides)}
+    return not named.isdisjoint(re.findall(r"\bLOCAL\s+(\w+)", text))
 
 
 def _validate(path: Path, manifest: _Manifest) -> None:

@@ -14,9 +14,7 @@ from conformance.modelcheck.cache import cache_key, module_files
 from conformance.modelcheck.generate import (
     Generated,
     LabelledNext,
-    definitions,
     generate,
-    needs_own_text,
 )
 from conformance.modelcheck.labels import encloses, is_safety_property, specification_parts
 from conformance.modelcheck.manifest import Model
@@ -54,12 +52,6 @@ def bound(model: Model, tools: Tools, parser: Parser | None = None) -> PreparedM
     For constants so large that their action instances cannot be listed.
     """
     plain = generate(model)
-    if needs_own_text(model) and definitions(model):
-        raise UserError(
-            f"{model.origin} names an operator that {model.spec} declares LOCAL, and defines "
-            "constants or operators of its own, for which the module must be extended. Remove "
-            "the LOCAL."
-        )
     module = (parser or Parser()).module(model, plain, tools)
     _require_names(model, module)
     spec = bind(module, parse_config(plain.config, source=str(model.origin)))
@@ -90,7 +82,7 @@ def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:
     no name stands for it alone.
     """
     check = model.check
-    if not spec.has_behaviours or needs_own_text(model):
+    if not spec.has_behaviours or model.own_text:
         return None
     if not all(is_safety_property(module, name) for name in check.properties):
         return None

@@ -34,7 +34,7 @@ class ScopedValue:
 class ModelConfig:
     """What a .cfg says. `constants` are values, `overrides` replace operators by operators.
 
-    `ignored` are entries that change no verdict (`ALIAS`, `POSTCONDITION`), as they are written.
+    `ignored` are entries that nobody here follows (`ALIAS`, `POSTCONDITION`), as they are written.
     """
 
     constants: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))

@@ -235,6 +235,8 @@ class Spec:
 
     def initial_states(self) -> Sequence[State]:
         """The initial states, each once, in a fixed order."""
+        if not self.has_behaviours:
+            return ()
         found = self._settled(
             lambda: self.machine.initial_states(self._init_and_next[0]),
             lambda spec: spec.initial_states,
@@ -247,6 +249,8 @@ class Spec:
 
     @cached_property
     def _instances(self) -> tuple[Reached, ...]:
+        if not self.has_behaviours:
+            return ()
         return tuple(self._lister.instances(self._init_and_next[1]))
 
     @cached_property

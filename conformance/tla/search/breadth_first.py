@@ -75,7 +75,7 @@ def problem_of(spec: Spec) -> Problem:
     properties = [spec.property_of(name) for name in config.properties]
     return Problem(
         variables=spec.variables,
-        initial=spec.initial_states if spec.has_behaviours else lambda: (),
+        initial=spec.initial_states,
         successors=spec.successors,
         invariants={name: spec.state_formula(name) for name in config.invariants}
         | {one.name: one.always for one in properties if one.always is not None},

@@ -117,7 +117,7 @@ def test_overrides_replace_constants_operators_and_builtins(tmp_path: Path) -> N
     assert [state for _, state in spec.successors((0,))] == [(8,)]
 
 
-def test_what_changes_no_verdict_is_read_and_told() -> None:
+def test_what_nobody_follows_is_read_and_told() -> None:
     config = parse_config("INIT I ALIAS Shown NEXT N POSTCONDITION Counted")
     assert (config.init, config.next) == ("I", "N")
     assert config.ignored == ("ALIAS Shown", "POSTCONDITION Counted")

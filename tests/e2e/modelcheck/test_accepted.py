@@ -1,0 +1,71 @@
+"""`kconform check` takes the modules and configurations that plain TLC takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conformance.cli.main import load
+
+pytestmark = pytest.mark.tlc
+
+COUNTER = r"""
+VARIABLE x
+LOCAL Init == x = 0
+LOCAL Next == x' = (x + 1) % 3
+Spec == Init /\ [][Next]_x /\ WF_x(Next)
+Few == 0 .. 1
+Safe == x < 3 /\ 5 \notin Nat
+Live == x = 0 /\ [][x' # x]_x /\ []<>(x = 0)
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    body: str
+    config: str
+    tlc: tuple[int, str]
+    python: tuple[int, str]
+
+
+HOLDS = (0, "holds, 3 distinct states")
+CASES = {
+    "local": Case(
+        COUNTER, "CONSTANTS Nat <- Few a1 = a1\nINIT Init NEXT Next INVARIANT Safe", HOLDS, HOLDS
+    ),
+    "temporal": Case(
+        COUNTER,
+        "CONSTANT Nat <- Few\nSPECIFICATION Spec INVARIANT Safe PROPERTY Live",
+        HOLDS,
+        (3, "not checked, since only TLC checks temporal formulas: Live"),
+    ),
+    "assumptions": Case(
+        "ASSUME 1 + 1 = 2",
+        "",
+        (0, "the assumptions hold; there are no behaviours"),
+        (0, "the assumptions hold; there are no behaviours"),
+    ),
+    "nothing": Case(
+        "Two == 2", "", (2, "there is nothing to check"), (2, "there is nothing to check")
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ["tlc", "python"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_it_is_checked(
+    case: Case, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KCONFORM_CACHE", str(tmp_path / "cache"))
+    text = f"---- MODULE Own ----\nEXTENDS Integers\n{case.body}\n====\n"
+    Path("Own.tla").write_text(text)
+    Path("Own.cfg").write_text(case.config + "\nALIAS Shown\n")
+    result = CliRunner().invoke(load("check"), ["Own.tla", "--engine", engine])
+    code, said = case.tlc if engine == "tlc" else case.python
+    output = " ".join(result.output.split())
+    assert (result.exit_code, said in output) == (code, True), output
+    assert "ALIAS Shown is left out" in output or code == 2
