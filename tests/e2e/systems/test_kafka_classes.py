@@ -1,0 +1,89 @@
+"""Kafka's own classes under the suites: agreement, known deviations, and what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import DataError, UserError
+from conformance.modelcheck.cache import Cache
+from conformance.modelcheck.check import CheckOptions
+from conformance.stages.context import Context, one_model, workbench
+from conformance.stages.deviations import Presence, deviations
+from conformance.stages.replay import replay
+from conformance.stages.suite import make_suite
+from conformance.systems.external import CHANNELS
+from conformance.systems.kafka import KafkaFactory
+from conformance.verdict import Verdict
+from tests.kafka_needed import VERSIONS, jars_or_skip
+
+pytestmark = pytest.mark.tlc
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
+    """State graphs of their own; the JVMs end with the module."""
+    yield Context(check=CheckOptions(cache=Cache(tmp_path_factory.mktemp("cache"))), seed=3)
+    CHANNELS.close()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "model",
+    ["replication/bench/truncate-on-fetch-fine-2b", "replication/truncate-on-fetch-crash-fine-2b"],
+)
+def test_random_walks_agree_with_the_known_deviations(
+    context: Context, version: str, model: str
+) -> None:
+    jars_or_skip(version)
+    bench = workbench(context, one_model(model), f"kafka-{version}")
+    walks = make_suite(context, "walks", bench.graph, bench.prepared, walks=25, length=20)
+
+    result = replay(context, bench, walks)
+
+    assert result.verdict is Verdict.PASS
+    assert result.passed == 25
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_table_of_deviations_is_what_the_classes_do(context: Context, version: str) -> None:
+    jars_or_skip(version)
+
+    shown = {one.deviation.id: one for one in deviations(context, f"kafka-{version}")}
+
+    assert all(one.as_expected for one in shown.values())
+    assert shown["re-elected-leader"].presence is Presence.SEEN
+    assert shown["re-elected-leader"].consequence == "StrongIsr"
+    fixed = shown["KAFKA-18991"].presence is Presence.GONE
+    assert fixed is (version == "4.4.0")
+
+
+def test_without_the_overrides_a_known_deviation_fails(context: Context) -> None:
+    jars_or_skip("3.8.1")
+    strict = Context(check=context.check, strict=True)
+    model = one_model("replication/bench/truncate-on-fetch-fine-2b")
+    bench = workbench(strict, model, "kafka-3.8.1")
+    suite = make_suite(strict, "cover", bench.graph, bench.prepared)
+
+    result = replay(strict, bench, suite)
+
+    assert result.verdict is Verdict.FAIL
+    assert result.divergences[0].action is not None
+    assert result.divergences[0].action.name == "BecomeLeader"
+
+
+def test_a_folder_without_kafka_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KCONFORM_KAFKA_LIB", str(tmp_path))
+
+    with pytest.raises(UserError, match="holds no Kafka"):
+        KafkaFactory("").version  # noqa: B018
+
+
+def test_a_corrupt_jar_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kafka-clients-3.8.1.jar").write_text("no jar", encoding="utf-8")
+    monkeypatch.setenv("KCONFORM_KAFKA_LIB", str(tmp_path))
+
+    with pytest.raises(DataError, match="is damaged"):
+        KafkaFactory("").version  # noqa: B018

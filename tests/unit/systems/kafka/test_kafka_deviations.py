@@ -1,0 +1,99 @@
+"""The table of Kafka's deviations, and what a run makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import DataError
+from conformance.replay.saved import load
+from conformance.stages.context import one_model
+from conformance.stages.overridden import with_deviations
+from conformance.systems.deviations import Deviation, Severity, load_deviations
+from conformance.systems.kafka import KafkaFactory
+
+FACTORY = KafkaFactory("3.8.1")
+TABLE = FACTORY.deviations()
+
+
+def deviation(**members: object) -> Deviation:
+    """A deviation of a made-up broker."""
+    given: dict[str, object] = {
+        "id": "X",
+        "report": "no report known",
+        "title": "x",
+        "severity": Severity.HARMLESS,
+        "description": "x",
+        "definitions": {"Kafka_RemoteReplicas(old)": "old"},
+        "overrides": {"RemoteReplicas": "Kafka_RemoteReplicas"},
+        "seen": ("3.8.1", "3.9.0", "4.0.0"),
+        "gone": ("3.9.1", "4.1.0"),
+        "path": "x.itf.json",
+        "consequence": "y.itf.json",
+        "violated": "StrongIsr",
+    }
+    return Deviation(**{**given, **members})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("3.7.0", True),
+        ("3.8.1", True),
+        ("3.9.0", True),
+        ("3.9.1", False),
+        ("3.9.2", False),
+        ("4.0.0", True),
+        ("4.0.1", True),
+        ("4.1.0", False),
+        ("4.5.0-SNAPSHOT", False),
+    ],
+)
+def test_a_version_that_nobody_ran_is_taken_to_be_as_the_one_before_it(
+    version: str, expected: bool
+) -> None:
+    assert deviation().expected_in(version) is expected
+
+
+def test_an_overridden_model_checks_the_other_formulas_and_expects_nothing() -> None:
+    model = one_model("replication/bench/truncate-on-fetch-fine-2b")
+
+    overridden = with_deviations(model, [deviation(breaks=("StrongIsr", "IsrAdmission"))])
+
+    assert overridden.overrides == {"RemoteReplicas": "Kafka_RemoteReplicas"}
+    assert {*model.check.invariants} - {*overridden.check.invariants} == {"StrongIsr"}
+    assert {*model.check.properties} - {*overridden.check.properties} == {"IsrAdmission"}
+    assert overridden.expect is None
+    assert model.overrides == {}
+
+
+def test_a_model_without_deviations_stays_as_it_is() -> None:
+    model = one_model("replication/bench/truncate-on-fetch-fine-2b")
+
+    assert with_deviations(model, []) is model
+
+
+@pytest.mark.parametrize("one", TABLE, ids=lambda one: one.id)
+def test_each_deviation_has_its_paths_and_no_version_twice(one: Deviation) -> None:
+    path = load(FACTORY.file(one.path))
+    consequence = load(FACTORY.file(one.consequence))
+
+    assert path.deviations == ()
+    assert consequence.actions[: len(path.actions)] == path.actions
+    assert consequence.deviations == (one.id,)
+    assert one.violated in one.breaks
+    assert not {*one.seen} & {*one.gone}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[[deviation]]\nid = 'X'\n", "[[deviation]]\nid = \n", "deviation = 3\n"],
+    ids=["empty", "incomplete", "no toml", "no table"],
+)
+def test_a_table_that_is_none_is_told(tmp_path: Path, text: str) -> None:
+    table = tmp_path / "deviations.toml"
+    table.write_text(text, encoding="utf-8")
+
+    with pytest.raises(DataError, match=r"deviations\.toml cannot be read"):
+        load_deviations(table)
