@@ -23,7 +23,7 @@ def adapter_check(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Hold an adapter in any language against docs/adapter-protocol.md, point by point."""
+    """Hold an adapter in any language against the adapter protocol, point by point."""
     with session("adapter-check", as_json=as_json) as work:
         factory = adapter_of(command)
         work.header["adapter"] = factory.name

@@ -36,7 +36,12 @@ LibOption = Annotated[
 _MODEL = "group/dynamic-2m"
 """Names the specification; every constant of the recording is in its mapping."""
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    help="Run real Kafka brokers on this machine; disturb and record them.",
+)
 
 
 def teller(work: Session, stage: str) -> Tell:

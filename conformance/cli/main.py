@@ -66,11 +66,11 @@ COMMANDS = {
     ),
     "deviations": (
         "deviations:deviations",
-        "Replay what a system is known to deviate in, and compare with its table.",
+        "Replay the path of every known deviation, and compare with what the table says.",
     ),
     "versions": (
         "versions:versions",
-        "Drive several systems along the suites of models, and print a matrix.",
+        "Drive several systems along the same models: who agrees, who deviates, and in what.",
     ),
     "story": (
         "story:story",

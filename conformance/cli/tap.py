@@ -35,7 +35,7 @@ def tap(
     seconds: Annotated[float, typer.Option(help="End after so long; 0: with Ctrl-C.")] = 0.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Listen for clients, pass everything on to a broker and back, and write it as NDJSON.
+    """Stand between clients and a broker: write down what passes, and disturb it by rule.
 
     Addresses in the broker's answers are replaced by the tap's own, so that clients stay on it.
     """
