@@ -51,7 +51,20 @@ def not_drivable(actions: Sequence[Action], address: Address) -> str:
                 f"{action.name} needs a short session: if the broker's "
                 "group.min.session.timeout.ms allows it, say session=150"
             )
-    return ""
+    return _beneath_initial_delay(actions, address)
+
+
+def _beneath_initial_delay(actions: Sequence[Action], address: Address) -> str:
+    """Whether a session is to expire while the initial delay runs, which would be over first."""
+    names = [action.name for action in actions]
+    delays = [number for number, name in enumerate(names) if name == "ExpireInitialDelay"]
+    early = delays and any(name in SESSIONS for name in names[: delays[-1]])
+    if not early or address.session < address.initial_delay:
+        return ""
+    return (
+        "a session that expires before the initial delay needs session to be less than "
+        "initial-delay"
+    )
 
 
 def foresight(actions: Sequence[Action]) -> Foresight:
