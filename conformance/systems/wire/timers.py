@@ -55,14 +55,17 @@ def not_drivable(actions: Sequence[Action], address: Address) -> str:
 
 
 def _beneath_initial_delay(actions: Sequence[Action], address: Address) -> str:
-    """Whether a session is to expire while the initial delay runs, which would be over first."""
+    """Why a member cannot expire while the initial delay runs, if that would be over first.
+
+    Only one whose id was given and not used yet can: the others have their JoinGroup parked.
+    """
     names = [action.name for action in actions]
     delays = [number for number, name in enumerate(names) if name == "ExpireInitialDelay"]
-    early = delays and any(name in SESSIONS for name in names[: delays[-1]])
+    early = delays and "ExpirePendingMember" in names[: delays[-1]]
     if not early or address.session < address.initial_delay:
         return ""
     return (
-        "a session that expires before the initial delay needs session to be less than "
+        "ExpirePendingMember before the initial delay is over needs session to be less than "
         "initial-delay"
     )
 

@@ -32,6 +32,11 @@ def path(*texts: str) -> list[Action]:
         ),
         (
             Address("h", 1, session=600, initial_delay=100),
+            ['ExpireSession("m1-1")', "ExpireInitialDelay"],
+            "",
+        ),
+        (
+            Address("h", 1, session=600, initial_delay=100),
             ["ExpireInitialDelay", 'ExpirePendingMember("m1-1")'],
             "",
         ),
