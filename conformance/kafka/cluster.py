@@ -465,12 +465,18 @@ class Cluster:
             )
             for node in fresh
         ]
-        for node, process in running:
-            words, _ = process.communicate(timeout=120)
-            if process.returncode:
-                raise EnvironmentProblem(
-                    f"The storage of node {node.number} could not be formatted: {words.strip()}"
-                )
+        try:
+            for node, process in running:
+                words, _ = process.communicate(timeout=120)
+                if process.returncode:
+                    raise EnvironmentProblem(
+                        f"The storage of node {node.number} could not be formatted: {words.strip()}"
+                    )
+        finally:
+            for _, process in running:
+                if process.poll() is None:  # interrupted, or another one failed
+                    process.kill()
+                    process.wait()
 
 
 def _addresses(ports: Mapping[tuple[int, str], int], node: int, names: Iterable[str]) -> str:

@@ -102,7 +102,7 @@ PHASES = {
 ON_SPARK = {
     "Spark's start": Phase(f"record {SLOW} -o store", running("SparkSubmit"), ("store",)),
     "record": Phase(f"record {SLOW} -o store --traces 10", touched, ("store",)),
-    "audit": Phase("audit recorded", running("pyspark.daemon")),
+    "audit": Phase("audit recorded --master local[1]", running("pyspark.daemon")),
 }
 
 
