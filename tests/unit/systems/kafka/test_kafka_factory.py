@@ -29,7 +29,8 @@ def test_the_own_build_needs_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     ("specification", "protocol", "reason"),
     [
         ("Replication", "TruncateOnFetch", ""),
-        ("Replication", "Kip101", "no release that can be driven speaks the protocol Kip101"),
+        ("Replication", "Kip101", "not as Kip101 does"),
+        ("Replication", "Kip320", "not as Kip320 does"),
         ("GroupMembership", "TruncateOnFetch", "not by GroupMembership"),
     ],
 )
