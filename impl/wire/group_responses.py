@@ -10,7 +10,6 @@ from kio.schema.errors import ErrorCode
 
 from impl.errors import Errors
 from impl.group.messages import (
-    UNKNOWN_GENERATION_ID,
     DeletableGroupResult,
     DeleteGroupsResponse,
     DescribedGroup,
@@ -34,7 +33,6 @@ from impl.wire.group_requests import SEVERAL_COORDINATORS, SEVERAL_GROUPS, SEVER
 
 JOIN_NULL_PROTOCOL = 7
 """From this JoinGroup version on the protocol's name may be null."""
-SYNC_NAMES_PROTOCOL = 5
 
 
 class UnknownError(Exception):
@@ -374,8 +372,6 @@ def _find_from(body: Entity, version: int) -> FindCoordinatorResponse:
         return FindCoordinatorResponse(error)
     return FindCoordinatorResponse(error, BrokerEndPoint(one.node_id, one.host, one.port))
 
-
-NO_GENERATION = UNKNOWN_GENERATION_ID
 
 _TO: Mapping[str, Callable[[Any, Any, int], Entity]] = MappingProxyType(
     {

@@ -13,7 +13,7 @@ from conformance.systems.wire.connection import Connection, Pending, wait_for
 from impl.errors import Errors
 from impl.group.messages import FindCoordinatorRequest, JoinGroupRequest
 from impl.wire import group_requests, group_responses
-from impl.wire.entities import class_of, make, module_of
+from impl.wire.entities import class_of, make
 
 ANSWER_SECONDS = 10.0
 """After which a request that a broker answers at once has not been answered: it hangs."""
@@ -42,23 +42,19 @@ class Port:
         return {api: self._version(name, api, offered) for name, api in APIS.items()}
 
     def _version(self, name: str, api: str, offered: Mapping[int, tuple[int, int]]) -> int:
-        key = class_of(api, _newest(api), "request").__api_key__
+        key = class_of(api, _NEWEST[api], "request").__api_key__
         if key not in offered:
             raise UserError(
                 f"The broker at {self.address} does not offer {name}: it coordinates no groups."
             )
         low, high = offered[key]
-        wanted = self.address.versions.get(api, min(high, _newest(api)))
-        if not low <= wanted <= min(high, _newest(api)):
+        wanted = self.address.versions.get(api, min(high, _NEWEST[api]))
+        if not low <= wanted <= min(high, _NEWEST[api]):
             raise UserError(
                 f"The broker at {self.address} offers {name} {low} to {high}, kconform knows up to "
-                f"{_newest(api)}: version {wanted} cannot be used."
+                f"{_NEWEST[api]}: version {wanted} cannot be used."
             )
         return wanted
-
-    def offers(self, api: str, version: int) -> bool:
-        """Whether a version can be used that is not newer than the agreed one."""
-        return version <= self.versions[api]
 
     # ---- requests --------------------------------------------------------------------------
 
@@ -147,13 +143,7 @@ def decoded(pending: Pending) -> Any:
         raise SystemFailed(f"{pending}: the answer has the unknown {error}") from error
 
 
-def _newest(api: str) -> int:
-    version = _KNOWN[api]
-    module_of(api, version, "request")
-    return version
-
-
-_KNOWN: Mapping[str, int] = {
+_NEWEST: Mapping[str, int] = {
     "join_group": 9,
     "sync_group": 5,
     "heartbeat": 4,

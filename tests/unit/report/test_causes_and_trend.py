@@ -88,7 +88,9 @@ def test_new_and_gone_findings_since_an_earlier_report(tmp_path: Path) -> None:
     assert "Gone since the earlier report" in text
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"schema_version": 1}', '{"schema_version": 2}', '{"schema_version": 99}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"schema_version": 1}', '{"schema_version": 2}', '{"schema_version": 99}']
+)
 def test_what_is_no_report_is_not_compared_with(tmp_path: Path, text: str) -> None:
     (tmp_path / "earlier.json").write_text(text)
     with pytest.raises(DataError, match=r"earlier\.json"):
