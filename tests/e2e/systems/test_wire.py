@@ -11,8 +11,10 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -60,6 +62,32 @@ def test_what_a_port_cannot_bring_about_is_listed(
     assert code == 0, output
     assert "cannot be driven" in output
     assert "FailToStoreAssignment needs a log that refuses an append" in output
+
+
+def test_real_consumers_join_rebalance_and_leave(broker: str) -> None:
+    reason = "the extra `clients` is not installed"
+    kafka = pytest.importorskip("kafka", reason=reason)
+    librdkafka = pytest.importorskip("confluent_kafka", reason=reason)
+    first = kafka.KafkaConsumer("topic", bootstrap_servers=broker, group_id="shared")
+    second = librdkafka.Consumer({"bootstrap.servers": broker, "group.id": "shared"})
+    try:
+        poll_until(lambda: len(first.assignment()) == 2, first, second)
+        second.subscribe(["topic"])
+        poll_until(lambda: len(first.assignment()) == len(second.assignment()) == 1, first, second)
+        mine = {one.partition for one in first.assignment()}
+        assert mine | {one.partition for one in second.assignment()} == {0, 1}
+    finally:
+        second.close()
+    poll_until(lambda: len(first.assignment()) == 2, first)
+    first.close()
+
+
+def poll_until(reached: Callable[[], bool], *consumers: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline
+        for consumer in consumers:
+            consumer.poll(0.1) if type(consumer).__module__ == "cimpl" else consumer.poll(100)
 
 
 # ---- brokers that break the protocol --------------------------------------------------------
