@@ -193,7 +193,7 @@ def kafka_python_consumer(options: Options, ended: Ended) -> None:
     """The consumer of kafka-python."""
     from kafka import ConsumerRebalanceListener, KafkaConsumer
 
-    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # no types
         def on_partitions_assigned(self, assigned: Any) -> None:
             tell("assigned", partitions=sorted([p.topic, p.partition] for p in assigned))
 
@@ -227,7 +227,7 @@ def aiokafka_consumer(options: Options, ended: Ended) -> None:
     async def consume() -> None:
         from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 
-        class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # no types
             async def on_partitions_assigned(self, assigned: Any) -> None:
                 tell("assigned", partitions=sorted([p.topic, p.partition] for p in assigned))
 

@@ -224,7 +224,7 @@ def _listed(subject: Subject) -> str:
 
 def _shown(value: object) -> str:
     try:
-        return format_value(value)  # type: ignore[arg-type]
+        return format_value(value)  # type: ignore[arg-type]  # raises for others
     except TypeError:  # a set that is kept as a rule, or an error that waits
         return str(value)
 
