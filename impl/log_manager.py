@@ -153,11 +153,18 @@ class LogManager:
         self.checkpoint_recovery_points(parent(log.directory))
 
     def delete_log(self, log: Log) -> None:
-        """Remove the log. A crash in between leaves a directory that the next start removes."""
+        """Remove the log. A crash in between leaves a directory that the next start removes.
+
+        What the checkpoints say of it goes first: a later log of the same partition would be cut
+        at its log start, and not be checked below its recovery point. (Kafka writes them after
+        the renaming, in LogManager.asyncDelete.)
+        """
         with self._lock:
             for logs in (self._current, self._future):
                 if logs.get(log.topic_partition) is log:
                     del logs[log.topic_partition]
+            self.checkpoint_recovery_points(parent(log.directory))
+            self.checkpoint_log_start_offsets(parent(log.directory))
             log.rename_directory(self._temporary_name(log.topic_partition, log.directory, "delete"))
             log.delete()
 

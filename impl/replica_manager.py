@@ -331,6 +331,14 @@ class ReplicaManager:
         log = self.log_manager.get_log(topic_partition)
         if log is not None:
             self.log_manager.delete_log(log)
+        self._forget_high_watermark(topic_partition)
+
+    def _forget_high_watermark(self, topic_partition: TopicPartition) -> None:
+        """A later log of the partition must not be taken for committed up to the old mark."""
+        for checkpoint in self._high_watermarks.values():
+            offsets = checkpoint.read()
+            if offsets.pop(topic_partition, None) is not None:
+                checkpoint.write(offsets)
 
     def _validate_stop(
         self, topic_partition: TopicPartition, state: StopReplicaPartitionState
