@@ -12,7 +12,7 @@ from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import MockClock
 from impl.concurrency import Concurrency
 from impl.disk import Disk, Surviving
-from impl.fetcher.followed_partitions import FetcherRuntime
+from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.replica_fetcher_manager import ReplicaFetcherManager
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
 from impl.fetcher.replicas import UnboundedQuota
