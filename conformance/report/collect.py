@@ -8,7 +8,7 @@ from conformance.errors import ExitCode
 from conformance.events import Emit, Event, Finding, Held, JsonValue, StageFinished
 from conformance.verdict import Verdict, merge
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
