@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,7 +13,7 @@ from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import Clock, MockClock
 from impl.concurrency import Concurrency
 from impl.disk import Disk, Surviving
-from impl.fetcher.followed_partitions import FetcherRuntime
+from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.replica_fetcher_manager import ReplicaFetcherManager
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
 from impl.fetcher.replicas import UnboundedQuota
@@ -35,6 +36,8 @@ from impl.types import NO_LEADER, BrokerEndPoint, ProtocolConfig, TopicPartition
 TOPIC_PARTITION = TopicPartition("topic", 0)
 LOG_DIRECTORY = "data"
 _LAG_MS = 30_000
+_ANY_LAG_MS = -1
+"""As `replica.lag.time.max.ms`: whoever is not at the log end lags."""
 _ONE_BATCH = 1
 """Fetch limit in bytes: at least one batch is always sent, so this means exactly one."""
 
@@ -129,8 +132,6 @@ class Broker:
         self.epoch = epoch
         self.disk = disk
         self.alter_partition: AlterPartitionItem | None = None
-        self._rehearsing = False
-        self._rehearsed: LeaderAndIsr | None = None
         self.admission = Admission(self._epoch_of_last_fetch)
         self.clock = MockClock(1_000_000)
         self._controller = controller
@@ -211,11 +212,8 @@ class Broker:
         replica = partition.get_replica(follower)
         if replica is None:
             raise ActionRefused("the leader knows of no such replica")
-        self.admission.admit(follower)
-        try:
+        with self._admitted(follower):
             partition.maybe_expand_isr(replica)
-        finally:
-            self.admission.admit(None)
 
     def shrink_isr(self, follower: int) -> None:
         """Let replica.lag.time.max.ms pass since this follower, and no other, has caught up."""
@@ -228,33 +226,32 @@ class Broker:
         partition.maybe_shrink_isr()
 
     def proposals(self) -> list[tuple[str, int, LeaderAndIsr]]:
-        """The ISR changes that this leader would propose: ExpandIsr or ShrinkIsr, of whom, what."""
+        """The ISR changes that this leader would propose: ExpandIsr or ShrinkIsr, of whom, what.
+
+        Asked of the partition's own predicates: nothing changes, and no time passes.
+        """
         partition = self.partition
         if partition is None or not partition.is_leader:
             return []
+        lagging = partition.get_out_of_sync_replicas(_ANY_LAG_MS)
         found = []
         for replica in partition.remote_replicas():
-            for name, change in (("ExpandIsr", self.expand_isr), ("ShrinkIsr", self.shrink_isr)):
-                proposed = self._rehearse(partition, change, replica.broker_id)
+            with self._admitted(replica.broker_id):
+                expansion = partition.isr_expansion(replica)
+            shrink = partition.isr_shrink(lagging & {replica.broker_id})
+            for name, proposed in (("ExpandIsr", expansion), ("ShrinkIsr", shrink)):
                 if proposed is not None:
-                    found.append((name, replica.broker_id, proposed))
+                    found.append((name, replica.broker_id, proposed.sent_leader_and_isr))
         return found
 
-    def _rehearse(
-        self, partition: Partition, change: Callable[[int], None], follower: int
-    ) -> LeaderAndIsr | None:
-        """Run the change with nobody listening, and put back what it has touched."""
-        before = partition.partition_state
-        states = [(replica, replica.state) for replica in partition.remote_replicas()]
-        self._rehearsed, self._rehearsing = None, True
+    @contextmanager
+    def _admitted(self, follower: int) -> Iterator[None]:
+        """While the leader sees that this follower is not fenced."""
+        self.admission.admit(follower)
         try:
-            change(follower)
+            yield
         finally:
-            self._rehearsing = False
-            partition.partition_state = before
-            for replica, state in states:
-                replica.state = state
-        return self._rehearsed
+            self.admission.admit(None)
 
     def checkpoint_high_watermark(self, high_watermark: int) -> None:
         """The checkpoint file as it was written when the high watermark was this one."""
@@ -277,9 +274,7 @@ class Broker:
         /,
     ) -> None:
         """Answer at once, or keep the item in flight where the spec has two steps."""
-        if self._rehearsing:
-            self._rehearsed = proposed
-        elif not self._settings.two_step_isr:
+        if not self._settings.two_step_isr:
             on_complete(self._controller.alter_partition(self.id, proposed))
         elif self.alter_partition is None:
             self.alter_partition = AlterPartitionItem(proposed, on_complete)
