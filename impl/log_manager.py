@@ -162,11 +162,12 @@ class LogManager:
         the renaming, in LogManager.asyncDelete.)
         """
         with self._lock:
-            for logs in (self._current, self._future):
-                if logs.get(log.topic_partition) is log:
-                    del logs[log.topic_partition]
-            self.checkpoint_recovery_points(parent(log.directory))
-            self.checkpoint_log_start_offsets(parent(log.directory))
+            if self._future.get(log.topic_partition) is log:
+                del self._future[log.topic_partition]
+            if self._current.get(log.topic_partition) is log:
+                del self._current[log.topic_partition]
+                self.checkpoint_recovery_points(parent(log.directory))
+                self.checkpoint_log_start_offsets(parent(log.directory))
             log.rename_directory(self._temporary_name(log.topic_partition, log.directory, "delete"))
             log.delete()
 
