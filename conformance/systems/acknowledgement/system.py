@@ -11,6 +11,7 @@ from typing import cast
 
 from conformance.systems.acknowledgement.requests import NOBODY, BrokerRequests
 from conformance.systems.acknowledgement.threads import (
+    OUTCOMES,
     concurrent,
     in_parts,
     replication_step,
@@ -211,8 +212,8 @@ class AcknowledgementSystem:
 
     @property
     def unconditional(self) -> frozenset[str]:
-        """Nothing: a leader may stop to lead, a fetcher to follow."""
-        return frozenset()
+        """Requests of which something else may come than the action says."""
+        return OUTCOMES
 
     def concurrent(self, running: Action, between: Action) -> bool:
         """Whether two threads of one broker take these."""

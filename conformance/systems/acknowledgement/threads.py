@@ -42,8 +42,12 @@ _NAMES = MappingProxyType({step: name for name, step in _STEPS.items()})
 _CLIENTS = frozenset({"Produce", "FetchAsConsumer", "CheckWaiting"})
 """Steps of request handlers that replication alone does not have."""
 
-_REGISTERS = frozenset({"Produce", "FetchAsConsumer", "ParkFetch"})
-"""Look at the partition, and put what has to wait into a purgatory, under one lock each."""
+_IN_SECTIONS = frozenset({"Produce", "FetchAsConsumer", "ParkFetch", "CheckWaiting"})
+"""Look at the partition, and put what has to wait into a purgatory, or take it out, under one lock
+each. Who tells of a change between two looks is told of by a further one, which finds nothing."""
+
+OUTCOMES = frozenset({"Produce", "RefuseProduce", "AnswersFetch", "ParkFetch"})
+"""What comes of a request: another thread that comes first may turn one into the other."""
 
 
 def replication_step(action: Action) -> Action:
@@ -74,7 +78,7 @@ def concurrent(running: Action, between: Action, *, restarts: bool) -> bool:
 
 
 def in_parts(running: Action, between: Action) -> bool:
-    """Whether one of the two registers what waits while the other changes what it waits for."""
-    if {running.name, between.name} & _REGISTERS:
+    """Whether one of the two looks at what waits while the other changes what it waits for."""
+    if {running.name, between.name} & _IN_SECTIONS:
         return True
     return replication.in_parts(_as_replication(running), _as_replication(between))
