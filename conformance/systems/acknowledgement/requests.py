@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from greenlet import getcurrent, greenlet
 
@@ -120,7 +121,7 @@ class BrokerRequests:
 
     def __init__(self, broker_id: int, clock: Clock, concurrency: Concurrency) -> None:
         self.actions = HeldActions()
-        self.changes_state = False
+        self._changes_state: greenlet | None = None
         self.parked: dict[int, TimerTask | None] = {}
         self._timers: dict[str, HeldTimer] = {}
         self._waiting = WaitingRequests(
@@ -136,12 +137,21 @@ class BrokerRequests:
     def _timer(self, name: str) -> HeldTimer:
         return self._timers.setdefault(name, HeldTimer())
 
+    @contextmanager
+    def changing_state(self) -> Iterator[None]:
+        """What this thread tells of meanwhile it tells as that of a LeaderAndIsr request."""
+        self._changes_state = getcurrent()
+        try:
+            yield
+        finally:
+            self._changes_state = None
+
     # ---- RequestsAtLeader ------------------------------------------------------------------
 
     def wake(self, topic_partition: TopicPartition, /) -> None:
         """Look later, but before the broker handles another LeaderAndIsr if this is one."""
         self.actions.add_by(
-            STATE_CHANGE if self.changes_state else HANDLER,
+            STATE_CHANGE if self._changes_state is getcurrent() else HANDLER,
             lambda: self._waiting.try_complete_delayed_requests(topic_partition),
         )
 

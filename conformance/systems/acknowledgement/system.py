@@ -233,12 +233,8 @@ class AcknowledgementSystem:
 
     def _change_state(self, broker: str, step: Action) -> None:
         """Up to the look at what waits, which the same thread takes before it ends."""
-        requests = self._requests_of(broker)
-        requests.changes_state = True
-        try:
+        with self._requests_of(broker).changing_state():
             self._replication.apply(step)
-        finally:
-            requests.changes_state = False
 
     def _check_waiting(self, leader: str) -> None:
         self._requests_of(leader).actions.let_look()
