@@ -10,7 +10,7 @@ from typing import Protocol
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.replication.controller import AlterPartitionItem, Controller
 from impl.checkpoint import OffsetCheckpointFile
-from impl.clock import MockClock
+from impl.clock import Clock, MockClock
 from impl.concurrency import Concurrency
 from impl.disk import Disk, Surviving
 from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
@@ -18,10 +18,13 @@ from impl.fetcher.replica_fetcher_manager import ReplicaFetcherManager
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
 from impl.fetcher.replicas import UnboundedQuota
 from impl.log_manager import LogManager
+from impl.log_types import LogConfig
 from impl.metrics import MetricsRegistry
 from impl.network import (
     BlockingSend,
     FetchConfig,
+    FetchRequest,
+    FetchResponse,
 )
 from impl.partition import Partition
 from impl.partition_state import AlterPartitionCallback, LeaderAndIsr
@@ -57,6 +60,27 @@ class BrokerSettings:
 
     protocol: ProtocolConfig
     two_step_isr: bool
+    min_insync_replicas: int = 1
+
+
+class RequestsAtLeader(Protocol):
+    """Where a broker's requests may wait; without one every fetch is answered at once."""
+
+    def wake(self, topic_partition: TopicPartition, /) -> None:
+        """Something has changed that requests may wait for."""
+
+    def fetch(
+        self,
+        replicas: ReplicaManager,
+        request: FetchRequest,
+        respond: Callable[[FetchResponse], None],
+        /,
+    ) -> None:
+        """Answer now or later."""
+
+
+MakeRequests = Callable[[int, Clock, Concurrency], RequestsAtLeader]
+"""Of a broker's process: its id, its clock, its locks."""
 
 
 class Admission:
@@ -102,6 +126,7 @@ class Broker:
         settings: BrokerSettings,
         connect: Callable[[int], BlockingSend],
         concurrency: Concurrency,
+        make_requests: MakeRequests | None = None,
     ) -> None:
         self.id = broker_id
         self.epoch = epoch
@@ -112,18 +137,37 @@ class Broker:
         self._controller = controller
         self._settings = settings
         self._connect = connect
+        self.requests = make_requests and make_requests(broker_id, self.clock, concurrency)
         self._runtime = FetcherRuntime(self.clock, concurrency, MetricsRegistry(self.clock))
         self.replica_manager = ReplicaManager(
             ReplicaManagerConfig(broker_id, epoch, settings.protocol, _LAG_MS),
             self.clock,
-            LogManager(disk, (LOG_DIRECTORY,), ImmediateScheduler(), concurrency),
+            self._log_manager(concurrency),
             self,
             self.admission,
             concurrency,
             _end_point,
             self._fetcher_manager,
+            try_complete_delayed_requests=self._wake,
         )
         self.fetcher_manager = self._fetchers
+
+    def _log_manager(self, concurrency: Concurrency) -> LogManager:
+        config = LogConfig(min_insync_replicas=self._settings.min_insync_replicas)
+        return LogManager(
+            self.disk, (LOG_DIRECTORY,), ImmediateScheduler(), concurrency, default_config=config
+        )
+
+    def _wake(self, topic_partition: TopicPartition) -> None:
+        if self.requests is not None:
+            self.requests.wake(topic_partition)
+
+    def fetch(self, request: FetchRequest, respond: Callable[[FetchResponse], None]) -> None:
+        """Answer a Fetch of a follower or a consumer, now or later."""
+        if self.requests is None:
+            respond(self.replica_manager.fetch(request))
+        else:
+            self.requests.fetch(self.replica_manager, request, respond)
 
     def _fetcher_manager(self, replica_manager: ReplicaManager) -> ReplicaFetcherManager:
         config = FetchConfig(

@@ -17,6 +17,7 @@ from conformance.systems.replication.broker import (
     Broker,
     BrokerSettings,
     CrashableDisk,
+    MakeRequests,
 )
 from conformance.systems.replication.channel import Channel, Connection
 from conformance.systems.replication.controller import Controller, Registration
@@ -51,8 +52,14 @@ class ReplicationSystem:
     variables = VARIABLES
 
     def __init__(
-        self, constants: Mapping[str, Value], make_disk: Callable[[str], CrashableDisk]
+        self,
+        constants: Mapping[str, Value],
+        make_disk: Callable[[str], CrashableDisk],
+        *,
+        min_insync_replicas: int = 1,
+        make_requests: MakeRequests | None = None,
     ) -> None:
+        self._make_requests = make_requests
         self._names = tuple(sorted(str(name) for name in _set(constants["Brokers"])))
         self._ids = {name: number for number, name in enumerate(self._names, 1)}
         self._all = tuple(self._ids.values())
@@ -66,7 +73,9 @@ class ReplicationSystem:
         self._observer = Observer(self._names)
         self._make_disk = make_disk
         self._settings = BrokerSettings(
-            _protocol(constants["Protocol"]), two_step_isr=constants["TwoStepIsr"] is True
+            _protocol(constants["Protocol"]),
+            two_step_isr=constants["TwoStepIsr"] is True,
+            min_insync_replicas=min_insync_replicas,
         )
         self._actions: dict[str, Callable[..., None]] = {
             "ElectLeader": self._elect_leader,
@@ -222,12 +231,50 @@ class ReplicationSystem:
         return broker.replica_manager.log_manager.get_or_create_log(TOPIC_PARTITION)
 
     def _channel(self, broker: int) -> Channel:
-        return Channel(lambda: self._brokers[broker])
+        return Channel(lambda: self._brokers[broker], lambda epoch: self.runs(broker, epoch))
 
     def _start(self, broker: int, epoch: int, disk: CrashableDisk) -> Broker:
         return Broker(
-            broker, epoch, disk, self._controller, self._settings, Connection, self._concurrency
+            broker,
+            epoch,
+            disk,
+            self._controller,
+            self._settings,
+            Connection,
+            self._concurrency,
+            self._make_requests,
         )
+
+    # ---- for what is built on it -----------------------------------------------------------
+
+    def runs(self, broker: int, epoch: int) -> bool:
+        """Whether the broker's process is the one of this broker epoch."""
+        return self._online[broker] and self._brokers[broker].epoch == epoch
+
+    def broker(self, name: str) -> Broker:
+        """The broker's process, or what the disk of a stopped one holds."""
+        return self._brokers[self._ids[name]]
+
+    def channels(self) -> Mapping[str, Channel]:
+        """Each follower's round trip."""
+        return {name: self._channels[broker] for name, broker in self._ids.items()}
+
+    def parked_at(self, follower: str) -> str:
+        """The leader at which the follower's fetch waits; refused if it does not."""
+        channel = self._channels[self._ids[follower]]
+        if channel.trip is None or not channel.is_parked:
+            raise ActionRefused("no fetch of this follower waits")
+        return self._names[channel.trip.leader - 1]
+
+    def lose_parked_at(self, leader: str) -> None:
+        """The broker's process is gone, and with it what it knew of the fetches that waited."""
+        for channel in self._channels.values():
+            if channel.trip is not None and channel.trip.leader == self._ids[leader]:
+                channel.unpark()
+
+    def look_again(self) -> None:
+        """An action has changed brokers that it does not name."""
+        self._views.clear()
 
     # ---- Interruptible ---------------------------------------------------------------------
 
@@ -256,10 +303,16 @@ class ReplicationSystem:
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Let one thread of a broker stand still while another takes its action."""
+        return self.interrupt_calls(lambda: self.apply(running), point, lambda: self.apply(between))
+
+    def interrupt_calls(
+        self, running: Callable[[], None], point: int, between: Callable[[], None]
+    ) -> str:
+        """As `interrupt`, of two calls that take steps of these brokers."""
         threads = self._concurrency
         if not isinstance(threads, InterruptibleThreads):
             raise ActionRefused("the steps of these brokers cannot be interrupted")
-        return threads.interrupt(lambda: self.apply(running), point, lambda: self.apply(between))
+        return threads.interrupt(running, point, between)
 
     # ---- controller ------------------------------------------------------------------------
 
@@ -319,11 +372,7 @@ class ReplicationSystem:
         self._channels[follower].send_fetch()
 
     def _handle(self, leader: int, follower: int) -> None:
-        channel = self._channels[follower]
-        trip = channel.trip
-        alive = self._online[follower] and trip is not None
-        same = alive and trip is not None and trip.broker_epoch == self._brokers[follower].epoch
-        channel.handle(self._brokers[leader], delivered=same)
+        self._channels[follower].handle(self._brokers[leader])
 
     def _process(self, follower: int) -> None:
         self._channels[follower].process()

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from impl.errors import Errors, KafkaException
+from impl.errors import Errors, IllegalStateException, KafkaException
 from impl.group.client.buffer import ByteBuffer
 from impl.group.client.config import GroupRebalanceConfig, MemberRuntime
 from impl.group.client.errors import (
@@ -763,7 +763,9 @@ class AbstractCoordinator(ABC):
             return future
 
     def _send_leave_group_request(self, reason: str) -> RequestFuture[None]:
-        member = MemberIdentity(self.generation.member_id, self.config.group_instance_id, reason)
+        member = MemberIdentity(
+            self.generation.member_id, self.config.group_instance_id, reason[:MAX_REASON_LENGTH]
+        )
         request = LeaveGroupRequest(self.config.group_id, (member,))
         return self.send_to_coordinator(
             request, LeaveGroupResponse, self.on_leave_group_response, self.generation
@@ -772,7 +774,14 @@ class AbstractCoordinator(ABC):
     def on_leave_group_response(
         self, response: LeaveGroupResponse, _sent: Generation, future: RequestFuture[None]
     ) -> None:
-        """Complete, or fail with the first error."""
+        """Complete, or fail with the first error; an answer for several members is not ours."""
+        if len(response.members) > 1:
+            future.fail(
+                IllegalStateException(
+                    f"one member left, but the answer names {len(response.members)}"
+                )
+            )
+            return
         errors = (response.error_code, *(member.error_code for member in response.members))
         failed = next((error for error in errors if error != Errors.NONE), None)
         if failed is None:
