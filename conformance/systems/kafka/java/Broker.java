@@ -68,7 +68,7 @@ final class Broker {
     fetchers = new LinkedHashMap<>();
     proposed = null;
     change = null;
-    process = new BrokerProcess(host, epoch, brokers, this::submit);
+    process = new BrokerProcess(host, epoch, brokers, version, this::submit);
   }
 
   void crash(long logEnd, long highWatermark) throws IOException, InterruptedException {
