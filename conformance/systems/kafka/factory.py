@@ -84,7 +84,7 @@ class KafkaFactory:
         if protocol not in _METADATA_VERSIONS:
             return f"no Kafka that can be driven here speaks {protocol}"
         if protocol == "Kip320" and release_of(self.version) >= _WITHOUT_KIP_320:
-            return "from 4.0 on Kafka always truncates on fetch (KIP-595), and speaks Kip320 no longer"
+            return "from 4.0 on Kafka always truncates on fetch (KIP-595): not as Kip320 does"
         return ""
 
 
