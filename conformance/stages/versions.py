@@ -205,7 +205,7 @@ class _Matrix:
         return [
             one.id
             for one in self._table(trial.system).values()
-            if all(operator(name) is not None for name in one.overrides)
+            if one.overrides and all(operator(name) is not None for name in one.overrides)
         ]
 
     def _table(self, system: str) -> Mapping[str, Deviation]:
