@@ -40,9 +40,9 @@ def turns(
     compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let threads run their own loop (doWork): order, composition and back-off are compared.
+    """Let fetcher threads run their own loop: order, composition and back-off are compared.
 
-    Each turn has to come out as the specification's steps in the order of the loop.
+    Each turn of doWork has to come out as the specification's steps in the order of the loop.
     """
     use_kafka_lib(kafka_lib)
     with session("turns", as_json=as_json, report=report, compare=compare) as work:
