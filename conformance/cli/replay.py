@@ -145,7 +145,7 @@ def _replay_suite(
 ) -> None:
     name = bench.model.name
     if kind == "cover":
-        suite = cover(context, name, bench.graph)
+        suite = cover(context, name, bench.graph, limits=bench.limits)
     elif kind.endswith(".npz"):
         suite = measured(context, name, bench.graph, load_suite(Path(kind), bench.graph))
     elif kind in ("walks", "situations"):

@@ -131,15 +131,20 @@ class _Run:
         """Drive them in threads, each with a system of its own, which ends its calls itself:
         a watch, made of the process's timers, can stop the main thread only."""
         with ThreadPoolExecutor(lanes, "lane") as pool:
-            for lane in [pool.submit(self._lane) for _ in range(lanes)]:
-                lane.result()
+            running = [pool.submit(self._lane) for _ in range(lanes)]
+            try:
+                for lane in running:
+                    lane.result()
+            except BaseException:
+                self._left = iter(())  # an interrupt too: the lanes end with their present test
+                raise
 
     def _lane(self) -> None:
         system = self._make_system()
         try:
             self.tests(Driver(system, self._oracle, nullcontext()))
         except BaseException:
-            self._left = iter(())  # the other lanes end with their present test
+            self._left = iter(())  # the others need not wait to be told
             raise
         finally:
             close(system)

@@ -215,5 +215,20 @@ class Selective(Protocol):
         """Why it cannot make a system for this root module and these constants; empty if it can."""
 
 
+@runtime_checkable
+class Distant(Protocol):
+    """Optional, of a factory: its systems are driven in real time, by what they let in.
+
+    Their suites are driven one after the other, each with tests side by side. They are not asked
+    for random traces: what comes next is not known there, so no timer could be made ready for it.
+    """
+
+    def beyond_reach(self) -> Mapping[str, str]:
+        """The actions that cannot be brought about at all, by name, and why."""
+
+    def passes(self, state: Mapping[str, Value]) -> str:
+        """Why no system stays in this state of the spec until the next step; empty if one does."""
+
+
 SystemFactory: TypeAlias = Callable[[Mapping[str, Value]], SystemUnderTest]
 """Makes a system from the values of the model's constants, by name."""

@@ -34,6 +34,7 @@ from conformance.systems.wire.timers import (
     REBALANCES,
     SESSIONS,
     Foresight,
+    beyond_reach,
     foresight,
     not_drivable,
 )
@@ -57,6 +58,8 @@ _STABLE, _DEAD = "Stable", "Dead"
 _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
 _DELETED_AT_ONCE = 100
+_LATE_MS = 20
+"""How late a timer of a broker may be that nothing shows."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 """Seconds between two looks: a request is handled within a millisecond, a timer takes its time."""
 SPECIFICATION = "GroupMembership"
@@ -119,6 +122,7 @@ class WireSystem:
         self._new_ids: dict[str, str] = {}
         self._group: DescribedGroup | None = None
         self._sessions: dict[str, Session] = {}
+        self._asked: dict[str, float] = {}
         self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
 
     def apply(self, action: Action) -> None:
@@ -155,7 +159,7 @@ class WireSystem:
 
     def foresee(self, actions: Sequence[Action]) -> str:
         """Which timers the next test lets expire; why it cannot be driven, if it cannot."""
-        self._foresight = foresight(actions)
+        self._foresight = foresight(actions, self._address)
         return not_drivable(actions, self._address)
 
     # ---- LeavesOut, Patient, Limited, Closeable --------------------------------------------
@@ -204,7 +208,9 @@ class WireSystem:
             self._joined_last = process.name
             self._new_ids.pop(process.name, None)
             id = self._ids.of_the_spec(message.member_id, process.name)
-            message = self._foresight.asking(message, id, self._address)
+            message = self._foresight.asking(message, id)
+            if id in self._foresight.sessions:
+                self._asked[id] = time.monotonic()
             if self._settings.initial_delays:
                 delays = self._settings.initial_delays + 1
                 message = replace(
@@ -329,10 +335,11 @@ class WireSystem:
         if seen:
             self._patience += self._address.session / 1000
         else:
-            self._wait_out(self._address.session)
+            over = self._asked.get(id, 0.0) + self._foresight.sessions[id] / 1000
+            self._wait_out((over - time.monotonic()) * 1000 + _LATE_MS)
 
     def _wait_for_rebalance(self) -> None:
-        self._patience += self._address.rebalance / 1000
+        self._patience += self._foresight.rebalance / 1000
 
     def _wait_for_initial_delay(self) -> None:
         """It is over by itself; each member that joins meanwhile may prolong it once.
@@ -345,7 +352,7 @@ class WireSystem:
         prolonged = len(self._settings.members) + 1
         self._patience += prolonged * self._address.initial_delay / 1000
 
-    def _wait_out(self, milliseconds: int) -> None:
+    def _wait_out(self, milliseconds: float) -> None:
         """Let so much time pass; answers that arrive and other members' sessions go on."""
         until = time.monotonic() + milliseconds / 1000
         while (left := until - time.monotonic()) > 0:
@@ -375,6 +382,16 @@ class WireFactory:
     def __call__(self, constants: Mapping[str, Value]) -> WireSystem:
         """A system for a model's constants. Raises UserError where no broker answers."""
         return WireSystem(settings_of(constants), self._address)
+
+    def beyond_reach(self) -> Mapping[str, str]:
+        """What no path can bring about with the settings that were given."""
+        return beyond_reach(self._address)
+
+    def passes(self, state: Mapping[str, Value]) -> str:
+        """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
+        if state["groupState"] == "PreparingRebalance" and not state["members"]:
+            return "a rebalance of a group without members is over at once"
+        return ""
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""
