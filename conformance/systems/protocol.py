@@ -119,6 +119,11 @@ class Patient(Protocol):
     def look_again(self, seconds: float) -> Mapping[str, Value]:
         """Observe as soon as something may have changed, after so many seconds at the latest."""
 
+    @property
+    def late(self) -> str:
+        """Which timer may have run out before the path came to it, as the steps took too long;
+        empty if none. A divergence is not believed then: it may be the machine's."""
+
 
 @runtime_checkable
 class Limited(Protocol):

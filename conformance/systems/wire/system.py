@@ -55,6 +55,8 @@ from impl.group.messages import (
 
 _HEARTBEATS_PER_SESSION = 4
 _STABLE, _DEAD = "Stable", "Dead"
+_WITHOUT_MEMBERS = frozenset({_DEAD, "Empty"})
+_REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
 _DELETED_AT_ONCE = 100
@@ -94,6 +96,7 @@ class WireSystem:
         self._group_id = ""
         self._foresight = Foresight()
         self._patience, self._pause = address.patience / 1000, _FIRST_PAUSE
+        self.late = ""
         self._others: Mapping[str, Callable[[], None]] = {
             "ExpireInitialDelay": self._wait_for_initial_delay,
             "DeleteGroup": self._delete_group,
@@ -123,6 +126,10 @@ class WireSystem:
         self._group: DescribedGroup | None = None
         self._sessions: dict[str, Session] = {}
         self._asked: dict[str, float] = {}
+        self._delayed_since: float | None = None
+        self._phase, self._phase_since = "", time.monotonic()
+        self._overslept = ""
+        self.late = ""
         self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
 
     def apply(self, action: Action) -> None:
@@ -154,6 +161,7 @@ class WireSystem:
         if self._group is None:
             self._group = self._describe(self._group_id)
         self._park()
+        self.late = self._late()
         views = tuple([process_view(process) for process in self._processes.values()])
         return {**self._of_group(self._group), **self._observer.of_processes(views)}
 
@@ -200,6 +208,21 @@ class WireSystem:
 
     # ---- requests --------------------------------------------------------------------------
 
+    def _late(self) -> str:
+        """Which timer of the broker may have run out although the path has not come to it."""
+        now, foresight = time.monotonic(), self._foresight
+        if self._delayed_since is not None:
+            over = now - self._delayed_since
+            if over * 1000 > self._address.initial_delay:
+                return f"the initial delay was over after {over:.2f} s"
+        for id, asked in self._asked.items():
+            if id not in self._sessions and (now - asked) * 1000 > foresight.sessions[id]:
+                return f"the session of {id} was over after {now - asked:.2f} s"
+        running = self._phase in _REBALANCING and foresight.rebalance
+        if running and (now - self._phase_since) * 1000 > foresight.rebalance:
+            return f"the rebalance was over after {now - self._phase_since:.2f} s"
+        return self._overslept
+
     def _submit(self, process: Process, exchange: Exchange | None) -> None:
         if exchange is None or not exchange.is_under_way:
             raise ActionRefused(f"no request of {process.name} is under way")
@@ -208,6 +231,8 @@ class WireSystem:
             self._joined_last = process.name
             self._new_ids.pop(process.name, None)
             id = self._ids.of_the_spec(message.member_id, process.name)
+            if self._group is not None and self._group.group_state in _WITHOUT_MEMBERS:
+                self._delayed_since = time.monotonic()
             message = self._foresight.asking(message, id)
             if id in self._foresight.sessions:
                 self._asked[id] = time.monotonic()
@@ -267,6 +292,8 @@ class WireSystem:
                 self._new_ids[self._joined_last] = self._ids.give(
                     member.member_id, self._joined_last
                 )
+        if group.group_state != self._phase:
+            self._phase, self._phase_since = group.group_state, time.monotonic()
         return self._ids.described(group)
 
     def _of_group(self, group: DescribedGroup) -> dict[str, Value]:
@@ -324,6 +351,8 @@ class WireSystem:
     def _keep_alive(self) -> None:
         now, often = time.monotonic(), self._address.session / 1000 / _HEARTBEATS_PER_SESSION
         for id, session in self._sessions.items():
+            if (now - session.kept_alive) * 1000 > self._address.session:
+                self._overslept = f"nothing kept the session of {id} alive for too long"
             if now - session.kept_alive > often:
                 self._coordinator.ask(session.heartbeat)
                 self._sessions[id] = replace(session, kept_alive=now)
@@ -332,13 +361,15 @@ class WireSystem:
         """It expires by itself once nothing keeps it alive. DescribeGroups shows a member go, but
         not one whose id was given and not used yet: there the time is waited out."""
         self._sessions.pop(id, None)
+        asked = self._asked.pop(id, 0.0)
         if seen:
             self._patience += self._address.session / 1000
         else:
-            over = self._asked.get(id, 0.0) + self._foresight.sessions[id] / 1000
+            over = asked + self._foresight.sessions[id] / 1000
             self._wait_out((over - time.monotonic()) * 1000 + _LATE_MS)
 
     def _wait_for_rebalance(self) -> None:
+        self._phase_since = time.monotonic()  # it may run out now
         self._patience += self._foresight.rebalance / 1000
 
     def _wait_for_initial_delay(self) -> None:
@@ -347,6 +378,7 @@ class WireSystem:
         Where the specification counts how often (`initial_delays`), one delay is one step, which
         shows nothing while it is prolonged.
         """
+        self._delayed_since = None
         if self._settings.initial_delays:
             self._wait_out(self._address.initial_delay)
         prolonged = len(self._settings.members) + 1
