@@ -186,6 +186,8 @@ class Driver:
                 observed = self._system.observe()
         except ActionRefused as refusal:
             return self._divergence(Kind.REFUSED, (initial,), (initial,), {}, str(refusal))
+        except UserError:
+            raise  # not the system's fault
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
             return self._raised(error, (initial,), (initial,))
         if self._agreements.holds(initial, observed):
@@ -217,6 +219,8 @@ class Driver:
                     observed = self._look_again(self._patient, allowed, observed)
         except ActionRefused as refusal:
             return self._divergence(Kind.REFUSED, before, allowed, {}, str(refusal))
+        except UserError:
+            raise  # not the system's fault
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
             return self._raised(error, before, allowed)
         if len(allowed) == 1 and self._agreements.holds(allowed[0], observed):

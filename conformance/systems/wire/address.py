@@ -33,9 +33,26 @@ APIS: Mapping[str, str] = MappingProxyType(
         "DescribeGroups": "describe_groups",
         "DeleteGroups": "delete_groups",
         "FindCoordinator": "find_coordinator",
+        "ListGroups": "list_groups",
+        "OffsetFetch": "offset_fetch",
+        "Metadata": "metadata",
+        "CreateTopics": "create_topics",
+        "DeleteTopics": "delete_topics",
+        "IncrementalAlterConfigs": "incremental_alter_configs",
     }
 )
 """The requests whose version can be fixed, by Kafka's name."""
+OPTIONAL = frozenset(
+    {
+        "list_groups",
+        "offset_fetch",
+        "metadata",
+        "create_topics",
+        "delete_topics",
+        "incremental_alter_configs",
+    }
+)
+"""Requests that a broker may lack: what they would show or do is left out then."""
 
 
 _NUMBERS = (

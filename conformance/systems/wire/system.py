@@ -19,17 +19,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conformance.errors import UserError
 from conformance.systems.group.exchange import Exchange, partitions
 from conformance.systems.group.member import Process
 from conformance.systems.group.observation import OF_PROCESSES, Observer
-from conformance.systems.group.settings import NO_INSTANCE, Settings, settings_of
+from conformance.systems.group.settings import NO_INSTANCE, TOPIC, Settings, settings_of
 from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, REQUESTS_OF_HEARTBEAT
 from conformance.systems.group.view import process_view
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.address import Address, parse_address
+from conformance.systems.wire.admin import delete_topic, make_topic, refusing_appends
 from conformance.systems.wire.connection import Pending
+from conformance.systems.wire.failover import run_command
 from conformance.systems.wire.ids import MemberIds
-from conformance.systems.wire.port import Port, decoded
+from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, decoded
+from conformance.systems.wire.security import Security, security_of
 from conformance.systems.wire.timers import (
     REBALANCES,
     SESSIONS,
@@ -38,6 +42,7 @@ from conformance.systems.wire.timers import (
     foresight,
     not_drivable,
 )
+from conformance.systems.wire.turns import turns_of
 from conformance.tla import Action, Value
 from impl.errors import Errors
 from impl.group.messages import (
@@ -49,13 +54,24 @@ from impl.group.messages import (
     JoinGroupResponse,
     LeaveGroupRequest,
     MemberIdentity,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from impl.types import TopicPartition
 
 _HEARTBEATS_PER_SESSION = 4
 _STABLE, _DEAD = "Stable", "Dead"
 _WITHOUT_MEMBERS = frozenset({_DEAD, "Empty"})
+_MOVING = frozenset(
+    {
+        Errors.NOT_COORDINATOR,
+        Errors.COORDINATOR_NOT_AVAILABLE,
+        Errors.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
 _REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
@@ -76,6 +92,18 @@ class Session:
     kept_alive: float
 
 
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a model asks of a broker besides its groups."""
+
+    commits: bool
+    """A topic, whose offsets are committed."""
+    fail_overs: bool
+    """Another broker, to which the user's command moves the coordinator."""
+    store_failures: bool
+    """A log that refuses an append."""
+
+
 class WireSystem:
     """One group of a broker at a time; a new one for each test."""
 
@@ -83,15 +111,23 @@ class WireSystem:
     sometimes = frozenset({"protocolName", "assignment"})
     """DescribeGroups tells them of a Stable group only."""
 
-    def __init__(self, settings: Settings, address: Address) -> None:
+    def __init__(
+        self, settings: Settings, address: Address, security: Security, demands: Demands
+    ) -> None:
         self._settings = settings
         self._address = address
+        self._security = security
+        self._demands = demands
+        self._turns = turns_of(address.fail_over, run_command) if demands.fail_overs else None
+        self._in_turn = False
+        self._early_fail_over = False
         self._observer = Observer(settings)
         self._ports: dict[tuple[str, int], Port] = {}
         self._entry = self._port(address.host, address.port)
         self._run = uuid.uuid4().hex[:12]
         self._numbers = itertools.count(1)
         self._made: list[tuple[Port, str]] = []
+        self._topic = self._own_topic() if demands.commits else TOPIC
         self._processes: dict[str, Process] = {}
         self._group_id = ""
         self._foresight = Foresight()
@@ -100,6 +136,7 @@ class WireSystem:
         self._others: Mapping[str, Callable[[], None]] = {
             "ExpireInitialDelay": self._wait_for_initial_delay,
             "DeleteGroup": self._delete_group,
+            "FailOver": self._fail_over,
             **dict.fromkeys(REBALANCES, self._wait_for_rebalance),
         }
 
@@ -107,7 +144,7 @@ class WireSystem:
         known = self._ports.get((host, port))
         if known is None:
             there = replace(self._address, host=host, port=port)
-            known = self._ports[host, port] = Port(there)
+            known = self._ports[host, port] = Port(there, self._security)
         return known
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -115,6 +152,10 @@ class WireSystem:
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """A group id that nobody has used, new processes; what was before is left behind."""
         self._leave_behind()
+        self._end_turn()
+        if self._turns is not None:
+            self._turns.begin(late=self._early_fail_over)
+            self._in_turn = True
         group_id = f"kconform-{os.getpid()}-{self._run}-{next(self._numbers)}"
         self._coordinator = self._port(*self._entry.find_coordinator(group_id))
         self._group_id = group_id
@@ -148,6 +189,12 @@ class WireSystem:
         elif name in SESSIONS:
             self._group = None
             self._wait_for_session(str(args[0]), seen=name == "ExpireSession")
+        elif name == "FailToStoreAssignment":
+            process = self._processes[str(args[0])]
+            probe = f"kconform-{os.getpid()}-{self._run}-probe"
+            with refusing_appends(self._coordinator, probe):
+                self._submit(process, process.channel)
+                self._coordinator.await_all()
         elif name in self._others:
             self._group = None
             self._others[name]()
@@ -168,14 +215,18 @@ class WireSystem:
     def foresee(self, actions: Sequence[Action]) -> str:
         """Which timers the next test lets expire; why it cannot be driven, if it cannot."""
         self._foresight = foresight(actions, self._address)
+        names = [action.name for action in actions]
+        first = names.index("FailOver") if "FailOver" in names else 0
+        # While the initial delay runs nothing may be waited for.
+        self._early_fail_over = first > 0 and "ExpireInitialDelay" not in names[:first]
         return not_drivable(actions, self._address)
 
     # ---- LeavesOut, Patient, Limited, Closeable --------------------------------------------
 
     @property
     def lanes(self) -> int:
-        """Groups side by side."""
-        return self._address.groups
+        """Groups side by side; one where the whole log is made to refuse appends."""
+        return 1 if self._demands.store_failures else self._address.groups
 
     @property
     def patience(self) -> float:
@@ -202,7 +253,10 @@ class WireSystem:
             with suppress(SystemFailed):
                 self._leave_behind()
                 self._delete_groups()
+                if self._topic != TOPIC:
+                    delete_topic(self._entry, self._topic)
         finally:
+            self._end_turn()
             for port in self._ports.values():
                 port.close()
 
@@ -242,7 +296,7 @@ class WireSystem:
                     message, rebalance_timeout_ms=delays * self._address.initial_delay
                 )
         self._group = None
-        outgoing = self._ids.outgoing(message, self._group_id)
+        outgoing = self._ids.outgoing(message, self._group_id, self._topic)
         pending = self._coordinator.submit(outgoing, process.name)
         if exchange.abandoned:
             process.channel = None
@@ -252,7 +306,8 @@ class WireSystem:
 
     def _take_in(self) -> None:
         """The answers that have arrived, those to joins first: they name ids that others use."""
-        self._coordinator.receive()
+        for port in self._ports.values():
+            port.receive()
         arrived = [one for one in self._waiting if one[2].body is not None]
         if not arrived:
             return
@@ -263,6 +318,8 @@ class WireSystem:
                 self._learn(answer.member_id, process.name)
                 self._begin_session(answer, process.name)
         for process, exchange, answer in answers:
+            if isinstance(answer, OffsetCommitResponse):
+                self._fetch_what_was_committed(exchange, answer)
             if exchange in (process.channel, process.heartbeat):
                 exchange.answer(_as_asked(exchange, self._ids.incoming(answer)))
 
@@ -308,6 +365,62 @@ class WireSystem:
                 (one.member_id, partitions(one.member_assignment)) for one in group.members
             )
         return seen
+
+    def _own_topic(self) -> str:
+        """A topic whose offsets the members commit; what they call it is theirs."""
+        name = f"kconform-{os.getpid()}-{self._run}"
+        return name if make_topic(self._entry, name, self._settings.partitions) else TOPIC
+
+    def _fetch_what_was_committed(self, exchange: Exchange, answer: OffsetCommitResponse) -> None:
+        """OffsetFetch must give what a commit was told is stored."""
+        request = exchange.request.request
+        if not isinstance(request, OffsetCommitRequest) or not self._coordinator.offers(
+            "offset_fetch"
+        ):
+            return
+        stored = {
+            one.topic_partition._replace(topic=self._topic): one.committed_offset
+            for one, told in zip(request.partitions, answer.partitions, strict=True)
+            if told.error_code is Errors.NONE
+        }
+        if not stored:
+            return
+        fetched = self._coordinator.ask(OffsetFetchRequest(self._group_id, tuple(stored)))
+        found = {one.topic_partition: one.committed_offset for one in fetched.partitions}
+        if found != stored:
+            raise SystemFailed(
+                f"OffsetCommit of {_offsets(stored)} was answered NONE, and OffsetFetch gives "
+                f"{_offsets(found)} ({fetched.error_code.name})"
+            )
+
+    def _end_turn(self) -> None:
+        if self._turns is not None and self._in_turn:
+            self._in_turn = False
+            self._turns.end()
+
+    def _fail_over(self) -> None:
+        """Once all tests that run side by side are ready for it."""
+        assert self._turns is not None, "FailOver is beyond reach without a command"
+        self._turns.wait()
+        for port in self._ports.values():
+            port.renew()
+        until = time.monotonic() + COORDINATOR_SECONDS
+        while not self._has_moved():
+            if time.monotonic() > until:
+                raise SystemFailed(f"no coordinator {COORDINATOR_SECONDS:.0f} s after a fail-over")
+            time.sleep(0.05)
+
+    def _has_moved(self) -> bool:
+        """Whether somebody coordinates the group now."""
+        for port in list(self._ports.values()):
+            try:
+                self._coordinator = self._port(*port.find_coordinator(self._group_id))
+                answer = self._coordinator.ask(DescribeGroupsRequest((self._group_id,)))
+            except (SystemFailed, UserError):
+                port.renew()  # that broker is gone: ask another one
+                continue
+            return answer.groups[0].error_code not in _MOVING
+        return False
 
     def _delete_groups(self) -> None:
         for port in self._ports.values():
@@ -405,15 +518,26 @@ def _as_asked(exchange: Exchange, answer: Any) -> Any:
     return answer
 
 
+def _offsets(offsets: Mapping[TopicPartition, int]) -> str:
+    return ", ".join(f"{partition}: {offset}" for partition, offset in offsets.items()) or "nothing"
+
+
 class WireFactory:
     """Makes systems for a broker, and says which models its port allows."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
+        self._security = security_of(address.config, address.tls_ca)
 
     def __call__(self, constants: Mapping[str, Value]) -> WireSystem:
         """A system for a model's constants. Raises UserError where no broker answers."""
-        return WireSystem(settings_of(constants), self._address)
+        address = self._address
+        demands = Demands(
+            commits=constants["Commits"] is True,
+            fail_overs=constants["FailOvers"] is True and bool(address.fail_over),
+            store_failures=constants["StoreFailures"] is True and bool(address.store_failures),
+        )
+        return WireSystem(settings_of(constants), address, self._security, demands)
 
     def beyond_reach(self) -> Mapping[str, str]:
         """What no path can bring about with the settings that were given."""
