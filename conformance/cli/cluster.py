@@ -33,6 +33,7 @@ LibOption = Annotated[
     typer.Option("--kafka-lib", help="A folder of jars: your own build (KCONFORM_KAFKA_LIB)."),
 ]
 
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODEL = "group/dynamic-2m"
 """Names the specification; every constant of the recording is in its mapping."""
 
@@ -68,6 +69,17 @@ def properties(pairs: list[str] | None) -> dict[str, str]:
     return found
 
 
+def _listeners(pairs: list[str] | None) -> dict[str, str]:
+    """`NAME:PROTOCOL` of an option."""
+    found = {}
+    for pair in pairs or []:
+        name, _, protocol = pair.partition(":")
+        if not name.isalnum() or protocol not in _PROTOCOLS:
+            raise UserError(f"--listener takes NAME:PROTOCOL, one of {', '.join(_PROTOCOLS)}.")
+        found[name.upper()] = protocol
+    return found
+
+
 @app.callback()
 def options() -> None:
     """Run real Kafka brokers on this machine; disturb and record them."""
@@ -86,6 +98,14 @@ def run(
     topic: Annotated[
         list[str] | None, typer.Option(help="A topic to create, NAME or NAME:PARTITIONS.")
     ] = None,
+    listener: Annotated[
+        list[str] | None,
+        typer.Option(help="A further listener, NAME:SSL, NAME:SASL_SSL or NAME:SASL_PLAINTEXT."),
+    ] = None,
+    scram: Annotated[
+        list[str] | None,
+        typer.Option(help="A user: 'SCRAM-SHA-256=[name=alice,password=secret]'."),
+    ] = None,
     tap: Annotated[
         Path | None,
         typer.Option(help="Write every message, between clients and brokers and among brokers."),
@@ -99,7 +119,13 @@ def run(
         tell = teller(work, "cluster")
         jars = chosen_jars(version, kafka_lib, tell=tell)
         schemas = Schemas.of(jars.classpath)
-        settings = Settings(brokers=brokers, heap_mb=heap, properties=properties(setting))
+        settings = Settings(
+            brokers=brokers,
+            heap_mb=heap,
+            properties=properties(setting),
+            listeners=_listeners(listener),
+            scram=tuple(scram or ()),
+        )
         with ExitStack() as stack:
             taps: TapThread | None = None
             ends = None
@@ -113,6 +139,8 @@ def run(
                 name, _, partitions = wanted.partition(":")
                 cluster.create_topic(name, partitions=int(partitions or 1))
             work.say(f"Kafka {jars.version} is ready: bootstrap.servers={cluster.bootstrap}")
+            for name in settings.listeners:
+                work.say(f"  {name}: {cluster.addresses(name)}")
             try:
                 time.sleep(seconds or 10**9)
             except KeyboardInterrupt:

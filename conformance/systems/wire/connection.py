@@ -60,6 +60,8 @@ class Connection:
         self._correlation_id = 0
         self._received = bytearray()
         self.pending: Pending | None = None
+        self.ended = False
+        """The broker has closed it, perhaps after a last answer."""
         if security.login is not None:
             try:
                 self._log_in(security.login)
@@ -106,11 +108,14 @@ class Connection:
             except OSError as error:
                 raise self._failed(f"the connection broke ({error})") from error
             if not data:
-                raise self._failed("the broker closed the connection")
+                self.ended = True
+                break
             self._received += data
             if len(data) < 65_536 and not isinstance(self._socket, ssl.SSLSocket):
                 break
         self._take_in()
+        if self.ended and self.pending is not None:
+            raise self._failed("the broker closed the connection")
 
     def _take_in(self) -> None:
         if len(self._received) < 4:

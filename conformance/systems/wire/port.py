@@ -47,7 +47,13 @@ class Port:
     def _agree(self) -> Mapping[str, int]:
         """Of each API the newest version that both sides know, or the one that was asked for."""
         body = make(class_of("api_versions", 0, "request"))
-        answer = self.ask_body(body)
+        try:
+            answer = self.ask_body(body)
+        except SystemFailed as error:
+            raise UserError(
+                f"What listens at {self.address} does not answer as a Kafka broker does: {error}\n"
+                "If it wants TLS or a login, say so with --tls-ca or --wire-config."
+            ) from error
         offered = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
         return {api: self._version(name, api, offered) for name, api in APIS.items()}
 
@@ -108,7 +114,10 @@ class Port:
             connection.receive()
             if connection.pending is None:
                 self._busy.remove(connection)
-                self._idle.append(connection)
+                if connection.ended:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
         return bool(ready)
 
     def ask(self, message: Any) -> Any:

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import hmac
 from dataclasses import dataclass
+from functools import lru_cache
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """Mechanism -> hash."""
@@ -70,14 +71,19 @@ class Scram:
             salt, iterations = base64.b64decode(said["s"]), int(said["i"])
         except (KeyError, ValueError) as error:
             raise Refused("it gives no salt and number of iterations") from error
-        name = HASHES[self.mechanism]
-        return hashlib.pbkdf2_hmac(name, self.password.encode(), salt, iterations)
+        return _derived(HASHES[self.mechanism], self.password, salt, iterations)
 
     def _auth_message(self, server_first: bytes, without_proof: str) -> bytes:
         return b",".join([self._first_bare.encode(), server_first, without_proof.encode()])
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:
         return hmac.new(key, message, HASHES[self.mechanism]).digest()
+
+
+@lru_cache(maxsize=64)
+def _derived(name: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """Thousands of hashes, and the same ones for each connection."""
+    return hashlib.pbkdf2_hmac(name, password.encode(), salt, iterations)
 
 
 def _fields(message: bytes) -> dict[str, str]:

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from conformance.errors import UserError
@@ -142,6 +143,7 @@ def _text(location: str) -> str:
         raise UserError(f"{location} is no readable PEM file: {error}.") from error
 
 
+@lru_cache(maxsize=8)
 def _exported(location: str, password: str) -> str:
     """The certificates of a JKS or PKCS#12 store, as PEM."""
     java, _ = find_java(os.environ)
