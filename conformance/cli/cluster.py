@@ -23,6 +23,11 @@ from conformance.kafka.schemas import Schemas
 from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
 from conformance.systems.group.recorded import group_trace, groups_in
+from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.admin import OFFSETS_TOPIC
+from conformance.systems.wire.leadership import move_leaders
+from conformance.systems.wire.port import Port
+from conformance.systems.wire.security import security_of
 from conformance.verdict import Verdict
 
 VersionOption = Annotated[
@@ -208,3 +213,26 @@ def traces_command(
         summary = f"{len(made)} groups, {count} events"
         spent = time.monotonic() - started
         work.emit(StageFinished("traces", str(output), Verdict.PASS, spent, summary))
+
+
+@app.command("move")
+def move(
+    address: Annotated[str, typer.Argument(help="HOST:PORT of a broker.")],
+    topic: Annotated[str, typer.Option(help="The topic whose leaders move.")] = OFFSETS_TOPIC,
+    config: Annotated[
+        Path | None, typer.Option("--wire-config", help="A Kafka client's properties (TLS, SASL).")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let other replicas lead a topic's partitions: by default, move the group coordinators."""
+    with session("cluster", as_json=as_json) as work:
+        started = time.monotonic()
+        settings = str(config) if config else ""
+        port = Port(parse_address(address), security_of(settings, ""))
+        try:
+            moved = move_leaders(port, topic)
+        finally:
+            port.close()
+        told = ", ".join(f"{index}: {old} to {new}" for index, (old, new) in moved.items())
+        spent = time.monotonic() - started
+        work.emit(StageFinished("move", topic, Verdict.PASS, spent, f"leaders of {told}"))
