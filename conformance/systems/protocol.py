@@ -120,6 +120,11 @@ class Patient(Protocol):
     def look_again(self, seconds: float) -> Mapping[str, Value]:
         """Observe as soon as something may have changed, after so many seconds at the latest."""
 
+    @property
+    def late(self) -> str:
+        """Which timer may have run out before the path came to it, as the steps took too long;
+        empty if none. A divergence is not believed then: it may be the machine's."""
+
 
 @runtime_checkable
 class Limited(Protocol):
@@ -286,6 +291,21 @@ class Selective(Protocol):
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why it cannot make a system for this root module and these constants; empty if it can."""
+
+
+@runtime_checkable
+class Distant(Protocol):
+    """Optional, of a factory: its systems are driven in real time, by what they let in.
+
+    Their suites are driven one after the other, each with tests side by side. They are not asked
+    for random traces: what comes next is not known there, so no timer could be made ready for it.
+    """
+
+    def beyond_reach(self) -> Mapping[str, str]:
+        """The actions that cannot be brought about at all, by name, and why."""
+
+    def passes(self, state: Mapping[str, Value]) -> str:
+        """Why no system stays in this state of the spec until the next step; empty if one does."""
 
 
 SystemFactory: TypeAlias = Callable[[Mapping[str, Value]], SystemUnderTest]
