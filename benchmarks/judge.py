@@ -19,11 +19,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from conformance.judge.candidates import Limits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
 from conformance.judge.referee import referee
-from conformance.judge.search import Limits
 from conformance.judge.verdict import Judgement
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, bound

@@ -9,16 +9,18 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
 
 from conformance.errors import DataError, SpecError
+from conformance.judge.candidates import Candidates, Sight
 from conformance.judge.events import Event, Recording
 from conformance.judge.failure import failure_of
 from conformance.judge.formulas import Formulas, violated
 from conformance.judge.mapping import Mapping
 from conformance.judge.order import Order, order_of
-from conformance.judge.search import Found, Node, Search
+from conformance.judge.patience import Patience
+from conformance.judge.search import Found, search, survivors
 from conformance.judge.start import Start, any_state, initial_states
 from conformance.judge.steps import SpecSteps
 from conformance.judge.translate import translated
-from conformance.judge.verdict import Explanation, FormulaVerdict, Judgement
+from conformance.judge.verdict import FormulaVerdict, Judgement
 from conformance.tla import Part, Spec, TooManyInstances, parse_value
 from conformance.verdict import Verdict
 
@@ -55,13 +57,19 @@ class Judge:
         self._mapping = mapping
         self._invariants_only = invariants_only
         self._steps = SpecSteps(spec, mapping.silent)
-        self._formulas = Formulas(spec, invariants, properties)
+        self._candidates = Candidates(self._steps, mapping.limits)
+        patience = Patience(mapping.limits.evaluation)
+        self._formulas = Formulas(spec, invariants, properties, patience)
+        self._initial: Start | None = None
+        self._checked: set[Sight] = set()
         self._given = {name: parse_value(text) for name, text in mapping.start.values.items()}
         _known_variables(spec, (*mapping.hidden, *self._given))
 
     def judge(self, recording: Recording) -> Judgement:
         """The verdict on one recording."""
         began = time.monotonic()
+        if self._candidates.tidy():
+            self._checked.clear()
         judgement = self._judge(recording)
         return replace(judgement, seconds=time.monotonic() - began)
 
@@ -78,7 +86,7 @@ class Judge:
             return _unjudged(recording, str(error))
         if not start.states:
             return self._nowhere(case, start)
-        found = Search(self._steps, case.events, order, self._mapping.limits).run(start.states)
+        found = search(self._candidates, case.events, order, start.states)
         return self._told(case, start, found)
 
     def _states_alone(self, case: _Case) -> Judgement:
@@ -123,6 +131,9 @@ class Judge:
         return _Case(read, events, declared)
 
     def _check(self, event: Event) -> None:
+        sight = self._candidates.sight(event)
+        if sight in self._checked:
+            return
         try:
             _known_variables(self._spec, [p.place.variable for p in (*event.before, *event.after)])
             if event.actions and not self._steps.selection(event.actions).actions:
@@ -134,10 +145,12 @@ class Judge:
             pass  # the search says so, if it comes to it
         except (DataError, SpecError) as error:
             raise DataError(f"{error}\n{event.source}") from None
+        self._checked.add(sight)
 
     def _start(self, events: Sequence[Event], order: Order) -> Start:
         if self._mapping.start.at == "Init":
-            return initial_states(self._spec)
+            self._initial = self._initial or initial_states(self._spec)
+            return self._initial
         first = [events[number] for number in order.ready(order.start)]
         return any_state(
             self._spec,
@@ -166,23 +179,23 @@ class Judge:
 
     def _told(self, case: _Case, start: Start, found: Found) -> Judgement:
         formulas = self._formulas.judge(found.levels)
+        if any(one.undefined or one.undecided_at is not None for one in formulas):
+            formulas = self._formulas.judge(survivors(found, self._candidates))
+        explanation = found.explanation(found.done)
         judgement = Judgement(
             name=case.recording.name,
             source=case.recording.source,
             verdict=Verdict.PASS,
             reason="",
             events=len(case.events),
-            explained=len(found.levels) - 1,
-            explanation=explanation_of(found.last[0]),
+            explained=found.done,
+            explanation=explanation,
             formulas=formulas,
-            actions=Counter(),
-            most_candidates=max(map(len, found.levels)),
+            actions=Counter([action.name for action in explanation.actions]),
+            most_candidates=found.most_candidates,
             tried=found.tried,
             start=start.note,
         )
-        assert judgement.explanation is not None
-        taken = Counter(action.name for action in judgement.explanation.actions)
-        judgement = replace(judgement, actions=taken)
         if violations := violated(formulas):
             return self._violating(case, judgement, found, violations)
         if not found.explained:
@@ -216,7 +229,7 @@ class Judge:
             judgement,
             verdict=Verdict.FAIL if exhaustive else Verdict.INCONCLUSIVE,
             reason=(f"{name} is false in every state that explains the first {done} events{where}"),
-            explanation=explanation_of(found.levels[done][0]),
+            explanation=found.explanation(done),
             explained=done,
             decide=() if exhaustive else (*found.limits, _NOTHING_DECLARED),
         )
@@ -327,25 +340,11 @@ def _seen_at_first(event: Event) -> tuple[Part, ...]:
     return event.after if event.is_snapshot else event.before
 
 
-def explanation_of(last: Node) -> Explanation:
-    """The behaviour that leads to a candidate."""
-    first, *rest = last.path()
-    moves = [move for node in rest for move in node.moves if move.action is not None]
-    actions = tuple(move.action for move in moves if move.action is not None)
-    return Explanation(
-        first.state,
-        actions,
-        tuple(move.state for move in moves),
-        tuple(move.event for move in moves),
-    )
-
-
 def _most_open(spec: Spec, found: Found) -> list[str]:
     """The variable that would tell most of the candidates apart, had it been seen."""
-    states = [node.state for node in found.last]
+    states = found.states_after(found.done)
     counts = [(len({state[i] for state in states}), name) for i, name in enumerate(spec.variables)]
     values, name = max(counts)
     if values < 2:
         return []
-    done = len(found.levels) - 1
-    return [f"see {name} after event {done}: the candidates have {values} values of it"]
+    return [f"see {name} after event {found.done}: the candidates have {values} values of it"]

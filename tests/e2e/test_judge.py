@@ -9,11 +9,11 @@ from functools import cache
 
 import pytest
 
+from conformance.judge.candidates import Limits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping, Start
 from conformance.judge.referee import referee
-from conformance.judge.search import Limits
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.modelcheck.tlc import Processes, TlcOptions
