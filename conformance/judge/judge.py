@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from conformance.errors import DataError, SpecError
 from conformance.judge.candidates import Candidates, Sight
 from conformance.judge.events import Event, Recording
@@ -33,6 +35,7 @@ class _Case:
 
     recording: Recording
     events: tuple[Event, ...]
+    sights: tuple[Sight, ...]
     declared: bool
     """Whether what its steps show is all that happened, by the mapping or by their numbers."""
 
@@ -86,7 +89,7 @@ class Judge:
             return _unjudged(recording, str(error))
         if not start.states:
             return self._nowhere(case, start)
-        found = search(self._candidates, case.events, order, start.states)
+        found = search(self._candidates, case.sights, order, start.states)
         return self._told(case, start, found)
 
     def _states_alone(self, case: _Case) -> Judgement:
@@ -125,15 +128,14 @@ class Judge:
             _check_numbers(events)
         if not events:
             raise DataError("the trace has no event")
-        for event in events:
-            self._check(event)
+        sights = tuple(map(self._candidates.sight, events))
+        for event, sight in zip(events, sights, strict=True):
+            if sight not in self._checked:
+                self._check(event, sight)
         declared = self._mapping.declared or all(numbered)
-        return _Case(read, events, declared)
+        return _Case(read, events, sights, declared)
 
-    def _check(self, event: Event) -> None:
-        sight = self._candidates.sight(event)
-        if sight in self._checked:
-            return
+    def _check(self, event: Event, sight: Sight) -> None:
         try:
             _known_variables(self._spec, [p.place.variable for p in (*event.before, *event.after)])
             if event.actions and not self._steps.selection(event.actions).actions:
@@ -315,7 +317,7 @@ def _joined(events: Sequence[Event]) -> tuple[Event, ...]:
         elif last.actions and event.actions:
             raise DataError(f"step {event.step} has two actions\n{event.source}")
         else:
-            found[-1] = replace(
+            found[-1] = msgspec.structs.replace(
                 last,
                 actions=last.actions or event.actions,
                 before=(*last.before, *event.before),

@@ -43,13 +43,18 @@ class Order:
         """The cut before all events."""
         return (0,) * len(self.chains)
 
-    def ready(self, cut: Cut) -> Iterator[int]:
+    def ready(self, cut: Cut) -> Sequence[int]:
         """The events that may happen next."""
-        for number, chain in enumerate(self.chains):
-            if cut[number] < len(chain):
-                event = chain[cut[number]]
-                if all(have >= want for have, want in zip(cut, self.needs[event], strict=True)):
-                    yield event
+        if len(self.chains) == 1:
+            return self.chains[0][cut[0] : cut[0] + 1]
+        return [
+            chain[done]
+            for chain, done in zip(self.chains, cut, strict=True)
+            if done < len(chain) and self._may_follow(cut, chain[done])
+        ]
+
+    def _may_follow(self, cut: Cut, event: int) -> bool:
+        return all(have >= want for have, want in zip(cut, self.needs[event], strict=True))
 
     def after(self, cut: Cut, event: int) -> Cut:
         """The cut once the event has happened too."""

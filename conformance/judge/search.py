@@ -22,7 +22,6 @@ from conformance.judge.candidates import (
     Sight,
     Spent,
 )
-from conformance.judge.events import Event
 from conformance.judge.order import Cut, Order
 from conformance.judge.verdict import Explanation
 from conformance.tla import Action, State, canonical_key
@@ -115,12 +114,12 @@ class Found:
 
 def search(
     candidates: Candidates,
-    events: Sequence[Event],
+    sights: Sequence[Sight],
     order: Order,
     initial: Iterable[State],
 ) -> Found:
-    """Explain the events from these states on, within the limits of `candidates`."""
-    return _Search(candidates, list(map(candidates.sight, events)), order).run(initial)
+    """Explain what the events show from these states on, within the limits of `candidates`."""
+    return _Search(candidates, sights, order).run(initial)
 
 
 _KEPT = 200
@@ -207,7 +206,10 @@ class _Search:
 
 
 def _size(level: Level) -> int:
-    return sum(len(reached.candidates.members) for reached in level.values())
+    size = 0
+    for reached in level.values():
+        size += len(reached.candidates.members)
+    return size
 
 
 def _origin(reached: Reached, candidate: Candidate) -> Origin:

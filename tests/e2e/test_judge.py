@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec import structs
 
 from conformance.judge.candidates import Limits
 from conformance.judge.events import Event, Recording
@@ -84,7 +85,9 @@ def mutants(recording: Recording, seed: int) -> Iterator[Recording]:
     yield replace(recording, events=(*events[:at], one, *events[at:]))
     yield replace(recording, events=(*events[:at], other, one, *events[at + 2 :]))
     part = one.after[0]
-    lie = replace(one, after=(replace(part, value=events[-1].after[0].value), *one.after[1:]))
+    lie = structs.replace(
+        one, after=(replace(part, value=events[-1].after[0].value), *one.after[1:])
+    )
     yield replace(recording, events=(*events[:at], lie, *events[at + 1 :]))
 
 
@@ -109,7 +112,7 @@ def test_a_lie_is_found_at_its_event() -> None:
     for seed in range(20):
         recording = view(seed, COORDINATOR)
         for at, event in enumerate(recording.events):
-            lie = replace(event, after=(Part(Place("generation"), 7),))
+            lie = structs.replace(event, after=(Part(Place("generation"), 7),))
             events = (*recording.events[:at], lie, *recording.events[at + 1 :])
             judged = judge.judge(replace(recording, events=events))
             assert (judged.verdict, judged.explained) == (Verdict.FAIL, at)
@@ -163,7 +166,7 @@ def test_three_brokers_with_thirty_epochs_and_offsets_to_3000() -> None:
     judge, events = large()
     found = judge.judge(Recording("large", tuple(events)))
     assert found.verdict is Verdict.PASS, found.reason
-    lie = replace(events[2], after=(Part(Place("highWatermark", ("b1",)), 7),))
+    lie = structs.replace(events[2], after=(Part(Place("highWatermark", ("b1",)), 7),))
     found = judge.judge(Recording("large", (*events[:2], lie, *events[3:])))
     assert (found.verdict, found.explained) == (Verdict.FAIL, 2)
     unknown = Event((ActionPattern("Crash"),), source="crash")
