@@ -194,6 +194,7 @@ class Judge:
             explanation=explanation,
             formulas=formulas,
             actions=Counter([action.name for action in explanation.actions]),
+            silent=explanation.silent,
             most_candidates=found.most_candidates,
             tried=found.tried,
             start=start.note,
@@ -205,11 +206,9 @@ class Judge:
         return self._passed(judgement)
 
     def _passed(self, judgement: Judgement) -> Judgement:
-        explanation = judgement.explanation
-        silent = explanation.silent if explanation else 0
         reason = f"a behaviour {self._bounds()} explains all {judgement.events} events"
-        if silent:
-            reason += f", with {silent} steps that were not seen"
+        if judgement.silent:
+            reason += f", with {judgement.silent} steps that were not seen"
         unclear = [one for one in judgement.formulas if one.undefined or one.undecided_at]
         if not unclear:
             return replace(judgement, reason=reason)
@@ -226,12 +225,15 @@ class Judge:
     ) -> Judgement:
         name, done = min(violations.items(), key=lambda pair: pair[1])
         exhaustive = found.exhaustive and case.declared
+        explanation = found.explanation(done)
         where = f" {case.events[done - 1].source}" if done else ""
         return replace(
             judgement,
             verdict=Verdict.FAIL if exhaustive else Verdict.INCONCLUSIVE,
             reason=(f"{name} is false in every state that explains the first {done} events{where}"),
-            explanation=found.explanation(done),
+            explanation=explanation,
+            actions=Counter([action.name for action in explanation.actions]),
+            silent=explanation.silent,
             explained=done,
             decide=() if exhaustive else (*found.limits, _NOTHING_DECLARED),
         )

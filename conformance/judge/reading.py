@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import BinaryIO
 
 import msgspec
@@ -48,11 +50,12 @@ def read_recordings(
     What cannot be read makes its trace one with a problem. UserError if a file cannot be opened,
     or if there is no trace at all.
     """
-    total, done, reader = bytes_of(paths), 0, RecordingReader()
-    for one in locate(paths):
-        done += one.size
-        tell(done, total)
-        yield reader.read(one)
+    total, done = bytes_of(paths), 0
+    with RecordingReader() as reader:
+        for one in locate(paths):
+            done += one.size
+            tell(done, total)
+            yield reader.read(one)
 
 
 def bytes_of(paths: Sequence[Path]) -> int:
@@ -87,8 +90,8 @@ def _unreadable(path: Path, error: OSError) -> UserError:
     return UserError(f"{path} cannot be read: {error.strerror}.")
 
 
-class RecordingReader:
-    """Reads located recordings, and shares what stands in many of them."""
+class RecordingReader(AbstractContextManager["RecordingReader"]):
+    """Reads located recordings, and shares what stands in many of them. Closing closes its file."""
 
     def __init__(self) -> None:
         self._events = EventReader()
@@ -106,6 +109,15 @@ class RecordingReader:
             return self._recording(self._opened(one.path), one, first)
         except OSError as error:
             raise _unreadable(one.path, error) from error
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
 
     def _opened(self, path: Path) -> BinaryIO:
         if self._file is None or self._path != path:
