@@ -107,7 +107,8 @@ def walk(spec: Spec, length: int, seed: int) -> Walk:
     """A random behaviour of so many steps, or shorter where nothing is enabled."""
     rng = random.Random(seed)
     state = rng.choice(list(spec.initial_states()))
-    initial, steps = state, []
+    initial = state
+    steps: list[tuple[Action, State]] = []
     while len(steps) < length and (allowed := spec.successors(state)):
         action, state = rng.choice(allowed)
         steps.append((action, state))

@@ -67,10 +67,13 @@ class Formulas:
         for name in (*self.invariants, *self.properties):
             self._reads[name] = self.spec.reads(name)
 
-    def judge(self, levels: Sequence[Level]) -> tuple[FormulaVerdict, ...]:
+    def judge(self, levels: Iterable[Level]) -> tuple[FormulaVerdict, ...]:
         """On the candidates after each event, and on each step by which the event led there."""
         tallies = [_Tally() for _ in (*self.invariants, *self.properties)]
+        if not tallies:
+            return ()
         plain = 0
+        unclear: dict[int, Level] = {}
         usual = (_TRUE,) * len(tallies)
         for done, level in enumerate(levels):
             truths = self._of_level(level)
@@ -79,12 +82,14 @@ class Formulas:
                 continue
             for tally, bits in zip(tallies, truths, strict=True):
                 tally.add(done, bits)
+                if tally.undefined_at == done:
+                    unclear[done] = level
         for tally in tallies:
             tally.judged += plain
-        return tuple(self._verdicts(tallies, levels))
+        return tuple(self._verdicts(tallies, unclear))
 
     def _verdicts(
-        self, tallies: Iterable[_Tally], levels: Sequence[Level]
+        self, tallies: Iterable[_Tally], levels: Mapping[int, Level]
     ) -> Iterator[FormulaVerdict]:
         names = (*self.invariants, *self.properties)
         for name, t in zip(names, tallies, strict=True):

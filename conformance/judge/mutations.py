@@ -54,7 +54,8 @@ def mutants(recordings: Sequence[Recording], count: int, seed: int) -> Iterator[
         mutant = _mutant(rng.choice(usable), kind, values, rng)
         if mutant is not None:
             made += 1
-            yield mutant
+            name = f"{made}: {mutant.recording.name}, {kind}"
+            yield replace(mutant, recording=replace(mutant.recording, name=name))
 
 
 def _values(recordings: Sequence[Recording]) -> dict[Place, list[Value]]:
@@ -86,7 +87,7 @@ def _mutant(
             events.insert(to, events.pop(at))
     if list(map(_content, events)) == list(map(_content, one.events)):
         return None  # nothing else was ever seen there, or the moved one passed its like
-    return Mutant(kind, first, replace(one, name=f"{one.name}, {kind} {at}", events=tuple(events)))
+    return Mutant(kind, first, replace(one, events=tuple(events)))
 
 
 def _content(event: Event) -> Event:

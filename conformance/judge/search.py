@@ -8,9 +8,9 @@ the search is exhaustive, unless a limit cuts it short; it then says so, and no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from conformance.judge.candidates import (
     Arrival,
@@ -48,6 +48,66 @@ Level = Mapping[Cut, Reached]
 """What is possible after so many events, by cut."""
 
 
+class Trail(Protocol):
+    """What was possible after each number of events, from none on."""
+
+    def __len__(self) -> int:
+        """The number of levels."""
+
+    def level(self, done: int) -> Level:
+        """The level after so many events."""
+
+    def size(self, done: int) -> int:
+        """How many states are possible then."""
+
+    def back(self, done: int, cut: Cut, candidate: Candidate) -> tuple[int, Cut, Origin]:
+        """How a candidate of a level was reached: by which event, from which cut, and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The trail of a total order, where each level has one cut: the arrivals say it all."""
+
+    start: CandidateSet
+    arrivals: Sequence[Arrival]
+
+    def __len__(self) -> int:
+        return len(self.arrivals) + 1
+
+    def level(self, done: int) -> Level:
+        if not done:
+            return {(0,): Reached(self.start, ())}
+        arrival = self.arrivals[done - 1]
+        return {(done,): Reached(arrival.candidates, (Way((done - 1,), done - 1, arrival),))}
+
+    def size(self, done: int) -> int:
+        return len((self.arrivals[done - 1].candidates if done else self.start).members)
+
+    def back(self, done: int, cut: Cut, candidate: Candidate) -> tuple[int, Cut, Origin]:
+        return done - 1, cut, self.arrivals[done - 1].origins[candidate]
+
+
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """The trail of a partial order."""
+
+    levels: Sequence[Level]
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def level(self, done: int) -> Level:
+        return self.levels[done]
+
+    def size(self, done: int) -> int:
+        return _size(self.levels[done])
+
+    def back(self, done: int, cut: Cut, candidate: Candidate) -> tuple[int, Cut, Origin]:
+        ways = self.levels[done][cut].ways
+        way = next(way for way in ways if candidate in way.arrival.origins)
+        return way.event, way.cut, way.arrival.origins[candidate]
+
+
 @dataclass(frozen=True, slots=True)
 class Blocked:
     """An event that no candidate explains, and the states from which it was tried."""
@@ -60,9 +120,9 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the search came to. The levels hold, for each number of events, what is possible."""
+    """What the search came to."""
 
-    levels: tuple[Level, ...]
+    trail: Trail
     explained: bool
     blocked: tuple[Blocked, ...] = ()
     limits: tuple[str, ...] = ()
@@ -78,37 +138,43 @@ class Found:
     @property
     def done(self) -> int:
         """So many events, from the first, can be explained."""
-        return len(self.levels) - 1
+        return len(self.trail) - 1
+
+    @property
+    def levels(self) -> Iterator[Level]:
+        """What is possible after no event, after one, and so on."""
+        return map(self.trail.level, range(len(self.trail)))
 
     @property
     def most_candidates(self) -> int:
         """The largest number of states that were possible at once."""
-        return max(map(_size, self.levels))
+        return max(map(self.trail.size, range(len(self.trail))))
 
     def states_after(self, done: int) -> tuple[State, ...]:
         """The states that are possible after so many events."""
-        reached = self.levels[done].values()
+        reached = self.trail.level(done).values()
         return tuple(state for one in reached for state in one.candidates.states)
 
     def explanation(self, done: int) -> Explanation:
         """The behaviour that leads to the first of the states after so many events."""
-        cut, reached = next(iter(self.levels[done].items()))
-        candidate = reached.candidates.members[0]
-        steps: list[tuple[int | None, Action, State]] = []
+        cut, reached = next(iter(self.trail.level(done).items()))
+        candidate, back = reached.candidates.members[0], self.trail.back
+        actions: list[Action] = []
+        states: list[State] = []
+        events: list[int | None] = []
         for number in range(done, 0, -1):
-            way = next(way for way in reached.ways if candidate in way.arrival.origins)
-            origin, unseen, action = way.arrival.origins[candidate]
+            event, cut, (origin, unseen, action) = back(number, cut, candidate)
             if action is not None:
-                steps.append((way.event, action, candidate.state))
-            steps += [(None, taken, after.state) for taken, after in reversed(unseen)]
-            cut, candidate = way.cut, origin
-            reached = self.levels[number - 1][cut]
-        steps.reverse()
+                actions.append(action)
+                states.append(candidate.state)
+                events.append(event)
+            for taken, after in reversed(unseen):
+                actions.append(taken)
+                states.append(after.state)
+                events.append(None)
+            candidate = origin
         return Explanation(
-            candidate.state,
-            tuple([action for _, action, _ in steps]),
-            tuple([state for _, _, state in steps]),
-            tuple([event for event, _, _ in steps]),
+            candidate.state, tuple(actions[::-1]), tuple(states[::-1]), tuple(events[::-1])
         )
 
 
@@ -136,8 +202,48 @@ class _Search:
         self._budget = Budget(candidates.limits)
 
     def run(self, initial: Iterable[State]) -> Found:
-        start = self._order.start
-        levels: list[Level] = [{start: Reached(self._candidates.of(initial), ())}]
+        start = self._candidates.of(initial)
+        most = self._candidates.limits.candidates
+        if len(self._order.chains) == 1 and len(start.members) <= most:
+            line = self._along(start)
+            if line is not None:
+                return line
+            self._budget = Budget(self._candidates.limits)
+        return self._across(start)
+
+    def _along(self, start: CandidateSet) -> Found | None:
+        """A total order's search; None if a level has more candidates than may be kept.
+
+        It says what `_across` says of such an order. Nearly all that it asks was asked before.
+        """
+        budget, most = self._budget, self._candidates.limits.candidates
+        arrivals: list[Arrival] = []
+        candidates = start
+        for sight in self._sights:
+            try:
+                arrived = candidates.arrivals.get(sight)
+                if arrived is None:
+                    arrived = self._candidates.arrival(candidates, sight, budget)
+                budget.tries(arrived.tried)
+            except Spent as spent:
+                budget.falls_short([str(spent)])
+                break
+            if arrived.problems:
+                budget.falls_short(arrived.problems)
+            candidates = arrived.candidates
+            if not candidates.members:
+                break
+            if len(candidates.members) > most:
+                return None
+            arrivals.append(arrived)
+        else:
+            return self._found(_Line(start, arrivals), ())
+        line = _Line(start, arrivals)
+        return self._found(line, self._blocked(line.level(len(arrivals))))
+
+    def _across(self, start: CandidateSet) -> Found:
+        """The search of any order, cut by cut."""
+        levels: list[Level] = [{self._order.start: Reached(start, ())}]
         for done in range(1, len(self._sights) + 1):
             try:
                 following = self._following(levels[-1])
@@ -145,13 +251,13 @@ class _Search:
                 self._budget.falls_short([str(spent)])
                 following = {}
             if not following:
-                return self._found(levels, self._blocked(levels[-1]))
+                return self._found(_Levels(levels), self._blocked(levels[-1]))
             levels.append(self._within_limit(following, done))
-        return self._found(levels, ())
+        return self._found(_Levels(levels), ())
 
-    def _found(self, levels: Sequence[Level], blocked: tuple[Blocked, ...]) -> Found:
+    def _found(self, trail: Trail, blocked: tuple[Blocked, ...]) -> Found:
         budget = self._budget
-        return Found(tuple(levels), not blocked, blocked, tuple(budget.reasons), budget.tried)
+        return Found(trail, not blocked, blocked, tuple(budget.reasons), budget.tried)
 
     def _following(self, level: Level) -> Level:
         """What is possible after one event more."""
@@ -224,12 +330,12 @@ def survivors(found: Found, candidates: Candidates) -> tuple[Level, ...]:
     if it would take too long to say which these are.
     """
     budget = Budget(candidates.limits)
-    levels: list[Level] = [found.levels[-1]]
+    levels: list[Level] = [found.trail.level(found.done)]
     try:
         for number in range(found.done, 0, -1):
-            levels.append(_alive(found.levels[number - 1], levels[-1], candidates, budget))
+            levels.append(_alive(found.trail.level(number - 1), levels[-1], candidates, budget))
     except Spent:
-        return found.levels
+        return tuple(found.levels)
     return tuple(reversed(levels))
 
 
