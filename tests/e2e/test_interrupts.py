@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,7 +86,10 @@ def touched(folder: Path, _mark: str) -> bool:
 
 def reading(folder: Path, mark: str) -> bool:
     """A process has opened the named pipe, and waits for what we never write."""
-    opened = [link for pid, _ in processes(mark) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    opened: list[Path] = []
+    for pid, _ in processes(mark):
+        with suppress(FileNotFoundError):  # it has ended since
+            opened += Path(f"/proc/{pid}/fd").iterdir()
     return str(folder / "run.ndjson") in map(os.path.realpath, opened)
 
 
