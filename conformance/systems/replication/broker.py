@@ -61,6 +61,8 @@ class BrokerSettings:
     protocol: ProtocolConfig
     two_step_isr: bool
     min_insync_replicas: int = 1
+    fetch_back_off_ms: int = 0
+    """The spec knows no time: an error may be retried at once."""
 
 
 class RequestsAtLeader(Protocol):
@@ -185,7 +187,7 @@ class Broker:
             UnboundedQuota(),
             lambda leader, _fetcher_id: self._connect(leader.id),
             self._runtime,
-            fetch_back_off_ms=0,  # the spec knows no time: an error may be retried at once
+            fetch_back_off_ms=self._settings.fetch_back_off_ms,
         )
         return self._fetchers
 

@@ -6,11 +6,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from conformance.errors import UserError
-from conformance.systems.protocol import ActionRefused
+from conformance.systems.protocol import ActionRefused, Turn
 from conformance.systems.replication.broker import (
     LOG_DIRECTORY,
     TOPIC_PARTITION,
@@ -21,6 +23,8 @@ from conformance.systems.replication.broker import (
 )
 from conformance.systems.replication.channel import Channel, Connection
 from conformance.systems.replication.controller import Controller, Registration
+from conformance.systems.replication.fetcher_loop import FetcherLoop
+from conformance.systems.replication.live import BACK_OFF_MS, CountedWaits, LiveConnection, Network
 from conformance.systems.replication.observation import VARIABLES, Observer
 from conformance.systems.replication.threads import concurrent, in_parts
 from conformance.systems.replication.view import BrokerView, running, stopped
@@ -31,6 +35,7 @@ from impl.disk import MemoryDisk, Surviving, bytes_of
 from impl.log import Log
 from impl.real_disk import ShadowedDisk
 from impl.records import MemoryRecords, Record
+from impl.replica_manager import ReplicaManager
 from impl.types import ProtocolConfig
 
 _RECORD = MemoryRecords.with_records(Record(b"value"))
@@ -69,7 +74,8 @@ class ReplicationSystem:
         self._resets = True in (constants["LogStartMoves"], constants["UncleanElection"])
         self._restarts = constants["Crashes"] is True
         self._interruptible = False
-        self._concurrency: NoConcurrency | InterruptibleThreads = NoConcurrency()
+        self._concurrency: NoConcurrency | InterruptibleThreads | CountedWaits = NoConcurrency()
+        self._network: Network | None = None
         self._observer = Observer(self._names)
         self._make_disk = make_disk
         self._settings = BrokerSettings(
@@ -234,13 +240,15 @@ class ReplicationSystem:
         return Channel(lambda: self._brokers[broker], lambda epoch: self.runs(broker, epoch))
 
     def _start(self, broker: int, epoch: int, disk: CrashableDisk) -> Broker:
+        network = self._network
+        connect = Connection if network is None else partial(LiveConnection, network=network)
         return Broker(
             broker,
             epoch,
             disk,
             self._controller,
             self._settings,
-            Connection,
+            connect,
             self._concurrency,
             self._make_requests,
         )
@@ -275,6 +283,49 @@ class ReplicationSystem:
     def look_again(self) -> None:
         """An action has changed brokers that it does not name."""
         self._views.clear()
+
+    # ---- Looping ---------------------------------------------------------------------------
+
+    loop = FetcherLoop()
+
+    @property
+    def threads(self) -> tuple[str, ...]:
+        """Every broker has a fetcher, as long as it follows."""
+        return self._names
+
+    def make_looping(self) -> bool:
+        """From the next reset on leaders answer fetchers at once, and errors are waited out."""
+        if self._fine:
+            self._network = Network(self._handlers)
+            self._concurrency = CountedWaits()
+            self._settings = replace(self._settings, fetch_back_off_ms=BACK_OFF_MS)
+        return self._fine
+
+    def take_turn(self, thread: str, *, lost: bool) -> Turn:
+        """AbstractFetcherThread.doWork of this broker's fetcher, once."""
+        follower, network, waits = self._ids[thread], self._network, self._concurrency
+        fetcher = self._brokers[follower].fetcher()
+        if fetcher is None or network is None or not isinstance(waits, CountedWaits):
+            raise ActionRefused("no fetcher follows the partition")
+        network.lost, waits.count = lost, 0
+        network.asked.clear()
+        fetcher.do_work()
+        self._views.clear()  # the leader's too
+        return Turn(tuple(network.asked), waits.count > 0, self.backs_off(thread))
+
+    def backs_off(self, thread: str) -> bool:
+        """Whether the partition is delayed in the fetcher."""
+        broker = self._brokers[self._ids[thread]]
+        fetcher = broker.fetcher() if self._online[broker.id] else None
+        state = None if fetcher is None else fetcher.fetch_state(TOPIC_PARTITION)
+        return state is not None and state.is_delayed(broker.clock.milliseconds())
+
+    def end_back_off(self, thread: str) -> None:
+        """Let the broker's clock go on by as much."""
+        self._brokers[self._ids[thread]].clock.sleep(BACK_OFF_MS)
+
+    def _handlers(self, leader: int) -> ReplicaManager | None:
+        return self._brokers[leader].replica_manager if self._online[leader] else None
 
     # ---- Interruptible ---------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ class Functions:
         body: Body,
         context: Frame,
     ) -> _Function:
-        """Writes the function, anew until it ends in no other ways than were presumed within."""
+        """Writes the function again until it ends only in the ways that were presumed within."""
         exits: frozenset[frozenset[str]] = frozenset()
         while True:
             function = self._open[key] = self._declared(key[1], exits)

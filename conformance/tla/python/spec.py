@@ -321,7 +321,7 @@ class Spec:
     def successors(self, state: State) -> list[Successor]:
         """Every (action, next state) that the next-state relation allows, as TLC finds them.
 
-        In a fixed order; a pair that is found twice stands there twice, as TLC counts it.
+        In a fixed order; a pair that is found twice is listed twice, as TLC counts it.
         """
         found: list[Successor] = []
         try:

@@ -51,7 +51,8 @@ def test_a_picture_speaks_only_of_what_its_specification_has(path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "spec", ["Replication", "GroupMembership", "DelayedOperations", "ControllerRequests"]
+    "spec",
+    ["Replication", "GroupMembership", "DelayedOperations", "ControllerRequests", "ConsumerGroup"],
 )
 def test_every_model_of_ours_has_its_picture(spec: str) -> None:
     found = [picture_of(model) for model in find_models() if model.spec == spec]
