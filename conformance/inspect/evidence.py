@@ -166,9 +166,9 @@ METADATA = _schema(
 """Records of every copy of `__cluster_metadata`, by copy and offset; `body` is JSON.
 
 `source` is log or snapshot; a snapshot's records have the offset of its last record (its end
-offset - 1); `sequence` is a record's place in its file. `committed` is null where too few of the voters' copies are here to tell. Control
-records have the types LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord,
-KRaftVersionRecord and VotersRecord.
+offset - 1); `sequence` is a record's place in its file. `committed` is null where too few of the
+voters' copies are here to tell. Control records have the types LeaderChangeMessage,
+SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord and VotersRecord.
 """
 
 GROUP_RECORDS = _schema(

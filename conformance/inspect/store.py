@@ -17,11 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conformance.files import space_for
-from conformance.inspect.evidence import TABLES
+from conformance.inspect.evidence import METADATA, TABLES
 
 _ROWS = 1 << 17
 """Rows of a row group, about; also what is kept in memory of a table."""
 _LAST = "files"
+METADATA_COPIES = "metadata_copies"
+"""Records of the metadata log before it is known which of them were committed."""
+_SCHEMAS = {**TABLES, METADATA_COPIES: METADATA}
 
 
 def part_path(folder: Path, table: str, part: int) -> Path:
@@ -37,7 +40,7 @@ def finished(folder: Path) -> set[int]:
 def remove_unfinished(folder: Path) -> None:
     """Remove what a killed run has left of parts that do not count."""
     done = finished(folder)
-    for table in TABLES:
+    for table in _SCHEMAS:
         for path in (folder / table).glob("part-*.parquet"):
             if _number(path) not in done:
                 path.unlink()
@@ -68,7 +71,7 @@ class PartWriter:
     def _of(self, table: str) -> _Table:
         if table not in self._tables:
             path = part_path(self._folder, table, self._part)
-            self._tables[table] = _Table(path, TABLES[table])
+            self._tables[table] = _Table(path, _SCHEMAS[table])
         return self._tables[table]
 
     def __enter__(self) -> PartWriter:

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from conformance.errors import DataError, UserError
@@ -38,6 +38,17 @@ class Found:
     """Milliseconds since 1970."""
     status: Literal["", "skipped", "error"] = ""
     reason: str = ""
+    is_log: bool = False
+    """Whether it is a server log; its root is the folder that it lies in."""
+
+    def refused(self, reason: str) -> Found:
+        """The same file, in error."""
+        return replace(self, status="error", reason=reason)
+
+    @property
+    def shown(self) -> str:
+        """The path as the tables have it."""
+        return printable(f"{self.root}/{self.path}" if self.is_log else self.path)
 
 
 def printable(path: str) -> str:

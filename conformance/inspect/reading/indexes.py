@@ -140,13 +140,15 @@ def _not_growing(values: NDArray[np.int64]) -> NDArray[np.bool_]:
 def _take(values: Positions, at: NDArray[Any]) -> Positions:
     if len(values) == 0:
         return np.zeros(len(at), np.int64)
-    return values[np.minimum(at, len(values) - 1)]
+    taken: Positions = values[np.minimum(at, len(values) - 1)]
+    return taken
 
 
 def _equal_at(values: Positions, at: NDArray[Any], wanted: Positions) -> NDArray[np.bool_]:
     if len(values) == 0:
         return np.zeros(len(wanted), np.bool_)
-    return (at < len(values)) & (_take(values, at) == wanted)
+    equal: NDArray[np.bool_] = (at < len(values)) & (_take(values, at) == wanted)
+    return equal
 
 
 def _tell_all(

@@ -31,6 +31,12 @@ class Filters:
             return False
         return not self.partitions or partition in self.partitions
 
+    def in_time(self, timestamp: int) -> bool:
+        """Whether a moment lies within the time that was asked for."""
+        if self.since is not None and timestamp < self.since:
+            return False
+        return self.until is None or timestamp <= self.until
+
 
 @dataclass(frozen=True, slots=True)
 class Inputs:

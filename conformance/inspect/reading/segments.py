@@ -70,15 +70,11 @@ class Columns:
     def __len__(self) -> int:
         return len(self.arrays["position"])
 
-    def cut(self, first: int, last: int) -> Columns:
-        """The batches from `first` to `last`, both included."""
-        return Columns({name: array[first : last + 1] for name, array in self.arrays.items()})
 
-
-def columns(data: Buffer, walk: Walk) -> Iterator[Columns]:
-    """The headers of all batches, chunk by chunk, in the order of positions."""
-    for at in range(0, len(walk.positions), _CHUNK):
-        yield _columns(data, walk.positions[at : at + _CHUNK])
+def columns(data: Buffer, walk: Walk, wanted: range) -> Iterator[Columns]:
+    """The headers of the batches numbered by `wanted`, chunk by chunk, in order of positions."""
+    for at in range(wanted.start, wanted.stop, _CHUNK):
+        yield _columns(data, walk.positions[at : min(at + _CHUNK, wanted.stop)])
 
 
 def _columns(data: Buffer, positions: Positions) -> Columns:
@@ -155,16 +151,39 @@ def verified(data: Buffer, batches: Columns) -> NDArray[np.bool_]:
     return good
 
 
-def within(batches: Columns, filters: Filters) -> Columns | None:
-    """The batches from the first to the last that touch the time that was asked for."""
+def touched(data: Buffer, walk: Walk, filters: Filters) -> range | None:
+    """The batches from the first to the last that touch the time that was asked for, if any.
+
+    Those between are taken whatever their time: leaving them out would look like a gap.
+    """
+    everything = range(len(walk.positions))
     if filters.since is None and filters.until is None:
-        return batches
+        return everything
+    first, last, seen = None, 0, 0
+    for chunk in columns(data, walk, everything):
+        rows = np.flatnonzero(_touching(chunk, filters))
+        if len(rows):
+            first = seen + int(rows[0]) if first is None else first
+            last = seen + int(rows[-1])
+        seen += len(chunk)
+    return None if first is None else range(first, last + 1)
+
+
+def _touching(batches: Columns, filters: Filters) -> NDArray[np.bool_]:
     since = -(1 << 63) if filters.since is None else filters.since
     until = (1 << 63) - 1 if filters.until is None else filters.until
     # A delete horizon takes the place of the base timestamp in compacted logs (KIP-534).
-    begins = np.where(batches["attributes"].astype(np.int64) & 64, -1, batches["base_timestamp"])
-    touched = np.flatnonzero((batches["max_timestamp"] >= since) & (begins <= until))
-    return batches.cut(int(touched[0]), int(touched[-1])) if len(touched) else None
+    begins = np.where(batches["attributes"] & 64, -1, batches["base_timestamp"])
+    touching: NDArray[np.bool_] = (batches["max_timestamp"] >= since) & (begins <= until)
+    return touching
+
+
+def next_offset(data: Buffer, walk: Walk, position: int, base_offset: int) -> int:
+    """The offset behind the batch before `position`; the segment's base offset if there is none."""
+    before = int(np.searchsorted(walk.positions, position)) - 1
+    if before < 0:
+        return base_offset
+    return int(_columns(data, walk.positions[before : before + 1])["last_offset"][0]) + 1
 
 
 def rows(segment: Segment, batches: Columns, good: NDArray[np.bool_] | None) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from conformance.errors import DataError
 from conformance.inspect.reading.names import EPOCH_CHECKPOINT, IDENTITY_FILES, OFFSET_CHECKPOINTS
@@ -93,7 +94,7 @@ def _offset(kind: str, line: str) -> Entry:
 
 def disorder(entries: list[Entry]) -> Iterator[tuple[int, str]]:
     """Offset and detail of every epoch entry that does not follow the one before it."""
-    for before, after in zip(entries, entries[1:], strict=False):
+    for before, after in pairwise(entries):
         if (after.epoch or 0) <= (before.epoch or 0) or after.offset <= before.offset:
             yield (
                 after.offset,

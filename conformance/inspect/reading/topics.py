@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 from conformance.errors import DataError
@@ -23,7 +24,6 @@ _CONTROL = {
     5: "KRaftVersionRecord",
     6: "VotersRecord",
 }
-_TRANSACTION_MARKERS = (0, 1)
 
 Row = dict[str, Any]
 Decode = Callable[[int, bool, Record], Row | None]
@@ -44,6 +44,7 @@ def _plain(value: object) -> object:
 def metadata_rows(schemas: Schemas, broker: str, path: str, place: Place) -> Decode:
     """How a record of the metadata log, or of a snapshot of it, becomes a row."""
     snapshot = place.kind == "metadata-snapshot"
+    sequence = count()
 
     def decode(epoch: int, control: bool, record: Record) -> Row | None:
         name, version, body = _metadata(schemas, control, record)
@@ -57,6 +58,7 @@ def metadata_rows(schemas: Schemas, broker: str, path: str, place: Place) -> Dec
             "body": as_json(body),
             "source": "snapshot" if snapshot else "log",
             "path": path,
+            "sequence": next(sequence),
         }
 
     return decode
@@ -134,20 +136,3 @@ def _consumer(schemas: Schemas, kind: str, data: bytes | None) -> object:
         return schema.decode_at(version, data, 2)[0]
     except DataError:
         return data
-
-
-def is_marker(record: Record) -> bool:
-    """Whether a control record ends a transaction."""
-    key = record.key or b""
-    return int.from_bytes(key[2:4], "big", signed=True) in _TRANSACTION_MARKERS
-
-
-def each(
-    decode: Decode, epoch: int, control: bool, found: Iterator[Record]
-) -> Iterator[tuple[Record, Row | DecodeError | None]]:
-    """Each record with its row, or with the error that kept it from having one."""
-    for record in found:
-        try:
-            yield record, decode(epoch, control, record)
-        except DecodeError as error:
-            yield record, error
