@@ -8,7 +8,7 @@ on the machine's load; what a process costs that reads next to nothing is stated
 off. kafka-dump-log verifies checksums, so the ratio without them is not like with like, but what
 one gets. Further: memory by the amount of data, time by the number of partitions, and more data
 than fits in memory (--big).
-Run: python benchmarks/inspect_speed.py [--gigabytes N] [--big GB] [--partitions N] [--kafka VERSION]
+Run: python benchmarks/inspect_speed.py [--gigabytes N] [--big GB] [--partitions N] [--kafka 3.8.1]
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from crc32c import crc32c
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.reading.inputs import Inputs, brokers_of
 from conformance.inspect.reading.reader import read
-from conformance.kafka.jars import KafkaJars, kafka_jars
+from conformance.kafka.jars import kafka_jars
+from conformance.kafka.maven import Coordinate, maven_jars
 from conformance.tla import find_java
 
 HEADER = 61
@@ -132,10 +133,18 @@ def child(root: Path, output: Path, verify: bool, spark: bool) -> None:
     read(Inputs(brokers_of([f"b1={root}"]), verify=verify), output, (), spark=spark)
 
 
-def dump_log(jars: KafkaJars, paths: Sequence[Path]) -> list[str]:
+def tool_jars(version: str) -> str:
+    """The class path of kafka-dump-log: the broker's, and an interface that the tools have."""
+    coordinate = Coordinate("org.apache.kafka", "kafka-tools-api", version)
+    return f"{kafka_jars(version)}{os.pathsep}" + os.pathsep.join(
+        map(str, maven_jars(f"kafka-tools-api-{version}", [coordinate]))
+    )
+
+
+def dump_log(jars: str, paths: Sequence[Path]) -> list[str]:
     java, _ = find_java(os.environ)
     files = ",".join(map(str, paths))
-    return [str(java), "-cp", str(jars), "kafka.tools.DumpLogSegments", "--files", files]
+    return [str(java), "-cp", jars, "kafka.tools.DumpLogSegments", "--files", files]
 
 
 def dumped(output: Path) -> Iterator[tuple[int, ...]]:
@@ -171,14 +180,14 @@ class Starts:
     dump: Cost
 
 
-def starts(work: Path, jars: KafkaJars) -> Starts:
+def starts(work: Path, jars: str) -> Starts:
     root = work / "small"
     paths = write_broker(root, 1024, 10_240, 10_240)
     ours = measured(our_command(root, work / "small-out", verify=True))
     return Starts(ours, measured(dump_log(jars, paths)))
 
 
-def compare(work: Path, jars: KafkaJars, size: int, total: int, start: Starts) -> None:
+def compare(work: Path, jars: str, size: int, total: int, start: Starts) -> None:
     """Both readers over the same files; their batches must be the same."""
     root = work / f"b{size}"
     paths = write_broker(root, size, total)
@@ -229,7 +238,7 @@ def partitions(work: Path, counts: Sequence[int], start: Starts) -> None:
         shutil.rmtree(output)
 
 
-def big(work: Path, jars: KafkaJars, total: int) -> None:
+def big(work: Path, jars: str, total: int) -> None:
     """More than fits in memory, with Spark as the command does it."""
     root, output = work / "big", work / "big-out"
     paths = write_broker(root, 16384, total, 1 << 30)
@@ -266,7 +275,7 @@ def main() -> None:
     if options.child:
         child(*options.child, verify=not options.no_verify, spark=options.spark)
         return
-    jars, total = kafka_jars(options.kafka), int(options.gigabytes * GIGABYTE)
+    jars, total = tool_jars(options.kafka), int(options.gigabytes * GIGABYTE)
     with tempfile.TemporaryDirectory(prefix="inspect-speed-") as name:
         work = Path(name)
         start = starts(work, jars)
