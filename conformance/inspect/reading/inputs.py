@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from conformance.errors import UserError
@@ -66,7 +68,7 @@ def time_zone(name: str) -> tzinfo:
 def brokers_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """`b1=/backup/broker1` and so on; a broker with several log directories is named again.
 
-    Raises UserError.
+    A folder may be a URI (`s3://bucket/broker1`, `hdfs://...`). Raises UserError.
     """
     brokers: dict[str, tuple[str, ...]] = {}
     for argument in arguments:
@@ -75,13 +77,19 @@ def brokers_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
             raise UserError(
                 f"{argument!r} names no broker's folder: one looks like b1=/backup/broker1."
             )
-        name, folder = match[1], str(Path(match[2]).absolute())
+        name, folder = match[1], _folder(match[2])
         if folder in brokers.get(name, ()):
             raise UserError(f"{argument} is given twice.")
         brokers[name] = (*brokers.get(name, ()), folder)
     if not brokers:
         raise UserError("No broker's folder is named: give b1=/backup/broker1 and so on.")
     return brokers
+
+
+def _folder(text: str) -> str:
+    if text.startswith("file://"):
+        text = url2pathname(urlsplit(text).path)
+    return text if "://" in text else str(Path(text).absolute())
 
 
 def moment(text: str) -> int:
