@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from itertools import permutations
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -84,6 +85,28 @@ def brokers_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
     if not brokers:
         raise UserError("No broker's folder is named: give b1=/backup/broker1 and so on.")
     return brokers
+
+
+def check_places(brokers: Mapping[str, Sequence[str]], output: Path) -> None:
+    """See that no file would be read twice, and that nothing is written where we read.
+
+    Raises UserError.
+    """
+    roots = [
+        (f"{name}={folder}", Path(folder).resolve())
+        for name, folders in brokers.items()
+        for folder in folders
+        if "://" not in folder
+    ]
+    for (one, inner), (other, outer) in permutations(roots, 2):
+        if inner.is_relative_to(outer):
+            raise UserError(f"{one} lies within {other}: its files would be read twice.")
+    for one, root in roots:
+        if output.resolve().is_relative_to(root):
+            raise UserError(
+                f"The output {output} lies within {one}, and nothing is written into what is "
+                "inspected. Name another folder with -o."
+            )
 
 
 def _folder(text: str) -> str:

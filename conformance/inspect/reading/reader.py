@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from conformance.files import written_aside
 from conformance.inspect.evidence import MANIFEST, TABLES, Evidence
 from conformance.inspect.reading.committed import write_metadata
-from conformance.inspect.reading.inputs import Inputs, time_zone
+from conformance.inspect.reading.inputs import Inputs, check_places, time_zone
 from conformance.inspect.reading.part import Job, read_part
 from conformance.inspect.reading.plan import Part, identity, planned, schemas_identity
 from conformance.inspect.store import PartWriter, finished, remove_unfinished
@@ -43,6 +43,7 @@ def read(
     UserError (a folder or log that is none, an output of another reading) and DataError.
     """
     time_zone(inputs.zone)
+    check_places(inputs.brokers, output)
     output.mkdir(parents=True, exist_ok=True)
     version = schemas_identity(jars)
     parts = list(planned(inputs, version, output))
