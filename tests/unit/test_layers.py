@@ -28,6 +28,7 @@ LAYERS: dict[str, int] = {
     "conformance.judge": 3,
     "conformance.replay": 4,
     "conformance.audit": 4,
+    "conformance.inspect": 4,
     "conformance.report": 4,
     "conformance.config": 4,
     "conformance.stages": 5,
