@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame
 from conformance.audit.rules import NEXT
 from conformance.audit.scan import INITIAL, KEY
 from conformance.errors import SpecError
+from conformance.judge.patience import Patience
 from conformance.tla import Action, ActionFormula, ModelConfig, Module, Spec, State, bind, shows
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.states import FINGERPRINT, StateColumns
@@ -39,6 +40,8 @@ _VISITS = (
 )
 _LISTS = pa.list_(pa.string())
 _REMEMBERED = 300_000
+_PATIENCE = Patience(60.0)
+"""For one formula on one state or step; what takes longer has no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,9 @@ class _Worker:
         false, undefined = [], []
         for name, formula in self._invariants:
             try:
-                if not formula(state):
+                with _PATIENCE:
+                    holds = formula(state)
+                if not holds:
                     false.append(name)
             except SpecError as error:
                 undefined.append(f"{name}: {error}")
@@ -253,7 +258,9 @@ def _judge_pair(
     false, undefined = [], []
     for name, formula in formulas:
         try:
-            if not formula(state, target):
+            with _PATIENCE:
+                holds = formula(state, target)
+            if not holds:
                 false.append(name)
         except SpecError as error:
             undefined.append(f"{name}: {error}")

@@ -76,6 +76,8 @@ class Translate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _LimitsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     candidates: Annotated[int, msgspec.Meta(ge=1)] = Limits().candidates
     seconds: Annotated[float, msgspec.Meta(gt=0)] = Limits().seconds
+    states: Annotated[int, msgspec.Meta(ge=1)] = Limits().states
+    evaluation: Annotated[float, msgspec.Meta(gt=0)] = Limits().evaluation
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -139,5 +141,11 @@ def load_mapping(path: Path) -> Mapping:
         constants=file.constants,
         names=file.names,
         values=file.values,
-        limits=Limits(file.silent.steps, file.limits.candidates, file.limits.seconds),
+        limits=Limits(
+            file.silent.steps,
+            file.limits.candidates,
+            file.limits.seconds,
+            file.limits.states,
+            file.limits.evaluation,
+        ),
     )

@@ -41,4 +41,4 @@ class Patience:
             signal.signal(signal.SIGVTALRM, self._before)
 
     def _over(self, _number: int, _frame: FrameType | None) -> None:
-        raise TooSlow(f"it had no value after {self._seconds:g} s of the processor's time")
+        raise TooSlow(f"it had none after {self._seconds:g} s of the processor's time")

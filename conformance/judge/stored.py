@@ -9,7 +9,7 @@ from conformance.tla import Fn, Part, Value, parse_action
 from conformance.traces.model import End, PartialState, Trace, TraceStep
 from conformance.verdict import Verdict
 
-__all__ = ["stored_trace"]
+__all__ = ["seen_after", "stored_trace"]
 
 
 def stored_trace(number: int, judgement: Judgement, variables: Sequence[str]) -> Trace:
@@ -42,10 +42,10 @@ def _failing_step(judgement: Judgement, variables: Sequence[str]) -> TraceStep |
         return None
     nearest = failure.blockers[0]
     action = parse_action(nearest.action or failure.action)
-    return TraceStep(action, _seen(failure.seen, nearest, variables))
+    return TraceStep(action, seen_after(failure.seen, nearest, variables))
 
 
-def _seen(parts: Sequence[Part], nearest: Blocker, variables: Sequence[str]) -> PartialState:
+def seen_after(parts: Sequence[Part], nearest: Blocker, variables: Sequence[str]) -> PartialState:
     """What was seen after the event; of a variable of which entries were seen, the nearest state's
     value with those entries."""
     values: dict[str, Value] = {}

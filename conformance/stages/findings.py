@@ -5,24 +5,26 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from conformance.events import Finding
-from conformance.judge.verdict import Blocker, Judgement
+from conformance.events import Exhibit, Finding
+from conformance.judge.behaviour import behaviour_of, first_told, why_not
+from conformance.judge.verdict import Judgement
 from conformance.story.changes import changes
-from conformance.tla import State
-from conformance.verdict import Verdict
+from conformance.story.exhibit import exhibit
+from conformance.story.picture import Picture
+from conformance.tla import Spec, State, parse_action
 
 __all__ = ["finding_of"]
 
 STAGE = "judge"
-_STEPS = 40
-"""The last so many steps of an explanation are told."""
 
 
 def finding_of(
     judgement: Judgement,
-    variables: Sequence[str],
+    spec: Spec,
     *,
+    picture: Picture | None,
     locate: Callable[[str], str],
     reproduce: str,
 ) -> Finding:
@@ -35,12 +37,17 @@ def finding_of(
         or _name(nearest.action if nearest else "")
         or _name(failure.action if failure else "")
     )
-    places = [difference.variable for difference in nearest.differences] if nearest else []
+    places = (
+        [_without_arguments(one.variable, nearest.action) for one in nearest.differences]
+        if nearest
+        else []
+    )
     why = "" if places or nearest is None or not nearest.lines else _place_of(nearest.lines[0])
-    cause = "|".join([STAGE, formula, action, *sorted(set(map(_variable, places))), why])
+    cause = "|".join([STAGE, formula, action, *sorted(set(places)), why])
+    title = _title(judgement, action, places)
     return Finding(
         key=f"{STAGE}-{hashlib.sha256(cause.encode()).hexdigest()[:12]}",
-        title=_title(judgement, action, places),
+        title=title,
         stage=STAGE,
         message=_sentence(judgement),
         trace=f"{judgement.name} ({judgement.source})",
@@ -49,8 +56,9 @@ def finding_of(
         formula=formula or action,
         location=locate(formula or action),
         differences=nearest.differences if nearest else (),
-        story=tuple(_story(judgement, variables)),
+        story=tuple(_story(judgement, spec.variables)),
         reproduce=reproduce,
+        exhibit=_exhibit(judgement, spec, picture, title),
     )
 
 
@@ -65,9 +73,16 @@ def _name(action: str) -> str:
     return action.partition("(")[0]
 
 
-def _variable(place: str) -> str:
-    """A place without its arguments: the cause is the same whichever broker it is."""
-    return re.sub(r"\[[^\]]*\]", "", place)
+def _without_arguments(place: str, action: str) -> str:
+    """A place without its arguments: the cause is the same whichever broker or key it is.
+
+    A key in a dot's form looks like a field; one that the action names is no field.
+    """
+    args = parse_action(action).args if action else ()
+    bare = re.sub(r"\[[^\]]*\]", "", place)
+    for name in args:
+        bare = re.sub(rf"\.{re.escape(str(name))}(?!\w)", "", bare)
+    return bare
 
 
 def _place_of(line: str) -> str:
@@ -83,7 +98,7 @@ def _title(judgement: Judgement, action: str, places: Sequence[str]) -> str:
     if not failure.action:
         return f"a snapshot shows what no state can be: {', '.join(places[:3])}"
     if places:
-        return f"{action}: {', '.join(dict.fromkeys(map(_variable, places)))} cannot be as seen"
+        return f"{action}: {', '.join(dict.fromkeys(places))} cannot be as seen"
     return f"{action} cannot happen here"
 
 
@@ -92,8 +107,8 @@ def _sentence(judgement: Judgement) -> str:
     failure = judgement.failure
     if failure is None:
         return text
-    text += f" The {judgement.explained} events before it are explained."
-    text += f" It was tried from {failure.candidates} states that these leave possible."
+    text += f" Events explained before it: {judgement.explained}."
+    text += f" States that these leave possible, and from which it was tried: {failure.candidates}."
     if failure.others:
         text += f" Nor can these come next: {'; '.join(failure.others)}."
     return text
@@ -102,22 +117,7 @@ def _sentence(judgement: Judgement) -> str:
 def _story(judgement: Judgement, variables: Sequence[str]) -> Iterator[str]:
     """The end of the explained part, then why it does not go on."""
     yield from _path(judgement, variables)
-    failure = judgement.failure
-    for number, blocker in enumerate(failure.blockers if failure else (), 1):
-        yield f"Why not, in the {_ordinal(number)} of the states that were possible:"
-        yield from (f"  {line}" for line in _why(blocker))
-
-
-def _why(blocker: Blocker) -> Iterator[str]:
-    if blocker.differences and blocker.action:
-        yield f"{blocker.action} leads to a state that shows something else:"
-    for difference in blocker.differences:
-        yield f"{difference.variable}: {difference.expected}, seen {difference.actual}"
-    yield from blocker.lines
-
-
-def _ordinal(number: int) -> str:
-    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
+    yield from why_not(judgement)
 
 
 def _path(judgement: Judgement, variables: Sequence[str]) -> Iterator[str]:
@@ -125,12 +125,30 @@ def _path(judgement: Judgement, variables: Sequence[str]) -> Iterator[str]:
     if explanation is None:
         return
     states: list[State] = [explanation.initial, *explanation.states]
-    first = max(len(explanation.actions) - _STEPS, 0)
+    first = first_told(explanation)
     if first:
         yield f"... {first} steps before"
     for number in range(first, len(explanation.actions)):
-        unseen = "" if explanation.events[number] is not None else "  (not seen)"
+        unseen = "" if explanation.events[number] is not None else UNSEEN
         yield f"{number + 1:3}. {explanation.actions[number]}{unseen}"
-        if judgement.verdict is Verdict.FAIL:
-            for line in changes(tuple(variables), states[number], states[number + 1]):
-                yield f"       {line}"
+        for line in changes(tuple(variables), states[number], states[number + 1]):
+            yield f"       {line}"
+
+
+UNSEEN = "  (not seen)"
+
+
+def _exhibit(
+    judgement: Judgement, spec: Spec, picture: Picture | None, title: str
+) -> Exhibit | None:
+    """The same, ready to be looked at."""
+    behaviour, explanation = behaviour_of(judgement, spec), judgement.explanation
+    if behaviour is None or explanation is None:
+        return None
+    shown = exhibit(behaviour, picture, title)
+    events = (0, *explanation.events[first_told(explanation) :])
+    marks = [UNSEEN if event is None else "" for event in events] + [""]
+    steps = zip(shown.steps, marks, strict=False)
+    return replace(
+        shown, steps=tuple(replace(step, action=step.action + mark) for step, mark in steps)
+    )

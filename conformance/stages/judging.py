@@ -32,6 +32,7 @@ from conformance.judge.translate import derived_constants, translated
 from conformance.judge.verdict import FormulaVerdict, Judgement
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import Model, reference
+from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.stages.context import Context, Outcome, stage, with_constants
@@ -235,7 +236,8 @@ class _Bench:
     def _finding(self, judgement: Judgement) -> Finding:
         return finding_of(
             judgement,
-            self.prepared.spec.variables,
+            self.prepared.spec,
+            picture=picture_of(self.request.model),
             locate=self._locate,
             reproduce=self._command(judgement.name),
         )

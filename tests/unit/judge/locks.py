@@ -50,6 +50,7 @@ TypeOK == /\ holder \in Clients \union {"nobody"}
           /\ waiting \in SUBSET Clients
 HolderWasGranted == holder # "nobody" => wire[holder] = "granted"
 FewGrants == granted < 3
+Endless == \A i \in 1..9999, j \in 1..9999, k \in 1..9999 : i + j + k + granted > 0
 GrantsNeverFall == [][granted' >= granted]_vars
 """
 CONFIG = 'CONSTANT Clients = {"a", "b"}\nCONSTANT Grants = 5'

@@ -195,6 +195,34 @@ def test_where_candidates_differ_in_a_formula_the_verdict_says_so(
     assert "false in others" in found.reason
 
 
+def test_what_later_events_exclude_does_not_count_for_a_formula(spec: Spec, tmp_path: Path) -> None:
+    everything = '[silent]\nactions = ["Ask", "Queue", "Grant", "Release"]\nsteps = 4\n'
+    nobody, few = {"state": {"holder": "nobody"}}, ["FewGrants"]
+    four = [nobody] * 4
+    assert judged(spec, mapping(tmp_path, everything), *four, invariants=few).verdict is UNCLEAR
+    none = {"state": {"granted": 0}}
+    found = judged(spec, mapping(tmp_path, everything), *four, none, invariants=few)
+    assert (found.verdict, found.formulas[0].judged) == (PASS, 6)
+    three = {"state": {"granted": 3}}
+    found = judged(spec, mapping(tmp_path, everything), *four, three, invariants=few)
+    assert (found.verdict, found.formulas[0].violated_at) == (FAIL, 5)
+
+
+def test_a_formula_that_takes_for_ever_has_no_value(spec: Spec, tmp_path: Path) -> None:
+    short = mapping(tmp_path, "[limits]\nevaluation = 0.2\n")
+    found = judged(spec, short, act("Ask", "a"), invariants=["Endless", "FewGrants"])
+    assert found.verdict is UNCLEAR
+    assert "Endless has no value: it had none after 0.2 s of the processor" in found.reason
+    assert found.formulas[1].judged == 2
+
+
+def test_a_trace_may_look_at_so_many_states_and_no_more(spec: Spec, tmp_path: Path) -> None:
+    text = '[silent]\nactions = ["Ask", "Queue"]\nsteps = 4\n[limits]\nstates = 5\n'
+    found = judged(spec, mapping(tmp_path, text), *GRANTS)
+    assert found.verdict is UNCLEAR
+    assert "more than 5 states were looked at" in found.decide
+
+
 def test_a_search_that_was_cut_short_finds_no_failure(spec: Spec, tmp_path: Path) -> None:
     everything = '[silent]\nactions = ["Ask", "Queue", "Grant", "Release"]\nsteps = 9\n'
     limits = "[limits]\ncandidates = 3\n"
