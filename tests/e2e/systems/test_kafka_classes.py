@@ -6,17 +6,23 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance.errors import DataError, UserError
 from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.check import CheckOptions
-from conformance.stages.context import Context, one_model, workbench
+from conformance.modelcheck.prepare import prepare
+from conformance.replay.saved import load
+from conformance.stages.context import Context, one_model, with_constants, workbench
 from conformance.stages.deviations import Presence, deviations
+from conformance.stages.overridden import with_deviations
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
+from conformance.systems.deviations import Deviation
 from conformance.systems.external import CHANNELS
 from conformance.systems.kafka import KafkaFactory
+from conformance.tla import find_tools
 from conformance.verdict import Verdict
 from tests.kafka_needed import VERSIONS, jars_or_skip
 
@@ -71,6 +77,30 @@ def test_the_table_of_deviations_is_what_the_classes_do(context: Context, versio
     assert fixed is (version == "4.4.0")
     fenced = shown["fenced-in-an-old-epoch"].presence
     assert fenced is (Presence.UNREACHABLE if fixed else Presence.SEEN)
+
+
+@pytest.mark.parametrize(
+    "deviation",
+    [one for one in KafkaFactory("3.8.1").deviations() if one.breaks],
+    ids=lambda d: d.id,
+)
+def test_what_is_false_along_a_counterexample_is_what_the_table_says_breaks(
+    context: Context, deviation: Deviation
+) -> None:
+    saved = load(KafkaFactory("3.8.1").file(deviation.consequence))
+    plain = with_constants(one_model(saved.model), saved.constants)
+    judged = with_deviations(plain, [msgspec.structs.replace(deviation, breaks=())])
+    spec = prepare(judged, find_tools(), context.check.parser).spec
+    state, false = saved.initial, set()
+    for action in saved.actions:
+        [after] = [found for taken, found in spec.successors(state) if taken == action]
+        false |= {name for name in judged.check.invariants if not spec.state_formula(name)(after)}
+        false |= {
+            name for name in judged.check.properties if not spec.action_formula(name)(state, after)
+        }
+        state = after
+
+    assert false == {*deviation.breaks}
 
 
 def test_without_the_overrides_a_known_deviation_fails(context: Context) -> None:
