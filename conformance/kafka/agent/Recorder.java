@@ -163,7 +163,9 @@ public final class Recorder {
             int[] depth = DEPTH.get().get(token.subject);
             if (--depth[0] == 0) {
                 DEPTH.get().remove(token.subject);
-                observed(token, thrown);
+            }
+            if (depth[0] == 0 || token.fetch != null) {
+                observed(token, thrown); // also a fetch that completes within another's
             }
             if (token.kind.equals("groups")) {
                 OPERATIONS.get().pop();

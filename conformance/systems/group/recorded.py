@@ -10,13 +10,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from conformance.errors import DataError
+from conformance.systems.recorded import (
+    JsonObject,
+    RecordedTrace,
+    Seen,
+    agents_lines,
+    manifest,
+    read_lines,
+)
 
-JsonObject = dict[str, Any]
+MODEL = "group/dynamic-2m"
+"""Names the specification; every constant of the recording is in its mapping."""
 
 _SENT = {
     # The tap sees a SyncGroup when the JoinGroup's answer has been processed: one step of the spec.
@@ -71,53 +79,13 @@ _TIMERS = (
 """What a change that no request made may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A line of the agent's or the tap's file."""
-
-    time: int
-    source: str
-    node: str
-    body: JsonObject
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTrace:
-    """The events of one group and what the mapping has to declare of it."""
-
-    events: tuple[JsonObject, ...]
-    constants: Mapping[str, str]
-
-    @property
-    def ndjson(self) -> str:
-        """The events, one a line (docs/traces.md)."""
-        return "".join(json.dumps(event) + "\n" for event in self.events)
-
-    @property
-    def mapping(self) -> str:
-        """The mapping that goes with them, as TOML (docs/mapping.md)."""
-        silent = ", ".join(f'"{name}"' for name in (*SILENT, "CompleteJoin"))
-        lines = ["schema = 1", 'order = "total"', "", "[silent]", f"actions = [{silent}]"]
-        lines += ["steps = 3", "", "[constants]"]
-        # JSON's texts are TOML's.
-        pairs = {**_FREE, **self.constants}
-        lines += [f"{name} = {json.dumps(value)}" for name, value in pairs.items()]
-        return "\n".join(lines) + "\n"
-
-
 def groups_in(recording: Path) -> list[str]:
     """The groups that the agent saw. Raises DataError if the folder is no recording."""
-    if not (recording / "recording.json").is_file():
-        raise DataError(
-            f"{recording} is no recording: it has no recording.json. `kconform cluster record` "
-            "writes one."
-        )
-    paths = recording.glob("node*/agent.ndjson")
-    lines = (line for path in paths for _, line in _lines(path))
-    return sorted({line["group"] for line in lines if "group" in line})
+    manifest(recording)
+    return sorted({one.body["group"] for one in agents_lines(recording) if "group" in one.body})
 
 
-def group_trace(recording: Path, group: str) -> GroupTrace:
+def group_trace(recording: Path, group: str) -> RecordedTrace:
     """The events of `group` in a recording's folder, in their order by the one clock.
 
     Raises DataError if the folder is no recording or has nothing of the group.
@@ -137,24 +105,15 @@ def group_trace(recording: Path, group: str) -> GroupTrace:
     # An answer leaves before the agent's stamp at the section's exit: the entry is what orders.
     events.sort(key=lambda event: event["time"])
     ordered = [{"trace": group, **event, "time": event["time"] / 1e9} for event in events]
-    return GroupTrace(tuple(ordered), _constants(observed, names))
-
-
-def _lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                yield number, json.loads(line)
-    except (OSError, json.JSONDecodeError) as error:
-        raise DataError(f"{path} is no part of a recording: {error}") from error
+    constants = {**_FREE, **_constants(observed, names)}
+    silent = (*SILENT, "CompleteJoin")
+    return RecordedTrace(group, MODEL, tuple(ordered), constants, silent, steps=3)
 
 
 def _observed(recording: Path, group: str) -> Iterator[Seen]:
-    for path in sorted(recording.glob("node*/agent.ndjson")):
-        for number, line in _lines(path):
-            if line.get("group") == group:
-                place = f"{path.relative_to(recording)}:{number}"
-                yield Seen(line["entered"], place, line["node"], line)
+    for seen in agents_lines(recording):
+        if seen.body.get("group") == group:
+            yield replace(seen, time=seen.body["entered"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +137,7 @@ def _exchanges(recording: Path, group: str) -> list[_Exchange]:
     """The group's requests at the tap, in their order."""
     path = recording / "tap.ndjson"
     found: dict[tuple[int, int], _Exchange] = {}
-    for number, line in _lines(path) if path.is_file() else ():
+    for number, line in read_lines(path) if path.is_file() else ():
         body = line.get("body")
         if not body or line.get("api") not in (*_SENT, *_BESIDE):
             continue
@@ -330,8 +289,7 @@ def _step(seen: Seen, name: str, process: str) -> JsonObject:
 
 def _crashes(recording: Path, names: _Names) -> Iterator[JsonObject]:
     """Members that the recording's faults killed: they forget all, started again or not."""
-    faults = json.loads((recording / "recording.json").read_text("utf-8")).get("faults", [])
-    for fault in faults:
+    for fault in manifest(recording).get("faults", []):
         if fault["action"] == "kill-client" and fault["client"] in names.instances:
             yield {
                 "time": fault["time"],
