@@ -13,6 +13,8 @@ import java.util.Deque;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
@@ -26,6 +28,10 @@ public final class Recorder {
     private static final Map<String, String> LAST = new ConcurrentHashMap<>();
     private static final ThreadLocal<Map<Object, int[]>> DEPTH = ThreadLocal.withInitial(IdentityHashMap::new);
     private static final ThreadLocal<Deque<String>> OPERATIONS = ThreadLocal.withInitial(ArrayDeque::new);
+    /** What followers ask for in the fetches that a thread is in. */
+    private static final ThreadLocal<Deque<Map<String, Object>>> FETCHES = ThreadLocal.withInitial(ArrayDeque::new);
+    /** The sections that are open on each partition, by their threads. */
+    private static final Map<Object, Map<Thread, String>> OPEN = new ConcurrentHashMap<>();
     private static Pattern topics = Pattern.compile("(?!__).*");
     private static String node = "";
     private static Path output;
@@ -93,15 +99,18 @@ public final class Recorder {
         if (kind.equals("groups")) {
             OPERATIONS.get().push(method + " " + Json.of(Snapshots.described(arguments)));
         }
-        DEPTH.get().computeIfAbsent(subject, key -> new int[1])[0]++;
-        return new Token(kind, method, subject, lock, fetch(kind, method, arguments), now);
+        if (DEPTH.get().computeIfAbsent(subject, key -> new int[1])[0]++ == 0) {
+            OPEN.computeIfAbsent(subject, key -> new ConcurrentHashMap<>()).put(Thread.currentThread(), method);
+        }
+        Map<String, Object> fetch = null;
+        if (method.equals(FETCH)) {
+            fetch = Snapshots.fetch(arguments);
+            FETCHES.get().push(fetch);
+        }
+        return new Token(kind, method, subject, lock, fetch, now);
     }
 
-    /** What a follower asks its leader for; null of anything else. */
-    private static Map<String, Object> fetch(String kind, String method, Object[] arguments)
-        throws ReflectiveOperationException {
-        return kind.equals("partition") && method.equals("fetchRecords") ? Snapshots.fetch(arguments) : null;
-    }
+    private static final String FETCH = "fetchRecords";
 
     /** A fetcher thread builds its next request: what it asks for of each partition. */
     private static synchronized void requests(Object states) throws ReflectiveOperationException {
@@ -164,8 +173,15 @@ public final class Recorder {
             if (--depth[0] == 0) {
                 DEPTH.get().remove(token.subject);
             }
-            if (depth[0] == 0 || token.fetch != null) {
-                observed(token, thrown); // also a fetch that completes within another's
+            if (token.method.equals(FETCH)) {
+                FETCHES.get().pop();
+            }
+            if (depth[0] == 0 || token.method.equals(FETCH) || token.method.contains("ExpandIsr")) {
+                // Also a fetch that completes within another's, and the ISR change that a fetch sets off.
+                observed(token, thrown);
+            }
+            if (depth[0] == 0) {
+                OPEN.get(token.subject).remove(Thread.currentThread());
             }
             if (token.kind.equals("groups")) {
                 OPERATIONS.get().pop();
@@ -208,9 +224,19 @@ public final class Recorder {
         lock.lock();
         try {
             String further = "";
-            if (token.fetch != null) {
-                token.fetch.put("error", thrown == null ? null : thrown.getClass().getSimpleName());
-                further = ",\"fetch\":" + Json.of(token.fetch);
+            Map<String, Object> fetch = token.fetch == null ? FETCHES.get().peek() : token.fetch;
+            if (fetch != null && fetch.containsKey("replica")) {
+                fetch.put("error", thrown == null ? null : thrown.getClass().getSimpleName());
+                further = ",\"fetch\":" + Json.of(fetch);
+            }
+            Set<String> others = new TreeSet<>();
+            OPEN.getOrDefault(token.subject, Map.of()).forEach((thread, method) -> {
+                if (thread != Thread.currentThread()) {
+                    others.add(method);
+                }
+            });
+            if (!others.isEmpty()) {
+                further += ",\"overlaps\":" + Json.of(others);
             }
             for (Map.Entry<String, Map<String, Object>> entry : Snapshots.partition(token.subject).entrySet()) {
                 changed(token, entry.getKey(), Json.of(entry.getValue()), further);

@@ -68,13 +68,13 @@ final class Snapshots {
         return found;
     }
 
-    /** What a follower asks for in Partition.fetchRecords(FetchParams, PartitionData, ..., updateFetchState); else null. */
+    /** What a follower asks for in Partition.fetchRecords(FetchParams, PartitionData, ..., updateFetchState); else nothing. */
     static Map<String, Object> fetch(Object[] arguments) throws ReflectiveOperationException {
         int replica = (Integer) read(arguments[0], "replicaId");
-        if (replica < 0) {
-            return null; // a consumer
-        }
         Map<String, Object> fetch = new LinkedHashMap<>();
+        if (replica < 0) {
+            return fetch; // a consumer
+        }
         fetch.put("replica", replica);
         fetch.put("fetchOffset", read(arguments[1], "fetchOffset"));
         fetch.put("currentLeaderEpoch", opened(read(arguments[1], "currentLeaderEpoch")));

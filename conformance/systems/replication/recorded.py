@@ -19,7 +19,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from conformance.errors import DataError
@@ -157,6 +157,14 @@ class _View:
         offsets = range(self.log_start, self.log_end)
         return [self.epochs[bisect_right(starts, offset) - 1][0] for offset in offsets]
 
+    def without_others(self, before: _View, own: str) -> _View:
+        """What is sure while another thread counts a fetch or appends: not what those change."""
+        positions = {
+            member: (self if member == own else before).positions.get(member, position)
+            for member, position in self.positions.items()
+        }
+        return replace(self, positions=positions, high_watermark=before.high_watermark)
+
     def parts(self, broker: str, members: Iterable[str]) -> JsonObject:
         """The entries of the specification's variables that it shows."""
         leads = self.leader == broker
@@ -196,6 +204,8 @@ class _Line:
     section: str
     before: _View | None
     view: _View
+    overlaps: bool = False
+    """Whether another thread was in a section of the same partition."""
 
     @property
     def time(self) -> int:
@@ -209,8 +219,18 @@ class _Line:
 
     @property
     def changed(self) -> bool:
-        """Whether the section, or what nobody hooks before it, changed anything."""
+        """Whether anything is as it was not after the broker's line before."""
         return self.view != self.before
+
+    @property
+    def counted(self) -> bool:
+        """Whether a fetch changed what the leader knows of its followers."""
+        before, view = self.before, self.view
+        return before is None or (view.positions, view.high_watermark, view.sent_isr) != (
+            before.positions,
+            before.high_watermark,
+            before.sent_isr,
+        )
 
 
 @dataclass(slots=True)
@@ -344,38 +364,37 @@ class _Partition:
 
     def _states(self) -> list[_Line]:
         """What brokers' sections left, from where each has taken up the first epoch."""
-        last: dict[str, _View] = {}
+        last: dict[str, _Line] = {}
         found: list[_Line] = []
         for seen in self.lines:
-            broker = _broker(int(seen.node))
             if "partition" not in seen.body or "state" not in seen.body:
                 continue
-            view = _View.of(seen.body["state"])
-            if broker not in last:  # its first line is its LeaderAndIsr: the specification's Init
-                last[broker] = view
-                continue
-            before = last[broker]
-            if any(end < seen.time for end in self._outages[broker]) and self._restarted(
-                broker, seen, found
-            ):
-                last[broker] = view
-                found.append(_Line(seen, broker, seen.body["section"], None, view))
-                continue
-            last[broker] = view
-            found.append(_Line(seen, broker, seen.body["section"], before, view))
+            broker = _broker(int(seen.node))
+            known = last.get(broker)
+            last[broker] = line = self._line(seen, broker, known)
+            if known is not None:  # a broker's first line is its LeaderAndIsr: the spec's Init
+                found.append(line)
         return found
 
-    def _restarted(self, broker: str, seen: Seen, found: Sequence[_Line]) -> bool:
-        """Whether this is the first line of a new process."""
-        previous = [line.time for line in found if line.broker == broker][-1:] or [0]
-        return any(previous[0] < end < seen.time for end in self._outages[broker])
+    def _line(self, seen: Seen, broker: str, known: _Line | None) -> _Line:
+        view = _View.of(seen.body["state"])
+        section, overlaps = seen.body["section"], bool(seen.body.get("overlaps"))
+        if known is None or self._ended(broker, known.time, seen.time):
+            return _Line(seen, broker, section, None, view)
+        if overlaps:
+            own = _broker(seen.body.get("fetch", {}).get("replica"))
+            view = view.without_others(known.view, own)
+        return _Line(seen, broker, section, known.view, view, overlaps)
 
     def _sections(self, states: Iterable[_Line]) -> None:
         """Steps that one section is."""
         for line in states:
-            if line.changed and line.fetch is None:
+            if _appended(line) and line.section != _APPEND:
+                # Another thread's append, which has not come to its end.
+                self._add(line.seen, "AppendAsLeader", _append(line), place=-5)
+            elif line.changed and line.fetch is None:
                 for name, args in _steps(line):
-                    self._add(line.seen, name, args, line.view.parts(line.broker, self.brokers))
+                    self._add(line.seen, name, args, self._shown(line))
 
     # --- followers' round trips --------------------------------------------------------------------
 
@@ -402,7 +421,7 @@ class _Partition:
     def _round_trip(self, follower: str, one: _Round) -> None:
         """The steps of a round trip that changed anything."""
         done = one.processed
-        counted = next((read for read in one.reads if read.changed), None)
+        counted = next((read for read in one.reads if read.counted), None)
         answered = [read for read in one.reads if done and read.time < done.time][-1:]
         if done is not None and not answered:
             # Its first truncation, on becoming a follower: nobody was asked.
@@ -437,7 +456,11 @@ class _Partition:
             self._add(read.seen, "SubmitExpandIsr", args, self._shown(read), place=1)
 
     def _shown(self, line: _Line) -> JsonObject:
-        return line.view.parts(line.broker, self.brokers)
+        parts = line.view.parts(line.broker, self.brokers)
+        if not line.overlaps:
+            return parts
+        unsure = ("highWatermark", "followerState")
+        return {place: value for place, value in parts.items() if not place.startswith(unsure)}
 
     def _ended(self, broker: str, since: int, until: int) -> bool:
         return any(since < end < until for end in self._outages[broker])
@@ -473,16 +496,37 @@ def _steps(line: _Line) -> Iterator[tuple[str, list[object]]]:
         yield name, [broker, view.leader_epoch]
     elif view.leader != broker:
         return  # what followers process is part of a round trip; their partition epoch is nobody's
-    elif view.log_end != before.log_end:
-        if view.log_end != before.log_end + 1:
-            raise DataError(
-                f"{line.seen.source}: {view.log_end - before.log_end} records came at once; the "
-                "specification's batches hold one. Let producers send single records (batch = 1)."
-            )
-        yield "AppendAsLeader", [broker, before.log_end]
+    elif _appended(line):
+        yield "AppendAsLeader", _append(line)
     elif view.sent_isr and not before.sent_isr:
         yield "SubmitShrinkIsr", [broker, min(view.isr - view.sent_isr)]
     elif line.section.startswith("handleAlterPartition"):
         yield "ProcessAlterPartition", [broker]
     else:
         yield "UpdateIsr", [broker, view.leader_epoch]
+
+
+_APPEND = "$anonfun$appendRecordsToLeader$1"
+
+
+def _appended(line: _Line) -> bool:
+    """Whether a leader's log has grown."""
+    before, view = line.before, line.view
+    return (
+        before is not None
+        and view.leader == before.leader == line.broker
+        and view.leader_epoch == before.leader_epoch
+        and view.log_end > before.log_end
+    )
+
+
+def _append(line: _Line) -> list[object]:
+    """The arguments of AppendAsLeader. Raises DataError if it was more than a record."""
+    assert line.before is not None
+    count = line.view.log_end - line.before.log_end
+    if count > 1:
+        raise DataError(
+            f"{line.seen.source}: {count} records came at once; the specification's batches hold "
+            "one. Let producers send single records: `batch = 1`."
+        )
+    return [line.broker, line.before.log_end]
