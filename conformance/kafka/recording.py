@@ -184,6 +184,8 @@ class _Run:
                     self.cluster.elect(fault.topic, index)
                 return 0
         number = self._node(fault)
+        if number not in self.cluster.nodes:
+            raise BrokerGone(f"There is no {fault.node} now.")
         if any(due.node == number for due in self._due):
             raise BrokerGone(f"Node {number} is disturbed already.")
         node = self.cluster.nodes[number]

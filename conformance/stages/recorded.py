@@ -11,7 +11,7 @@ from conformance.files import written_aside
 from conformance.judge.mapping import load_mapping
 from conformance.stages.context import Context, one_model
 from conformance.stages.judging import Request, Tally, judge_files
-from conformance.systems.group.recorded import group_trace, groups_in
+from conformance.systems.group.recorded import group_traces
 from conformance.systems.recorded import RecordedTrace
 from conformance.systems.replication.recorded import partitions_in, replication_traces
 
@@ -44,7 +44,7 @@ def write_traces(recording: Path, folder: Path) -> list[Written]:
         _write(protocol, trace, folder)
         for protocol, traces in (
             ("replication", _replication(recording)),
-            ("group", (group_trace(recording, group) for group in groups_in(recording))),
+            ("group", group_traces(recording)),
         )
         for trace in traces
     ]
