@@ -414,7 +414,7 @@ class _Partition:
             fetch = line.fetch
             if fetch and _broker(fetch["replica"]) == follower and not fetch["error"]:
                 rounds[at].reads.append(line)
-            elif line.broker == follower and line.section in _PROCESSED and line.changed:
+            elif line.broker == follower and _stored(line):
                 rounds[at].processed = line
         return rounds
 
@@ -468,6 +468,14 @@ class _Partition:
 
 _PROCESSED = ("processPartitionData", "truncate", "truncateFullyAndStartAt")
 """Where ReplicaFetcherThread stores what came, or cuts its log."""
+
+
+def _stored(line: _Line) -> bool:
+    """Whether a follower has processed an answer: also one that another thread's line shows first."""
+    before, view = line.before, line.view
+    if before is None or line.section in _PROCESSED:
+        return before is not None and line.changed
+    return line.overlaps and view.leader != line.broker and view.log_end != before.log_end
 
 
 def _registered(before: _Registration, after: _Registration) -> list[JsonObject]:
