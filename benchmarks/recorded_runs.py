@@ -138,7 +138,10 @@ def _verdict(context: Context, one: Written) -> dict[str, object]:
 def report(rows: Sequence[Mapping[str, object]]) -> None:
     """The table of docs/kafka.md, and the reasons of what does not pass."""
     runs = Counter((row["protocol"], row["kafka"], row["verdict"]) for row in rows)
-    print("| protocol | Kafka | runs | events | pass | fail | inconclusive |\n|---|---|---|---|---|---|---|")
+    print(
+        "| protocol | Kafka | runs | events | pass | fail | inconclusive |\n"
+        "|---|---|---|---|---|---|---|"
+    )
     for protocol, version in sorted({(str(p), str(v)) for p, v, _ in runs}):
         own = [row for row in rows if (row["protocol"], row["kafka"]) == (protocol, version)]
         events = sum(int(str(row["events"])) for row in own)

@@ -363,9 +363,7 @@ def _lines(files: Iterable[Path]) -> int:
     return count
 
 
-def _write_manifest(
-    folder: Path, plan: Plan, jars: KafkaJars, cluster: Cluster, run: _Run
-) -> None:
+def _write_manifest(folder: Path, plan: Plan, jars: KafkaJars, cluster: Cluster, run: _Run) -> None:
     (folder / "scenario.toml").write_text(plan.text, encoding="utf-8")
     manifest = {
         "schema_version": SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-"""A recorded cluster, judged: its traces are written beside it, each with its mapping, and judged."""
+"""A recorded cluster, judged: its traces are written, each with its mapping, and judged."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ class Written:
     @property
     def command(self) -> str:
         """What judges it again."""
-        return (
-            f"kconform judge {self.events} --model {self.trace.model} --mapping {self.mapping}"
-        )
+        return f"kconform judge {self.events} --model {self.trace.model} --mapping {self.mapping}"
 
 
 def write_traces(recording: Path, folder: Path) -> list[Written]:

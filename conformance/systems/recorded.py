@@ -1,4 +1,4 @@
-"""What becomes of a recorded cluster: events of a specification, and the mapping to judge them with.
+"""What becomes of a recorded cluster: events of a specification, and the mapping that judges them.
 
 A recording is the folder that `kconform cluster record` wrote (docs/cluster.md). Which of its lines
 are which steps is the business of `group.recorded` and `replication.recorded`.

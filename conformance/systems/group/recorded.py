@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from conformance.errors import DataError
 from conformance.systems.recorded import (
     JsonObject,
     RecordedTrace,
@@ -56,8 +55,8 @@ SILENT = (
     "CompleteJoin",
     "RequestRejoin",
 )
-"""Steps that nobody sees: members' side, and what changes no group (as the JoinGroup of a member that
-is told the generation that it is in)."""
+"""Steps that nobody sees: members' side, and what changes no group, as the JoinGroup of a member
+that is told the generation that it is in."""
 _FORGETS = {22, 25, 82}
 """ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID: the member gives up its id."""
 
@@ -301,8 +300,8 @@ def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
     """Refused heartbeats and commits, without those that say what was said already.
 
     The specification lets a member have one of them in flight, clients have several: of two at once
-    the one that is answered first counts. Once a member has to join again, what it is refused before
-    it asks to changes nothing.
+    the one that is answered first counts. Once a member has to join again, what it is refused
+    before it asks to changes nothing.
     """
     moments = [(one.answered, one) for one in exchanges if one.request.body["api"] in _BESIDE]
     moments += [

@@ -20,6 +20,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from conformance.errors import DataError
@@ -71,7 +72,7 @@ def replication_traces(recording: Path) -> Iterator[RecordedTrace]:
         yield _Partition(name, sorted(found[name], key=lambda one: one.time), told).trace()
 
 
-# --- what was seen ---------------------------------------------------------------------------------
+# --- what was seen --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,7 @@ class _Round:
     processed: _Line | None = None
 
 
-# --- the steps -------------------------------------------------------------------------------------
+# --- the steps ------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -284,7 +285,7 @@ class _Partition:
         states: Sequence[_Line],
     ) -> dict[str, str]:
         ends = [line.view.log_end for line in states]
-        appends = sum("AppendAsLeader" in str(event["action"]) for _, _, event in self._events)
+        appends = sum("AppendAsLeader" in str(event) for _, _, event in self._events)
         last = registrations[-1]
         return {
             "Brokers": "{" + ", ".join(f'"{broker}"' for broker in self.brokers) + "}",
@@ -309,17 +310,21 @@ class _Partition:
         self._event(seen, _action(name, *args), parts, place)
 
     def _event(
-        self, seen: Seen, action: JsonObject | list[JsonObject], parts: JsonObject | None, place: int
+        self,
+        seen: Seen,
+        action: JsonObject | list[JsonObject],
+        parts: JsonObject | None,
+        place: int,
     ) -> None:
         event = {
             "trace": self.name,
             "time": seen.time / 1e9,
             "source": seen.source,
-            "action": action,
+            **({"action": action} if action else {}),
         }
         self._events.append((seen.time, place, event | ({"state": parts} if parts else {})))
 
-    # --- processes ---------------------------------------------------------------------------------
+    # --- processes --------------------------------------------------------------------------------
 
     def _ends(self) -> dict[str, list[int]]:
         """When each broker's process ended, by the recording's faults."""
@@ -347,10 +352,10 @@ class _Partition:
                 self._add(crash, "Crash", [broker, after.view.log_end, mark])
                 self._add(after.seen, "Restart", [broker], place=-1)
 
-    # --- the controller ----------------------------------------------------------------------------
+    # --- the controller ---------------------------------------------------------------------------
 
     def _elections(self, registrations: Sequence[_Registration]) -> None:
-        for before, after in zip(registrations, registrations[1:], strict=False):
+        for before, after in pairwise(registrations):
             parts = {
                 "registration.leader": after.leader,
                 "registration.leaderEpoch": after.leader_epoch,
@@ -360,7 +365,7 @@ class _Partition:
             change = Seen(after.time, after.source, "", {})
             self._event(change, _registered(before, after), parts, 0)
 
-    # --- sections of brokers -----------------------------------------------------------------------
+    # --- sections of brokers ----------------------------------------------------------------------
 
     def _states(self) -> list[_Line]:
         """What brokers' sections left, from where each has taken up the first epoch."""
@@ -396,7 +401,7 @@ class _Partition:
                 for name, args in _steps(line):
                     self._add(line.seen, name, args, self._shown(line))
 
-    # --- followers' round trips --------------------------------------------------------------------
+    # --- followers' round trips -------------------------------------------------------------------
 
     def _rounds(self, follower: str, states: Sequence[_Line]) -> list[_Round]:
         """The follower's round trips, each from its request to the next."""
@@ -471,7 +476,7 @@ _PROCESSED = ("processPartitionData", "truncate", "truncateFullyAndStartAt")
 
 
 def _stored(line: _Line) -> bool:
-    """Whether a follower has processed an answer: also one that another thread's line shows first."""
+    """Whether a follower has processed an answer, if only another thread's line shows it."""
     before, view = line.before, line.view
     if before is None or line.section in _PROCESSED:
         return before is not None and line.changed
@@ -479,12 +484,17 @@ def _stored(line: _Line) -> bool:
 
 
 def _registered(before: _Registration, after: _Registration) -> list[JsonObject]:
-    """What the controller may have done: one of these led from one registration to the next."""
+    """What the controller may have done: one of these led from one registration to the next.
+
+    Empty, so that a snapshot is judged, where the specification has nothing like it: KIP-966 changes
+    the eligible leader replicas of a partition without a leader.
+    """
     epoch = after.leader_epoch
     gone = sorted(before.isr - after.isr)
     fenced = [_action("FenceBroker", epoch, gone[0], after.leader)] if gone else []
     if epoch == before.leader_epoch:
-        return [*fenced, _action("HandleAlterPartition", before.leader)]
+        asked = [_action("HandleAlterPartition", before.leader)]
+        return [*fenced, *(asked if before.leader != "none" else [])]
     if after.leader == "none":
         return [_action("TakeOffline", epoch, before.leader)]
     if after.leader in before.isr:

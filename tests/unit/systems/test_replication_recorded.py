@@ -188,7 +188,7 @@ def test_what_another_thread_is_changing_is_not_believed(tmp_path: Path, lines: 
 
 def test_a_batch_of_several_records_is_told_with_the_remedy(tmp_path: Path, lines: Lines) -> None:
     lines.section(1, APPEND, broker(1, 3, 0, -1))
-    with pytest.raises(DataError, match="2 records came at once.*`batch = 1`"):
+    with pytest.raises(DataError, match=r"2 records came at once.*`batch = 1`"):
         lines.trace(tmp_path)
 
 
