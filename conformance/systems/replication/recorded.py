@@ -339,12 +339,14 @@ class _Partition:
         """What a process that ended left on disk is what its next one begins with."""
         for broker, ends in self._outages.items():
             own = [line for line in states if line.broker == broker]
-            for end in ends:
+            for before, end in pairwise([0, *ends]):
+                if before and not any(before < line.time < end for line in own):
+                    continue  # it ended again before it had come back to this partition
                 after = next((line for line in own if line.time > end), None)
                 crash = Seen(end, "recording.json", broker, {})
                 if after is None:
-                    before = [line for line in own if line.time < end][-1:]
-                    left: list[object] = [line.view.log_end for line in before] or [0]
+                    last = [line for line in own if line.time < end][-1:]
+                    left: list[object] = [line.view.log_end for line in last] or [0]
                     self._add(crash, "Crash", [broker, *left, None])
                     continue
                 # A leader that is alone has moved its high watermark at once.
@@ -486,8 +488,8 @@ def _stored(line: _Line) -> bool:
 def _registered(before: _Registration, after: _Registration) -> list[JsonObject]:
     """What the controller may have done: one of these led from one registration to the next.
 
-    Empty, so that a snapshot is judged, where the specification has nothing like it: KIP-966 changes
-    the eligible leader replicas of a partition without a leader.
+    Empty, so that a snapshot is judged, where the specification has nothing like it: KIP-966
+    changes the eligible leader replicas of a partition without a leader.
     """
     epoch = after.leader_epoch
     gone = sorted(before.isr - after.isr)
