@@ -12,6 +12,8 @@ Where a real step is not one of the specification's, this module says which it i
 - A fetch that waits for data (DelayedFetch) counts when it comes and is read again when it is
   answered: two round trips of the specification, the first one's answer being lost.
 - A round trip that changed neither side is left out.
+- A process that starts reads the metadata log from the past on; what it does in epochs that have
+  ended by then is left out.
 """
 
 from __future__ import annotations
@@ -267,7 +269,7 @@ class _Partition:
         self.brokers = tuple(sorted(first.isr))
         self.first_epoch = first.leader_epoch
         self._outages = self._ends()
-        states = self._states()
+        states = self._states(registrations)
         self._elections(registrations)
         self._crashes(states)
         self._sections(states)
@@ -369,8 +371,13 @@ class _Partition:
 
     # --- sections of brokers ----------------------------------------------------------------------
 
-    def _states(self) -> list[_Line]:
-        """What brokers' sections left, from where each has taken up the first epoch."""
+    def _states(self, registrations: Sequence[_Registration]) -> list[_Line]:
+        """What brokers' sections left, from where each has taken up the first epoch.
+
+        A process that starts reads the metadata log from the past on: it counts from the epoch that
+        is registered by then, as in the specification.
+        """
+        epochs = [(one.time, one.leader_epoch) for one in registrations]
         last: dict[str, _Line] = {}
         found: list[_Line] = []
         for seen in self.lines:
@@ -378,7 +385,11 @@ class _Partition:
                 continue
             broker = _broker(int(seen.node))
             known = last.get(broker)
-            last[broker] = line = self._line(seen, broker, known)
+            line = self._line(seen, broker, known)
+            registered = max((epoch for time, epoch in epochs if time <= seen.time), default=0)
+            if known is not None and line.before is None and line.view.leader_epoch < registered:
+                continue
+            last[broker] = line
             if known is not None:  # a broker's first line is its LeaderAndIsr: the spec's Init
                 found.append(line)
         return found
