@@ -309,19 +309,24 @@ def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
     ]
     found: list[_Exchange] = []
     last: dict[str, _Exchange] = {}
+    joins: set[str] = set()
     for _, one in sorted(moments, key=lambda moment: moment[0]):
         client = one.request.body["client"]
         if one.request.body["api"] == "JoinGroup":
-            last.pop(client, None)
-        elif one.errors and not (client in last and _says_nothing_new(last[client], one)):
+            joins.add(client)
+        elif one.errors and not _said(last.get(client), one, joins=client in joins):
             last[client] = one
+            joins.discard(client)
             found.append(one)
     return found
 
 
-def _says_nothing_new(before: _Exchange, after: _Exchange) -> bool:
-    overlap = after.request.time <= before.answered
-    return overlap or bool(before.errors & _FORGETS) or after.errors == before.errors
+def _said(before: _Exchange | None, after: _Exchange, *, joins: bool) -> bool:
+    """Whether the member knows already; not if it has asked to join since, and only then asked."""
+    if before is None:
+        return False
+    known = bool(before.errors & _FORGETS) or after.errors == before.errors
+    return after.request.time <= before.answered or (known and not joins)
 
 
 def _step(seen: Seen, name: str, process: str) -> JsonObject:
