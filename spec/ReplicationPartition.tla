@@ -195,8 +195,12 @@ Submit(l, newIsr) ==
 \* Partition.prepareIsrExpand, submitAlterPartition
 SubmitExpandIsr(l, f) == MayExpand(l, f) /\ Submit(l, isr[l] \union {f})
 
+\* What the leader may propose to take f out. Kafka takes out all that are out of sync at
+\* once; here it is one follower, unless a model says otherwise.
+ShrunkIsrs(l, f) == {isr[l] \ {f}}
+
 \* Partition.prepareIsrShrink, submitAlterPartition
-SubmitShrinkIsr(l, f) == MayShrink(l, f) /\ Submit(l, isr[l] \ {f})
+SubmitShrinkIsr(l, f) == MayShrink(l, f) /\ \E newIsr \in ShrunkIsrs(l, f) : Submit(l, newIsr)
 
 \* ReplicationControlManager.alterPartition
 HandleAlterPartition(l) ==

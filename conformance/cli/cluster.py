@@ -9,11 +9,10 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import JsonOption, SeedOption
+from conformance.cli.options import JsonOption, ReportOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.events import JsonValue, Progress, StageFinished, StageStarted
-from conformance.files import written_aside
 from conformance.kafka.cluster import Cluster, Settings
 from conformance.kafka.jars import chosen_jars
 from conformance.kafka.maven import Tell
@@ -22,7 +21,9 @@ from conformance.kafka.scenario import read_plan
 from conformance.kafka.schemas import Schemas
 from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
-from conformance.systems.group.recorded import group_trace, groups_in
+from conformance.stages.context import Context
+from conformance.stages.judging import unclear_lines
+from conformance.stages.recorded import judge_written, write_traces
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.admin import OFFSETS_TOPIC
 from conformance.systems.wire.leadership import move_leaders
@@ -39,8 +40,6 @@ LibOption = Annotated[
 ]
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MODEL = "group/dynamic-2m"
-"""Names the specification; every constant of the recording is in its mapping."""
 
 app = typer.Typer(
     add_completion=False,
@@ -165,10 +164,14 @@ def record_command(
     seed: SeedOption = None,
     version: VersionOption = None,
     kafka_lib: LibOption = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Then judge every partition and group of it.")
+    ] = False,
+    report: ReportOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario with real clients and faults; keep what tap, agent and disks tell."""
-    with session("cluster", as_json=as_json) as work:
+    with session("cluster", as_json=as_json, report=report) as work:
         started = time.monotonic()
         tell = teller(work, "record")
         plan = read_plan(scenario, work.settings.seed if seed is None else seed)
@@ -188,31 +191,54 @@ def record_command(
         }
         event = StageFinished("record", str(output), Verdict.PASS, spent, summary, figures)
         work.emit(event)
+        if judge:
+            _judge(work, output, output / "traces")
+
+
+RecordingArgument = Annotated[Path, typer.Argument(help="A folder that `cluster record` wrote.")]
 
 
 @app.command("traces")
 def traces_command(
-    recording: Annotated[Path, typer.Argument(help="A folder that `cluster record` wrote.")],
+    recording: RecordingArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Make events of the specification of a recording, and the mapping to judge them with."""
+    """Make events of the specifications of a recording, and the mappings to judge them with."""
     with session("cluster", as_json=as_json) as work:
         started = time.monotonic()
-        made = {group: group_trace(recording, group) for group in groups_in(recording)}
-        for group, trace in made.items():
-            events = output / f"group-{group}.ndjson"
-            mapping = output / f"group-{group}.mapping.toml"
-            for path, text in ((events, trace.ndjson), (mapping, trace.mapping)):
-                with written_aside(path) as aside:
-                    aside.write_text(text, encoding="utf-8")
-            work.say(f"kconform judge {events} --model {_MODEL} --mapping {mapping}")
-        if not made:
-            raise UserError(f"The agent saw no group in {recording}: there is nothing to write.")
-        count = sum(len(trace.events) for trace in made.values())
-        summary = f"{len(made)} groups, {count} events"
+        made = write_traces(recording, output)
+        for one in made:
+            work.say(one.command)
+        count = sum(len(one.trace.events) for one in made)
+        summary = f"{len(made)} partitions and groups, {count} events"
         spent = time.monotonic() - started
         work.emit(StageFinished("traces", str(output), Verdict.PASS, spent, summary))
+
+
+@app.command("judge")
+def judge_command(
+    recording: RecordingArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Where traces are written.", show_default="RECORDING/traces"
+        ),
+    ] = None,
+    report: ReportOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge every partition by Replication and every group by GroupMembership."""
+    with session("cluster", as_json=as_json, report=report) as work:
+        _judge(work, recording, output or recording / "traces")
+
+
+def _judge(work: Session, recording: Path, folder: Path) -> None:
+    """One stage for each trace: what fails is told with the command that judges it again."""
+    context = Context(work.settings, work.emit)
+    for one in write_traces(recording, folder):
+        for line in unclear_lines(judge_written(context, one)):
+            work.say(line)
 
 
 @app.command("move")

@@ -108,6 +108,8 @@ class _Run:
     clients: Mapping[str, ClientProcess]
     tell: Tell
     done: list[dict[str, Any]] = field(default_factory=list)
+    ended: int = 0
+    """When the brokers began to be shut down for good."""
     _due: list[_Due] = field(default_factory=list)
 
     def __enter__(self) -> _Run:
@@ -141,7 +143,10 @@ class _Run:
             time.sleep(0.05)
 
     def settle(self) -> None:
-        """Undo what is still disturbed, and let clients and brokers end in order."""
+        """Undo what is still disturbed, and let clients and brokers end in order.
+
+        Observations from here on belong to the end of the recording, not to the scenario.
+        """
         for due in self._due:
             self._undo(due)
         self._due.clear()
@@ -149,6 +154,7 @@ class _Run:
         time.sleep(1.0)
         for client in self.clients.values():
             client.stop()
+        self.ended = time.monotonic_ns()
         self.cluster.stop()
 
     def _happen(self, fault: Fault, now: float) -> None:
@@ -174,9 +180,12 @@ class _Run:
                 self.clients[fault.client].start()
                 return 0
             case "elect":
-                self.cluster.elect(fault.topic)
+                for index in range(self._partitions(fault.topic)):
+                    self.cluster.elect(fault.topic, index)
                 return 0
         number = self._node(fault)
+        if number not in self.cluster.nodes:
+            raise BrokerGone(f"There is no {fault.node} now.")
         if any(due.node == number for due in self._due):
             raise BrokerGone(f"Node {number} is disturbed already.")
         node = self.cluster.nodes[number]
@@ -192,6 +201,10 @@ class _Run:
         undo = {"kill": "start", "stop": "start", "pause": "resume"}.get(fault.action, "mend")
         self._due.append(_Due(now + fault.seconds, undo, number))
         return number
+
+    def _partitions(self, name: str) -> int:
+        (found,) = [topic for topic in self.plan.scenario.topic if topic.name == name]
+        return found.partitions
 
     def _isolate(self, number: int) -> None:
         """Cut a node from the other controllers, both ways: as a leader it becomes a zombie."""
@@ -286,7 +299,7 @@ def _record(plan: Plan, jars: KafkaJars, folder: Path, output: Path, tell: Tell)
     for leftover in folder.glob("node*/log4j*.properties"):
         leftover.unlink()
     observations = _lines(folder.glob("node*/agent.ndjson"))
-    _write_manifest(folder, plan, jars, cluster, run.done)
+    _write_manifest(folder, plan, jars, cluster, run)
     return Recording(
         output,
         tap.passed if tap else 0,
@@ -350,9 +363,7 @@ def _lines(files: Iterable[Path]) -> int:
     return count
 
 
-def _write_manifest(
-    folder: Path, plan: Plan, jars: KafkaJars, cluster: Cluster, done: list[dict[str, Any]]
-) -> None:
+def _write_manifest(folder: Path, plan: Plan, jars: KafkaJars, cluster: Cluster, run: _Run) -> None:
     (folder / "scenario.toml").write_text(plan.text, encoding="utf-8")
     manifest = {
         "schema_version": SCHEMA_VERSION,
@@ -362,7 +373,8 @@ def _write_manifest(
         "cluster_id": cluster.cluster_id,
         "brokers": sorted(cluster.nodes),
         "starts": {number: node.starts for number, node in cluster.nodes.items()},
-        "faults": done,
+        "ended": run.ended,
+        "faults": run.done,
     }
     text = json.dumps(manifest, indent=1)
     (folder / "recording.json").write_text(text, encoding="utf-8")

@@ -126,6 +126,7 @@ class Tap:
         self._write = write
         self._servers: list[asyncio.Server] = []
         self._channels: set[_Channel] = set()
+        self._handlers: set[asyncio.Task[Any]] = set()
         self._rules: list[_Counted] = []
         self._cut: set[str] = set()
         self._released = asyncio.Event()
@@ -156,13 +157,16 @@ class Tap:
         return port
 
     async def close(self) -> None:
-        """Close every connection and port."""
+        """Close every connection and port; nothing of the tap is left on the loop."""
         for server in self._servers:
             server.close()
-        tasks = [task for channel in self._channels for task in channel.tasks]
-        for channel in list(self._channels):
-            self._drop(channel)
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while self._handlers:  # one that was accepted in the meantime is ended in the next turn
+            for channel in list(self._channels):
+                self._drop(channel)
+            handlers = list(self._handlers)
+            for handler in handlers:
+                handler.cancel()
+            await asyncio.gather(*handlers, return_exceptions=True)
 
     def add_rules(self, rules: Iterable[Rule]) -> None:
         """Apply these to messages from now on; the first that applies decides."""
@@ -196,23 +200,37 @@ class Tap:
     async def _connected(
         self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        handler = asyncio.current_task()
+        assert handler is not None
+        self._handlers.add(handler)
+        try:
+            await self._serve(link, reader, writer)
+        finally:
+            writer.transport.abort()
+            self._handlers.discard(handler)
+
+    async def _serve(
+        self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Pass both directions on until one of them ends."""
         channel = _Channel(next(self._numbers), link.name, Conversation(self._schemas), [writer])
         if self._is_cut(link.name):
-            writer.close()
             return
         try:
             server = await asyncio.open_connection(link.host, link.port)
         except OSError:
-            writer.close()  # as the broker's own port would: nobody listens there
-            return
+            return  # as the broker's own port would be: nobody listens there
         channel.streams.append(server[1])
         self._channels.add(channel)
         channel.tasks = [
             asyncio.create_task(self._pass(channel, link, reader, server[1], "request")),
             asyncio.create_task(self._pass(channel, link, server[0], writer, "response")),
         ]
-        await asyncio.wait(channel.tasks, return_when=asyncio.FIRST_COMPLETED)
-        self._drop(channel)
+        try:
+            await asyncio.wait(channel.tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._drop(channel)
+            await asyncio.gather(*channel.tasks, return_exceptions=True)
         for task in channel.tasks:
             if task.done() and not task.cancelled() and (error := task.exception()):
                 raise error

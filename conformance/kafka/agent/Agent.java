@@ -61,8 +61,8 @@ public final class Agent {
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class)
-        public static void exit(@Advice.Enter Object token) {
-            Recorder.exit(token);
+        public static void exit(@Advice.Enter Object token, @Advice.Thrown Throwable thrown) {
+            Recorder.exit(token, thrown);
         }
     }
 

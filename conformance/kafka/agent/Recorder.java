@@ -13,8 +13,12 @@ import java.util.Deque;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.regex.Pattern;
 
 /** Observes objects at the end of their critical sections and writes each change as one line. */
@@ -24,6 +28,10 @@ public final class Recorder {
     private static final Map<String, String> LAST = new ConcurrentHashMap<>();
     private static final ThreadLocal<Map<Object, int[]>> DEPTH = ThreadLocal.withInitial(IdentityHashMap::new);
     private static final ThreadLocal<Deque<String>> OPERATIONS = ThreadLocal.withInitial(ArrayDeque::new);
+    /** What followers ask for in the fetches that a thread is in. */
+    private static final ThreadLocal<Deque<Map<String, Object>>> FETCHES = ThreadLocal.withInitial(ArrayDeque::new);
+    /** The sections that are open on each partition, by their threads. */
+    private static final Map<Object, Map<Thread, String>> OPEN = new ConcurrentHashMap<>();
     private static Pattern topics = Pattern.compile("(?!__).*");
     private static String node = "";
     private static Path output;
@@ -34,7 +42,8 @@ public final class Recorder {
 
     private record Hook(Pattern method, String kind) {}
 
-    private record Token(String kind, String method, Object subject, ReentrantLock lock, long entered) {}
+    /** What a section's exit needs of its entry; `fetch` is what a follower asked for, or null. */
+    private record Token(String kind, String method, Object subject, Lock lock, Map<String, Object> fetch, long entered) {}
 
     static void configure(String key, String value) {
         switch (key) {
@@ -68,13 +77,20 @@ public final class Recorder {
         long now = System.nanoTime();
         if (kind.equals("operation")) {
             OPERATIONS.get().push(method + " " + Json.of(Snapshots.described(arguments)));
-            return new Token(kind, method, null, null, now);
+            return new Token(kind, method, null, null, null, now);
+        }
+        if (kind.equals("requests")) {
+            requests(arguments[0]);
+            return null;
+        }
+        if (kind.equals("controller")) {
+            return new Token(kind, method, self, null, Snapshots.identified(arguments[0]), now);
         }
         Object subject = subject(kind, type, self, arguments);
         if (subject == null) {
             return null;
         }
-        ReentrantLock lock = null;
+        Lock lock = null;
         if (kind.equals("group")) {
             // Held until the observation at the section's exit: nobody comes in between.
             lock = (ReentrantLock) Snapshots.read(subject, "lock");
@@ -83,8 +99,28 @@ public final class Recorder {
         if (kind.equals("groups")) {
             OPERATIONS.get().push(method + " " + Json.of(Snapshots.described(arguments)));
         }
-        DEPTH.get().computeIfAbsent(subject, key -> new int[1])[0]++;
-        return new Token(kind, method, subject, lock, now);
+        if (DEPTH.get().computeIfAbsent(subject, key -> new int[1])[0]++ == 0) {
+            OPEN.computeIfAbsent(subject, key -> new ConcurrentHashMap<>()).put(Thread.currentThread(), method);
+        }
+        Map<String, Object> fetch = null;
+        if (method.equals(FETCH)) {
+            fetch = Snapshots.fetch(arguments);
+            FETCHES.get().push(fetch);
+        }
+        return new Token(kind, method, subject, lock, fetch, now);
+    }
+
+    private static final String FETCH = "fetchRecords";
+
+    /** A fetcher thread builds its next request: what it asks for of each partition. */
+    private static synchronized void requests(Object states) throws ReflectiveOperationException {
+        for (Map.Entry<String, Object> entry : Snapshots.mapped(states).entrySet()) {
+            String topic = entry.getKey().substring(0, entry.getKey().lastIndexOf('-'));
+            if (topics.matcher(topic).matches() && (Boolean) Snapshots.call(entry.getValue(), "isReadyForFetch")) {
+                write(head(System.nanoTime()) + ",\"partition\":" + Json.of(entry.getKey())
+                    + ",\"request\":" + Json.of(Snapshots.request(entry.getValue())) + "}");
+            }
+        }
     }
 
     /** The partition, group or manager that a section is about; null if it is about none. */
@@ -120,7 +156,7 @@ public final class Recorder {
     }
 
     /** A section ends: its object's state is written if this is the outermost one and it changed. */
-    public static void exit(Object given) {
+    public static void exit(Object given, Throwable thrown) {
         if (!(given instanceof Token token)) {
             return;
         }
@@ -129,10 +165,23 @@ public final class Recorder {
                 OPERATIONS.get().pop();
                 return;
             }
+            if (token.kind.equals("controller")) {
+                registered(token);
+                return;
+            }
             int[] depth = DEPTH.get().get(token.subject);
             if (--depth[0] == 0) {
                 DEPTH.get().remove(token.subject);
-                observed(token);
+            }
+            if (token.method.equals(FETCH)) {
+                FETCHES.get().pop();
+            }
+            if (depth[0] == 0 || token.method.equals(FETCH) || token.method.contains("ExpandIsr")) {
+                // Also a fetch that completes within another's, and the ISR change that a fetch sets off.
+                observed(token, thrown);
+            }
+            if (depth[0] == 0) {
+                OPEN.get(token.subject).remove(Thread.currentThread());
             }
             if (token.kind.equals("groups")) {
                 OPERATIONS.get().pop();
@@ -146,12 +195,13 @@ public final class Recorder {
         }
     }
 
-    private static void observed(Token token) throws ReflectiveOperationException {
-        Map<String, Map<String, Object>> states = switch (token.kind) {
-            case "group" -> Snapshots.group(token.subject);
-            case "groups" -> Snapshots.groups(token.subject);
-            default -> Snapshots.partition(token.subject);
-        };
+    private static void observed(Token token, Throwable thrown) throws ReflectiveOperationException {
+        if (token.kind.equals("partition") || token.kind.equals("fetcher")) {
+            partition(token, thrown);
+            return;
+        }
+        Map<String, Map<String, Object>> states =
+            token.kind.equals("group") ? Snapshots.group(token.subject) : Snapshots.groups(token.subject);
         for (Map.Entry<String, Map<String, Object>> entry : states.entrySet()) {
             changed(token, entry.getKey(), Json.of(entry.getValue()));
         }
@@ -165,19 +215,67 @@ public final class Recorder {
         }
     }
 
-    private static synchronized void changed(Token token, String name, String state) {
-        if (state.equals(LAST.put(name, state))) {
+    /**
+     * A partition is read and written down under the lock that its sections take, so that lines come in the
+     * order of the states. A follower's fetch is written even where it changed nothing.
+     */
+    private static void partition(Token token, Throwable thrown) throws ReflectiveOperationException {
+        Lock lock = ((ReentrantReadWriteLock) Snapshots.read(token.subject, "leaderIsrUpdateLock")).readLock();
+        lock.lock();
+        try {
+            String further = "";
+            Map<String, Object> fetch = token.fetch == null ? FETCHES.get().peek() : token.fetch;
+            if (fetch != null && fetch.containsKey("replica")) {
+                fetch.put("error", thrown == null ? null : thrown.getClass().getSimpleName());
+                further = ",\"fetch\":" + Json.of(fetch);
+            }
+            Set<String> others = new TreeSet<>();
+            OPEN.getOrDefault(token.subject, Map.of()).forEach((thread, method) -> {
+                if (thread != Thread.currentThread()) {
+                    others.add(method);
+                }
+            });
+            if (!others.isEmpty()) {
+                further += ",\"overlaps\":" + Json.of(others);
+            }
+            for (Map.Entry<String, Map<String, Object>> entry : Snapshots.partition(token.subject).entrySet()) {
+                changed(token, entry.getKey(), Json.of(entry.getValue()), further);
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** The controller has replayed a record of a partition: what is registered of it now. */
+    private static void registered(Token token) throws ReflectiveOperationException {
+        Map<String, Object> state = Snapshots.registration(token.subject, token.fetch);
+        if (state != null && topics.matcher(state.remove("topic").toString()).matches()) {
+            String name = "registration " + state.remove("name");
+            changed(token, name, Json.of(state), "");
+        }
+    }
+
+    private static void changed(Token token, String name, String state) {
+        changed(token, name, state, "");
+    }
+
+    private static synchronized void changed(Token token, String name, String state, String further) {
+        if (state.equals(LAST.put(name, state)) && further.isEmpty()) {
             return;
         }
         String operation = OPERATIONS.get().peek();
         int space = name.indexOf(' ');
-        write("{\"node\":" + Json.of(node) + ",\"sequence\":" + sequence++
-            + ",\"entered\":" + token.entered + ",\"time\":" + System.nanoTime()
-            + ",\"thread\":" + Json.of(Thread.currentThread().getName())
-            + ",\"section\":" + Json.of(token.method)
+        write(head(token.entered) + ",\"section\":" + Json.of(token.method)
             + ",\"operation\":" + Json.of(operation == null ? "" : operation)
             + ",\"" + name.substring(0, space) + "\":" + Json.of(name.substring(space + 1))
-            + ",\"state\":" + state + "}");
+            + further + ",\"state\":" + state + "}");
+    }
+
+    /** What every line begins with; only under this class's lock, which numbers the lines. */
+    private static String head(long entered) {
+        return "{\"node\":" + Json.of(node) + ",\"sequence\":" + sequence++
+            + ",\"entered\":" + entered + ",\"time\":" + System.nanoTime()
+            + ",\"thread\":" + Json.of(Thread.currentThread().getName());
     }
 
     static synchronized void problem(String where, Throwable problem) {

@@ -31,7 +31,9 @@ final class Snapshots {
         Object isr = read(partition, "partitionState");
         state.put("isr", new TreeSet<>(listed(call(isr, "isr"))));
         state.put("maximalIsr", new TreeSet<>(listed(call(isr, "maximalIsr"))));
-        state.put("isInflight", call(isr, "isInflight"));
+        boolean inflight = (Boolean) call(isr, "isInflight");
+        state.put("isInflight", inflight);
+        state.put("sentIsr", inflight ? new TreeSet<>(listed(call(call(isr, "sentLeaderAndIsr"), "isr"))) : List.of());
         Object log = opened(read(partition, "log"));
         state.put("log", log == null ? null : log(log));
         state.put("followers", followers(partition));
@@ -64,6 +66,61 @@ final class Snapshots {
             found.put(call(replica, "brokerId").toString(), follower);
         }
         return found;
+    }
+
+    /** What a follower asks for in Partition.fetchRecords(FetchParams, PartitionData, ..., updateFetchState); else nothing. */
+    static Map<String, Object> fetch(Object[] arguments) throws ReflectiveOperationException {
+        int replica = (Integer) read(arguments[0], "replicaId");
+        Map<String, Object> fetch = new LinkedHashMap<>();
+        if (replica < 0) {
+            return fetch; // a consumer
+        }
+        fetch.put("replica", replica);
+        fetch.put("fetchOffset", read(arguments[1], "fetchOffset"));
+        fetch.put("currentLeaderEpoch", opened(read(arguments[1], "currentLeaderEpoch")));
+        fetch.put("counts", arguments[arguments.length - 1]);
+        return fetch;
+    }
+
+    /** What a fetcher thread asks for, of its PartitionFetchState. */
+    static Map<String, Object> request(Object fetchState) throws ReflectiveOperationException {
+        Map<String, Object> request = new LinkedHashMap<>();
+        request.put("fetchOffset", call(fetchState, "fetchOffset"));
+        request.put("currentLeaderEpoch", call(fetchState, "currentLeaderEpoch"));
+        return request;
+    }
+
+    /** Topic id and partition of a PartitionRecord or PartitionChangeRecord; null of any other record. */
+    static Map<String, Object> identified(Object record) throws ReflectiveOperationException {
+        if (!record.getClass().getSimpleName().matches("Partition(Change)?Record")) {
+            return null;
+        }
+        Map<String, Object> found = new LinkedHashMap<>();
+        found.put("topicId", call(record, "topicId"));
+        found.put("partition", call(record, "partitionId"));
+        return found;
+    }
+
+    /** What a ReplicationControlManager has registered of a partition; null of one that it does not know. */
+    static Map<String, Object> registration(Object manager, Map<String, Object> of) throws ReflectiveOperationException {
+        Map<?, ?> topics = (Map<?, ?>) read(manager, "topics");
+        Object topic = of == null ? null : topics.get(of.get("topicId"));
+        Object registration = topic == null ? null : ((Map<?, ?>) read(topic, "parts")).get(of.get("partition"));
+        if (registration == null) {
+            return null;
+        }
+        Map<String, Object> state = new LinkedHashMap<>();
+        state.put("topic", read(topic, "name"));
+        state.put("name", read(topic, "name") + "-" + of.get("partition"));
+        for (String field : List.of("leader", "leaderEpoch", "partitionEpoch")) {
+            state.put(field, read(registration, field));
+        }
+        TreeSet<Integer> isr = new TreeSet<>();
+        for (int broker : (int[]) read(registration, "isr")) {
+            isr.add(broker);
+        }
+        state.put("isr", isr);
+        return state;
     }
 
     /** kafka.coordinator.group.GroupMetadata (up to 3.9). */
@@ -183,7 +240,7 @@ final class Snapshots {
         return found;
     }
 
-    private static Map<String, Object> mapped(Object map) throws ReflectiveOperationException {
+    static Map<String, Object> mapped(Object map) throws ReflectiveOperationException {
         Map<String, Object> found = new TreeMap<>();
         if (map instanceof Map<?, ?> plain) {
             plain.forEach((key, value) -> found.put(key.toString(), value));

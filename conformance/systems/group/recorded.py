@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from conformance.errors import DataError
+from conformance.systems.recorded import (
+    JsonObject,
+    RecordedTrace,
+    Seen,
+    agents_lines,
+    manifest,
+    read_lines,
+)
 
-JsonObject = dict[str, Any]
+MODEL = "group/recorded-2m"
+"""Names the specification and what holds of it; every constant is in the mapping."""
 
 _SENT = {
     # The tap sees a SyncGroup when the JoinGroup's answer has been processed: one step of the spec.
@@ -38,8 +45,20 @@ _HANDLERS = {
     "handleLeaveGroup": "HandleLeaveGroup",
     "classicGroupLeave": "HandleLeaveGroup",
 }
-SILENT = ("HandleHeartbeat", "HandleOffsetCommit", "ProcessJoinGroup", "ProcessSyncGroup")
-"""Steps that nobody sees, besides CompleteJoin: members' side, and what changes no group."""
+SILENT = (
+    "HandleHeartbeat",
+    "HandleOffsetCommit",
+    "HandleJoinGroup",
+    "HandleSyncGroup",
+    "ProcessJoinGroup",
+    "ProcessSyncGroup",
+    "CompleteJoin",
+    "RequestRejoin",
+)
+"""Steps that nobody sees: members' side, and what changes no group, as the JoinGroup of a member
+that is told the generation that it is in."""
+_FORGETS = {22, 25, 82}
+"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID: the member gives up its id."""
 
 _FREE = {
     "InitialDelays": "1",
@@ -71,90 +90,38 @@ _TIMERS = (
 """What a change that no request made may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A line of the agent's or the tap's file."""
+def group_traces(recording: Path) -> Iterator[RecordedTrace]:
+    """The events of each group that the agent saw, in their order by the one clock.
 
-    time: int
-    source: str
-    node: str
-    body: JsonObject
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTrace:
-    """The events of one group and what the mapping has to declare of it."""
-
-    events: tuple[JsonObject, ...]
-    constants: Mapping[str, str]
-
-    @property
-    def ndjson(self) -> str:
-        """The events, one a line (docs/traces.md)."""
-        return "".join(json.dumps(event) + "\n" for event in self.events)
-
-    @property
-    def mapping(self) -> str:
-        """The mapping that goes with them, as TOML (docs/mapping.md)."""
-        silent = ", ".join(f'"{name}"' for name in (*SILENT, "CompleteJoin"))
-        lines = ["schema = 1", 'order = "total"', "", "[silent]", f"actions = [{silent}]"]
-        lines += ["steps = 3", "", "[constants]"]
-        # JSON's texts are TOML's.
-        pairs = {**_FREE, **self.constants}
-        lines += [f"{name} = {json.dumps(value)}" for name, value in pairs.items()]
-        return "\n".join(lines) + "\n"
-
-
-def groups_in(recording: Path) -> list[str]:
-    """The groups that the agent saw. Raises DataError if the folder is no recording."""
-    if not (recording / "recording.json").is_file():
-        raise DataError(
-            f"{recording} is no recording: it has no recording.json. `kconform cluster record` "
-            "writes one."
-        )
-    paths = recording.glob("node*/agent.ndjson")
-    lines = (line for path in paths for _, line in _lines(path))
-    return sorted({line["group"] for line in lines if "group" in line})
-
-
-def group_trace(recording: Path, group: str) -> GroupTrace:
-    """The events of `group` in a recording's folder, in their order by the one clock.
-
-    Raises DataError if the folder is no recording or has nothing of the group.
+    Raises DataError if the folder is no recording.
     """
-    observed = list(_observed(recording, group))
-    if not observed:
-        raise DataError(
-            f"The agent saw nothing of group {group!r} in {recording}: record it with "
-            "`agent = true` and a consumer of that group."
-        )
+    manifest(recording)
+    observed: dict[str, list[Seen]] = {}
+    for seen in agents_lines(recording):
+        if "group" in seen.body:
+            of_group = observed.setdefault(seen.body["group"], [])
+            of_group.append(replace(seen, time=seen.body["entered"]))
+    exchanges = _exchanges(recording)
+    for group in sorted(observed):
+        yield _trace(recording, group, observed[group], exchanges.get(group, []))
+
+
+def _trace(
+    recording: Path, group: str, observed: Sequence[Seen], exchanges: Sequence[_Exchange]
+) -> RecordedTrace:
     names = _Names.of(observed)
+    crashes = list(_crashes(recording, names))
     events = [
         *_steps(observed, names),
-        *_sends(_exchanges(recording, group), names),
-        *_crashes(recording, names),
+        *crashes,
+        *_forgetful(exchanges, names, crashes),
+        *_sends(exchanges, names),
     ]
     # An answer leaves before the agent's stamp at the section's exit: the entry is what orders.
     events.sort(key=lambda event: event["time"])
     ordered = [{"trace": group, **event, "time": event["time"] / 1e9} for event in events]
-    return GroupTrace(tuple(ordered), _constants(observed, names))
-
-
-def _lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                yield number, json.loads(line)
-    except (OSError, json.JSONDecodeError) as error:
-        raise DataError(f"{path} is no part of a recording: {error}") from error
-
-
-def _observed(recording: Path, group: str) -> Iterator[Seen]:
-    for path in sorted(recording.glob("node*/agent.ndjson")):
-        for number, line in _lines(path):
-            if line.get("group") == group:
-                place = f"{path.relative_to(recording)}:{number}"
-                yield Seen(line["entered"], place, line["node"], line)
+    constants = {**_FREE, **_constants(observed, names)}
+    return RecordedTrace(group, MODEL, tuple(ordered), constants, SILENT, steps=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +130,11 @@ class _Exchange:
 
     request: Seen
     response: Seen | None = None
+
+    @property
+    def answered(self) -> int:
+        """When; of what was not answered, when it was asked."""
+        return (self.response or self.request).time
 
     @property
     def errors(self) -> set[int]:
@@ -174,21 +146,24 @@ class _Exchange:
         return {part["errorCode"] for part in parts} - {0}
 
 
-def _exchanges(recording: Path, group: str) -> list[_Exchange]:
-    """The group's requests at the tap, in their order."""
+def _exchanges(recording: Path) -> dict[str, list[_Exchange]]:
+    """Each group's requests at the tap, in their order."""
     path = recording / "tap.ndjson"
     found: dict[tuple[int, int], _Exchange] = {}
-    for number, line in _lines(path) if path.is_file() else ():
+    for number, line in read_lines(path) if path.is_file() else ():
         body = line.get("body")
         if not body or line.get("api") not in (*_SENT, *_BESIDE):
             continue
         seen = Seen(line["time"], f"tap.ndjson:{number}", line["link"], line)
         key = (line["connection"], line["correlation"])
-        if line["direction"] == "request" and body.get("groupId") == group:
+        if line["direction"] == "request":
             found[key] = _Exchange(seen)
         elif line["direction"] == "response" and key in found:
             found[key] = _Exchange(found[key].request, seen)
-    return sorted(found.values(), key=lambda one: one.request.time)
+    groups: dict[str, list[_Exchange]] = {}
+    for one in sorted(found.values(), key=lambda one: one.request.time):
+        groups.setdefault(one.request.body["body"].get("groupId", ""), []).append(one)
+    return groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,16 +274,17 @@ def _process(value: object, names: _Names) -> str | None:
     return names.client(value) or (value if value in names.instances else None)
 
 
-def _sends(exchanges: Iterable[_Exchange], names: _Names) -> Iterator[JsonObject]:
+def _sends(exchanges: Sequence[_Exchange], names: _Names) -> Iterator[JsonObject]:
     """What members did, as far as the tap tells; what no coordinator took is left out."""
     unanswered: set[str] = set()
+    refused = _first_refused(exchanges)
     for exchange in exchanges:
         request, response = exchange.request, exchange.response
         api, client = request.body["api"], request.body["client"]
         if client not in names.instances or exchange.errors & _ELSEWHERE:
             continue
         if api in _BESIDE:
-            if exchange.errors and response is not None:
+            if exchange in refused and response is not None:
                 yield _step(request, f"Send{api}", client)
                 yield _step(response, f"Process{api}", client)
             continue
@@ -318,6 +294,39 @@ def _sends(exchanges: Iterable[_Exchange], names: _Names) -> Iterator[JsonObject
         if response is None and api != "LeaveGroup":
             unanswered.add(client)
         yield _step(request, _SENT[api], client)
+
+
+def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
+    """Refused heartbeats and commits, without those that say what was said already.
+
+    The specification lets a member have one of them in flight, clients have several: of two at once
+    the one that is answered first counts. Once a member has to join again, what it is refused
+    before it asks to changes nothing.
+    """
+    moments = [(one.answered, one) for one in exchanges if one.request.body["api"] in _BESIDE]
+    moments += [
+        (one.request.time, one) for one in exchanges if one.request.body["api"] == "JoinGroup"
+    ]
+    found: list[_Exchange] = []
+    last: dict[str, _Exchange] = {}
+    joins: set[str] = set()
+    for _, one in sorted(moments, key=lambda moment: moment[0]):
+        client = one.request.body["client"]
+        if one.request.body["api"] == "JoinGroup":
+            joins.add(client)
+        elif one.errors and not _said(last.get(client), one, joins=client in joins):
+            last[client] = one
+            joins.discard(client)
+            found.append(one)
+    return found
+
+
+def _said(before: _Exchange | None, after: _Exchange, *, joins: bool) -> bool:
+    """Whether the member knows already; not if it has asked to join since, and only then asked."""
+    if before is None:
+        return False
+    known = bool(before.errors & _FORGETS) or after.errors == before.errors
+    return after.request.time <= before.answered or (known and not joins)
 
 
 def _step(seen: Seen, name: str, process: str) -> JsonObject:
@@ -330,14 +339,41 @@ def _step(seen: Seen, name: str, process: str) -> JsonObject:
 
 def _crashes(recording: Path, names: _Names) -> Iterator[JsonObject]:
     """Members that the recording's faults killed: they forget all, started again or not."""
-    faults = json.loads((recording / "recording.json").read_text("utf-8")).get("faults", [])
-    for fault in faults:
+    for fault in manifest(recording).get("faults", []):
         if fault["action"] == "kill-client" and fault["client"] in names.instances:
             yield {
                 "time": fault["time"],
                 "source": "recording.json",
                 "action": {"name": "RestartProcess", "args": [fault["client"]]},
             }
+
+
+def _forgetful(
+    exchanges: Iterable[_Exchange], names: _Names, crashes: Iterable[JsonObject]
+) -> Iterator[JsonObject]:
+    """Members that join without the id that they had, though nobody refused it.
+
+    librdkafka does so when it has heard nothing of a coordinator for its session timeout; a static
+    member that was closed in order, when it is started again.
+    """
+    holding: set[str] = set()
+    moments: list[tuple[int, str, _Exchange | None]] = [
+        (crash["time"], crash["action"]["args"][0], None) for crash in crashes
+    ]
+    for one in exchanges:
+        moments.append((one.request.time, one.request.body["client"], one))
+    for _, client, exchange in sorted(moments, key=lambda moment: moment[0]):
+        if exchange is None or exchange.errors & _FORGETS:
+            holding.discard(client)
+            continue
+        body = exchange.request.body["body"]
+        if exchange.request.body["api"] == "LeaveGroup":
+            holding.discard(client)
+        elif client in holding and not body.get("memberId", ""):
+            holding.discard(client)
+            yield _step(exchange.request, "RestartProcess", client)
+        elif body.get("memberId") and client in names.instances:
+            holding.add(client)
 
 
 def _state(state: JsonObject | None, names: _Names) -> JsonObject:

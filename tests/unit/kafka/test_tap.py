@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import socketserver
 import struct
@@ -95,6 +96,13 @@ class Client:
         return self.answer()
 
 
+def await_held(tap: TapThread) -> None:
+    deadline = time.monotonic() + 10
+    while not tap.held and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert tap.held == 1
+
+
 def messages(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in events if "api" in event]
 
@@ -143,9 +151,7 @@ def test_answers_are_held_until_they_are_released(broker: Broker) -> None:
         client.send("held", 1)
         other = Client(tap.ports[0], "other")
         assert other.ask("free", 2) == (2, {"error": 4})
-        deadline = time.monotonic() + 10
-        while not tap.held and time.monotonic() < deadline:
-            time.sleep(0.001)
+        await_held(tap)
         tap.release()
         assert client.answer() == (1, {"error": 4})
     assert [event["rule"] for event in messages(events) if "rule" in event] == ["hold"]
@@ -182,6 +188,43 @@ def test_brokers_behind_one_port_are_told_apart_by_their_client_ids(broker: Brok
         assert Client(tap.ports[0], "broker-2-fetcher-0").ask("x") is None
         assert Client(tap.ports[0], "broker-3-fetcher-0").ask("x") == (1, {"error": 1})
     assert {event["link"] for event in messages(events)} == {"3->1:broker"}
+
+
+@pytest.mark.parametrize("action", ["delay", "drop", "hold", "cut"])
+def test_a_rule_is_about_one_brokers_message_to_another(broker: Broker, action: str) -> None:
+    rule = Rule(action, api="Ask", direction="request", link="2->1", seconds=0.01)
+    with tapped(broker, rule, name="?->1:broker", by_client=True) as (tap, events):
+        assert Client(tap.ports[0], "broker-3-fetcher-0").ask("x") == (1, {"error": 1})
+        second = Client(tap.ports[0], "broker-2-fetcher-0")
+        second.send("x", 1)
+        if action == "hold":
+            await_held(tap)
+            tap.release()
+        if action == "cut":
+            assert second.answer() is None
+        else:  # once only: the next one passes
+            second.send("xx", 2)
+            assert second.answer() == ((2, {"error": 2}) if action == "drop" else (1, {"error": 1}))
+    first = next(event for event in messages(events) if event["link"].startswith("2->1"))
+    assert first["rule"] == action
+
+
+def test_nothing_is_left_on_the_loop(broker: Broker) -> None:
+    """Also not of what is held, of a connection that is open, and of one that is just accepted."""
+    rules = [Rule("hold", api="Ask", direction="request")]
+    with tapped(broker, *rules) as (tap, _):
+        clients = [Client(tap.ports[0]) for _ in range(4)]
+        clients[0].send("held")
+        await_held(tap)
+        clients.append(Client(tap.ports[0]))
+        tap._run(tap._tap.close())
+        left = asyncio.run_coroutine_threadsafe(_others(), tap._loop).result(5.0)
+    assert left == []
+
+
+async def _others() -> list[str]:
+    current = asyncio.current_task()
+    return [str(task) for task in asyncio.all_tasks() if task is not current]
 
 
 def test_clients_stay_on_the_tap_whatever_the_broker_advertises(broker: Broker) -> None:

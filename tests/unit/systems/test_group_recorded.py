@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from conformance.errors import DataError
-from conformance.systems.group.recorded import group_trace, groups_in
+from conformance.systems.group.recorded import group_traces
+from conformance.systems.recorded import RecordedTrace
 
 UUID = "01234567-89ab-cdef-0123-456789abcdef"
 M1, M2 = f"m1-{UUID}", f"i2-{UUID}"
@@ -116,6 +117,11 @@ TAP = [
 ]
 
 
+def group_trace(folder: Path, group: str) -> RecordedTrace:
+    (found,) = [one for one in group_traces(folder) if one.name == group]
+    return found
+
+
 def test_requests_and_observations_in_their_order(tmp_path: Path) -> None:
     trace = group_trace(recording(tmp_path, AGENT, TAP), "g")
     actions = [event["action"] for event in trace.events]
@@ -216,11 +222,30 @@ def test_a_loaded_member_has_the_selected_protocol_only_but_started_with_more(
 
 def test_what_is_no_recording(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is no recording"):
-        groups_in(tmp_path)
+        next(group_traces(tmp_path))
     made = recording(tmp_path, AGENT, TAP)
-    assert groups_in(made) == ["g", "other"]
-    with pytest.raises(DataError, match="saw nothing of group 'h'"):
-        group_trace(made, "h")
+    assert [one.name for one in group_traces(made)] == ["g", "other"]
     (made / "tap.ndjson").write_text("{half a li", "utf-8")
     with pytest.raises(DataError, match=r"tap\.ndjson is no part"):
-        group_trace(made, "g")
+        next(group_traces(made))
+
+
+def test_a_member_that_joins_without_its_id_has_forgotten_it(tmp_path: Path) -> None:
+    given = message(95, "Heartbeat", 6, memberId=M1, generationId=1)
+    again = message(100, "JoinGroup", 7, memberId="")
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:-3], given, again]), "g")
+    names = [event["action"]["name"] for event in trace.events[-2:]]
+    assert names == ["RestartProcess", "SendJoinGroup"]
+
+
+def test_of_two_refusals_in_flight_the_first_answer_counts(tmp_path: Path) -> None:
+    both = [
+        message(100, "Heartbeat", 7, memberId=M1),
+        message(101, "OffsetCommit", 8, memberId=M1),
+        message(105, "Heartbeat", 7, "response", errorCode=25),
+        message(106, "OffsetCommit", 8, "response", topics=[{"partitions": [{"errorCode": 25}]}]),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *both]), "g")
+    names = [event["action"]["name"] for event in trace.events[-2:]]
+    assert names == ["SendHeartbeat", "ProcessHeartbeat"]
+    assert "OffsetCommit" not in str([event["action"] for event in trace.events])

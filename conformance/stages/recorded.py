@@ -1,0 +1,74 @@
+"""A recorded cluster, judged: its traces are written, each with its mapping, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.errors import UserError
+from conformance.files import written_aside
+from conformance.judge.mapping import load_mapping
+from conformance.stages.context import Context, one_model
+from conformance.stages.judging import Request, Tally, judge_files
+from conformance.systems.group.recorded import group_traces
+from conformance.systems.recorded import RecordedTrace
+from conformance.systems.replication.recorded import partitions_in, replication_traces
+
+PROTOCOLS = ("replication", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A trace of a recording as files."""
+
+    protocol: str
+    trace: RecordedTrace
+    events: Path
+    mapping: Path
+
+    @property
+    def command(self) -> str:
+        """What judges it again."""
+        return f"kconform judge {self.events} --model {self.trace.model} --mapping {self.mapping}"
+
+
+def write_traces(recording: Path, folder: Path) -> list[Written]:
+    """The traces of each partition and group that the agent saw.
+
+    Raises UserError if it saw none, DataError if the folder is no recording.
+    """
+    written = [
+        _write(protocol, trace, folder)
+        for protocol, traces in (
+            ("replication", _replication(recording)),
+            ("group", group_traces(recording)),
+        )
+        for trace in traces
+    ]
+    if not written:
+        raise UserError(
+            f"The agent saw no partition and no group in {recording}: there is nothing to judge. "
+            "Record with `agent = true`, and with a topic or a consumer of a group."
+        )
+    return written
+
+
+def _replication(recording: Path) -> Iterator[RecordedTrace]:
+    return replication_traces(recording) if partitions_in(recording) else iter(())
+
+
+def _write(protocol: str, trace: RecordedTrace, folder: Path) -> Written:
+    events = folder / f"{protocol}-{trace.name}.ndjson"
+    mapping = folder / f"{protocol}-{trace.name}.mapping.toml"
+    for path, text in ((events, trace.ndjson), (mapping, trace.mapping)):
+        with written_aside(path) as aside:
+            aside.write_text(text, encoding="utf-8")
+    return Written(protocol, trace, events, mapping)
+
+
+def judge_written(context: Context, one: Written) -> Tally:
+    """Judge one trace by its own mapping, as `kconform judge` does."""
+    mapping = load_mapping(one.mapping)
+    request = Request((one.events,), one_model(one.trace.model), mapping, one.mapping)
+    return judge_files(context, request)

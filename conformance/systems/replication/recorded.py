@@ -1,0 +1,563 @@
+"""A recording of real brokers as events of Replication, one trace for each partition.
+
+The agent tells the state of a broker's partition after each section that changed it, each fetch of
+a follower at its leader and when it was asked for, and what the controller registers. Nearly every
+step is seen; what is silent is what nobody hooks (`SILENT`).
+
+Where a real step is not one of the specification's, this module says which it is taken for:
+
+- A fetch is read, then counted, under the lock twice (Partition.fetchRecords, then
+  updateFollowerFetchState): one step, at the end of both. A leader with one request handler does
+  nothing for others in between; scenarios set `num.io.threads = 1`.
+- A fetch that waits for data (DelayedFetch) counts when it comes and is read again when it is
+  answered: two round trips of the specification, the first one's answer being lost.
+- A round trip that changed neither side is left out.
+- A process that starts reads the metadata log from the past on; what it does in epochs that have
+  ended by then is left out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+from conformance.errors import DataError
+from conformance.systems.recorded import (
+    JsonObject,
+    RecordedTrace,
+    Seen,
+    agents_lines,
+    manifest,
+)
+
+MODEL = "replication/recorded-fine-3b"
+"""Names the specification; every constant of the recording is in its mapping."""
+
+SILENT = ("TruncateToHighWatermark", "HandleAlterPartition", "ProcessAlterPartition")
+"""A new follower's first truncation, and ISR changes that the controller refuses."""
+
+_FREE = {
+    "Protocol": '"TruncateOnFetch"',
+    "Fine": "TRUE",
+    "UncleanElection": "FALSE",
+    "Crashes": "TRUE",
+    "LogStartMoves": "FALSE",
+    "TwoStepIsr": "TRUE",
+}
+"""What real brokers do, and what may happen to them."""
+
+
+def partitions_in(recording: Path) -> list[str]:
+    """The partitions that a controller registered. Raises DataError if the folder is none."""
+    manifest(recording)
+    bodies = (one.body for one in agents_lines(recording))
+    return sorted({body["registration"] for body in bodies if "registration" in body})
+
+
+def replication_traces(recording: Path) -> Iterator[RecordedTrace]:
+    """One trace for each partition, in the order of their names.
+
+    Raises DataError if the folder is no recording, or shows what the specification cannot: several
+    records in a batch, a replica that was not there when the partition was created.
+    """
+    told = manifest(recording)
+    found: dict[str, list[Seen]] = defaultdict(list)
+    for seen in agents_lines(recording):
+        name = seen.body.get("partition") or seen.body.get("registration")
+        if name and seen.time <= (told.get("ended") or seen.time):
+            found[name].append(seen)
+    for name in partitions_in(recording):
+        yield _Partition(name, sorted(found[name], key=lambda one: one.time), told).trace()
+
+
+# --- what was seen --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    """What the controller had registered from a time on."""
+
+    time: int
+    source: str
+    leader: str
+    leader_epoch: int
+    partition_epoch: int
+    isr: frozenset[str]
+
+
+def _registrations(lines: Iterable[Seen]) -> list[_Registration]:
+    """Each change, when the first controller made it.
+
+    All controllers replay all records, and read them again when they start. Of two records with one
+    partition epoch, one was never committed: the one that fewer controllers tell.
+    """
+    told: dict[int, dict[tuple[str, int, frozenset[str]], dict[str, Seen]]] = {}
+    for seen in lines:
+        if "registration" not in seen.body:
+            continue
+        state = seen.body["state"]
+        content = (_broker(state["leader"]), state["leaderEpoch"], _brokers(state["isr"]))
+        nodes = told.setdefault(state["partitionEpoch"], {}).setdefault(content, {})
+        nodes.setdefault(seen.node, seen)
+    return [_earliest(epoch, contents) for epoch, contents in sorted(told.items())]
+
+
+def _earliest(
+    epoch: int, contents: Mapping[tuple[str, int, frozenset[str]], Mapping[str, Seen]]
+) -> _Registration:
+    (leader, leader_epoch, isr), nodes = max(contents.items(), key=lambda pair: len(pair[1]))
+    first = min(nodes.values(), key=lambda seen: seen.time)
+    return _Registration(first.time, first.source, leader, leader_epoch, epoch, isr)
+
+
+def _broker(number: int | None) -> str:
+    return "none" if number is None or number < 0 else f"b{number}"
+
+
+def _brokers(numbers: Iterable[int]) -> frozenset[str]:
+    return frozenset(map(_broker, numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A broker's partition at the end of a section."""
+
+    leader: str
+    leader_epoch: int
+    partition_epoch: int
+    isr: frozenset[str]
+    sent_isr: frozenset[str]
+    log_start: int
+    log_end: int
+    high_watermark: int
+    epochs: tuple[tuple[int, int], ...]
+    positions: Mapping[str, int]
+
+    @classmethod
+    def of(cls, state: JsonObject) -> _View:
+        log: JsonObject = state["log"] or _NO_LOG
+        return cls(
+            _broker(state["leader"]),
+            state["leaderEpoch"],
+            state["partitionEpoch"],
+            _brokers(state["isr"]),
+            _brokers(state["sentIsr"]),
+            log["logStartOffset"],
+            log["logEndOffset"],
+            log["highWatermark"],
+            tuple((epoch, start) for epoch, start in log["epochs"]),
+            {_broker(int(one)): f["logEndOffset"] for one, f in state["followers"].items()},
+        )
+
+    @property
+    def records(self) -> list[int]:
+        """The leader epoch of each record, from the log start on."""
+        starts = [start for _, start in self.epochs]
+        offsets = range(self.log_start, self.log_end)
+        return [self.epochs[bisect_right(starts, offset) - 1][0] for offset in offsets]
+
+    def without_others(self, before: _View, own: str) -> _View:
+        """What is sure while another thread counts a fetch or appends: not what those change."""
+        positions = {
+            member: (self if member == own else before).positions.get(member, position)
+            for member, position in self.positions.items()
+        }
+        return replace(self, positions=positions, high_watermark=before.high_watermark)
+
+    def parts(self, broker: str, members: Iterable[str]) -> JsonObject:
+        """The entries of the specification's variables that it shows."""
+        leads = self.leader == broker
+        parts: JsonObject = {
+            "leaderEpoch": self.leader_epoch,
+            "leader": self.leader,
+            "isr": _set(self.isr),
+            "pendingIsr": _set(self.sent_isr),
+            "log": self.records,
+            "logStartOffset": self.log_start,
+            "highWatermark": self.high_watermark,
+            "epochCache": [{"epoch": epoch, "start": start} for epoch, start in self.epochs],
+        }
+        if leads:  # a follower's is no part of the specification
+            parts["partitionEpoch"] = self.partition_epoch
+        shown = {f'{name}["{broker}"]': value for name, value in parts.items()}
+        for member in members if leads else ():
+            if member in self.positions:
+                place = f'followerState["{broker}"]["{member}"].logEndOffset'
+                shown[place] = self.positions[member]
+        return shown
+
+
+_NO_LOG: JsonObject = {"logStartOffset": 0, "logEndOffset": 0, "highWatermark": 0, "epochs": []}
+
+
+def _set(brokers: Iterable[str]) -> JsonObject:
+    return {"#set": sorted(brokers)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of the agent about this partition's state on a broker."""
+
+    seen: Seen
+    broker: str
+    section: str
+    before: _View | None
+    view: _View
+    overlaps: bool = False
+    """Whether another thread was in a section of the same partition."""
+
+    @property
+    def time(self) -> int:
+        return self.seen.time
+
+    @property
+    def fetch(self) -> JsonObject | None:
+        """What a follower asked for, if it is a fetch."""
+        found: JsonObject | None = self.seen.body.get("fetch")
+        return found
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything is as it was not after the broker's line before."""
+        return self.view != self.before
+
+    @property
+    def counted(self) -> bool:
+        """Whether a fetch changed what the leader knows of its followers."""
+        before, view = self.before, self.view
+        return before is None or (view.positions, view.high_watermark, view.sent_isr) != (
+            before.positions,
+            before.high_watermark,
+            before.sent_isr,
+        )
+
+
+@dataclass(slots=True)
+class _Round:
+    """A follower's round trip: asked, read at the leader once or twice, and what came of it."""
+
+    asked: Seen
+    reads: list[_Line] = field(default_factory=list)
+    processed: _Line | None = None
+
+
+# --- the steps ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Partition:
+    """Makes the events of one partition."""
+
+    name: str
+    lines: Sequence[Seen]
+    manifest: JsonObject
+    brokers: tuple[str, ...] = ()
+    first_epoch: int = 0
+    _events: list[tuple[int, int, JsonObject]] = field(default_factory=list)
+    _outages: Mapping[str, list[int]] = field(default_factory=dict)
+
+    def trace(self) -> RecordedTrace:
+        """The events in their order, with the constants that they need."""
+        registrations = _registrations(self.lines)
+        if not registrations or registrations[0].partition_epoch:
+            raise DataError(f"The recording does not show the creation of {self.name}.")
+        first = registrations[0]
+        self.brokers = tuple(sorted(first.isr))
+        self.first_epoch = first.leader_epoch
+        self._outages = self._ends()
+        states = self._states(registrations)
+        self._elections(registrations)
+        self._crashes(states)
+        self._sections(states)
+        for broker in self.brokers:
+            for one in self._rounds(broker, states):
+                self._round_trip(broker, one)
+        events = tuple(event for _, _, event in sorted(self._events, key=lambda one: one[:2]))
+        constants = _FREE | self._constants(first, registrations, states)
+        return RecordedTrace(self.name, MODEL, events, constants, SILENT, steps=2)
+
+    def _constants(
+        self,
+        first: _Registration,
+        registrations: Sequence[_Registration],
+        states: Sequence[_Line],
+    ) -> dict[str, str]:
+        ends = [line.view.log_end for line in states]
+        appends = sum("AppendAsLeader" in str(event) for _, _, event in self._events)
+        last = registrations[-1]
+        return {
+            "Brokers": "{" + ", ".join(f'"{broker}"' for broker in self.brokers) + "}",
+            "Epochs": f"{self.first_epoch}..{last.leader_epoch}",
+            "Offsets": f"0..{max(ends, default=0)}",
+            "AppendCounts": f"0..{appends}",
+            "BrokerEpochs": f"0..{max(map(len, self._outages.values()), default=0)}",
+            "PartitionEpochs": f"0..{last.partition_epoch}",
+            "InitialLeader": f'"{first.leader}"',
+        }
+
+    def _add(
+        self,
+        seen: Seen,
+        name: str,
+        args: Sequence[object],
+        parts: JsonObject | None = None,
+        *,
+        place: int = 0,
+    ) -> None:
+        """A step at a line's time; of several at one time those with a lower place come first."""
+        self._event(seen, _action(name, *args), parts, place)
+
+    def _event(
+        self,
+        seen: Seen,
+        action: JsonObject | list[JsonObject],
+        parts: JsonObject | None,
+        place: int,
+    ) -> None:
+        event = {
+            "trace": self.name,
+            "time": seen.time / 1e9,
+            "source": seen.source,
+            **({"action": action} if action else {}),
+        }
+        self._events.append((seen.time, place, event | ({"state": parts} if parts else {})))
+
+    # --- processes --------------------------------------------------------------------------------
+
+    def _ends(self) -> dict[str, list[int]]:
+        """When each broker's process ended, by the recording's faults."""
+        ends: dict[str, list[int]] = {broker: [] for broker in self.brokers}
+        for fault in self.manifest.get("faults", []):
+            broker = _broker(fault.get("node"))
+            if fault["action"] in ("kill", "stop") and not fault["problem"] and broker in ends:
+                ends[broker].append(fault["time"])
+        return ends
+
+    def _crashes(self, states: Sequence[_Line]) -> None:
+        """What a process that ended left on disk is what its next one begins with."""
+        for broker, ends in self._outages.items():
+            own = [line for line in states if line.broker == broker]
+            for before, end in pairwise([0, *ends]):
+                if before and not any(before < line.time < end for line in own):
+                    continue  # it ended again before it had come back to this partition
+                after = next((line for line in own if line.time > end), None)
+                crash = Seen(end, "recording.json", broker, {})
+                if after is None:
+                    last = [line for line in own if line.time < end][-1:]
+                    left: list[object] = [line.view.log_end for line in last] or [0]
+                    self._add(crash, "Crash", [broker, *left, None])
+                    continue
+                # A leader that is alone has moved its high watermark at once.
+                mark = None if after.view.leader == broker else after.view.high_watermark
+                self._add(crash, "Crash", [broker, after.view.log_end, mark])
+                self._add(after.seen, "Restart", [broker], place=-1)
+
+    # --- the controller ---------------------------------------------------------------------------
+
+    def _elections(self, registrations: Sequence[_Registration]) -> None:
+        for before, after in pairwise(registrations):
+            parts = {
+                "registration.leader": after.leader,
+                "registration.leaderEpoch": after.leader_epoch,
+                "registration.isr": _set(after.isr),
+                "registration.partitionEpoch": after.partition_epoch,
+            }
+            change = Seen(after.time, after.source, "", {})
+            self._event(change, _registered(before, after), parts, 0)
+
+    # --- sections of brokers ----------------------------------------------------------------------
+
+    def _states(self, registrations: Sequence[_Registration]) -> list[_Line]:
+        """What brokers' sections left, from where each has taken up the first epoch.
+
+        A process that starts reads the metadata log from the past on: it counts from the epoch that
+        is registered by then, as in the specification.
+        """
+        epochs = [(one.time, one.leader_epoch) for one in registrations]
+        last: dict[str, _Line] = {}
+        found: list[_Line] = []
+        for seen in self.lines:
+            if "partition" not in seen.body or "state" not in seen.body:
+                continue
+            broker = _broker(int(seen.node))
+            known = last.get(broker)
+            line = self._line(seen, broker, known)
+            registered = max((epoch for time, epoch in epochs if time <= seen.time), default=0)
+            if known is not None and line.before is None and line.view.leader_epoch < registered:
+                continue
+            last[broker] = line
+            if known is not None:  # a broker's first line is its LeaderAndIsr: the spec's Init
+                found.append(line)
+        return found
+
+    def _line(self, seen: Seen, broker: str, known: _Line | None) -> _Line:
+        view = _View.of(seen.body["state"])
+        section, overlaps = seen.body["section"], bool(seen.body.get("overlaps"))
+        if known is None or self._ended(broker, known.time, seen.time):
+            return _Line(seen, broker, section, None, view)
+        if overlaps:
+            own = _broker(seen.body.get("fetch", {}).get("replica"))
+            view = view.without_others(known.view, own)
+        return _Line(seen, broker, section, known.view, view, overlaps)
+
+    def _sections(self, states: Iterable[_Line]) -> None:
+        """Steps that one section is."""
+        for line in states:
+            if _appended(line) and line.section != _APPEND:
+                # Another thread's append, which has not come to its end.
+                self._add(line.seen, "AppendAsLeader", _append(line), place=-5)
+            elif line.changed and line.fetch is None:
+                for name, args in _steps(line):
+                    self._add(line.seen, name, args, self._shown(line))
+
+    # --- followers' round trips -------------------------------------------------------------------
+
+    def _rounds(self, follower: str, states: Sequence[_Line]) -> list[_Round]:
+        """The follower's round trips, each from its request to the next."""
+        asked = [
+            Seen(one.time, one.source, one.node, one.body)
+            for one in self.lines
+            if "request" in one.body and _broker(int(one.node)) == follower
+        ]
+        rounds = [_Round(one) for one in asked]
+        times = [one.time for one in asked]
+        for line in states:
+            at = bisect_right(times, line.time) - 1
+            if at < 0:
+                continue
+            fetch = line.fetch
+            if fetch and _broker(fetch["replica"]) == follower and not fetch["error"]:
+                rounds[at].reads.append(line)
+            elif line.broker == follower and _stored(line):
+                rounds[at].processed = line
+        return rounds
+
+    def _round_trip(self, follower: str, one: _Round) -> None:
+        """The steps of a round trip that changed anything."""
+        done = one.processed
+        counted = next((read for read in one.reads if read.counted), None)
+        answered = [read for read in one.reads if done and read.time < done.time][-1:]
+        if done is not None and not answered:
+            # Its first truncation, on becoming a follower: nobody was asked.
+            self._add(done.seen, "TruncateToHighWatermark", [follower], self._shown(done))
+            return
+        if counted is None and done is None:
+            return
+        self._add(one.asked, "SendFetch", [follower])
+        if counted is not None:
+            self._handle(follower, counted)
+        for read in answered:
+            if counted is not None and read is not counted:
+                self._add(read.seen, "LoseMessage", [follower], place=-2)
+                self._add(read.seen, "SendFetch", [follower], place=-1)
+            if read is not counted:
+                self._handle(follower, read)
+        if done is not None:
+            self._add(done.seen, "ProcessFetchResponse", [follower], self._shown(done))
+        elif counted is not None and not self._ended(follower, one.asked.time, counted.time):
+            self._add(counted.seen, "LoseMessage", [follower], place=2)
+
+    def _handle(self, follower: str, read: _Line) -> None:
+        """The fetch at the leader, and the ISR change that it set off."""
+        parts = self._shown(read)
+        before = read.before.sent_isr if read.before else frozenset()
+        expands = read.view.sent_isr and not before
+        if expands:
+            parts = {place: value for place, value in parts.items() if "pendingIsr" not in place}
+        self._add(read.seen, "HandleFetch", [read.broker, follower], parts)
+        if expands:
+            args = [read.broker, follower]
+            self._add(read.seen, "SubmitExpandIsr", args, self._shown(read), place=1)
+
+    def _shown(self, line: _Line) -> JsonObject:
+        parts = line.view.parts(line.broker, self.brokers)
+        if not line.overlaps:
+            return parts
+        unsure = ("highWatermark", "followerState")
+        return {place: value for place, value in parts.items() if not place.startswith(unsure)}
+
+    def _ended(self, broker: str, since: int, until: int) -> bool:
+        return any(since < end < until for end in self._outages[broker])
+
+
+_PROCESSED = ("processPartitionData", "truncate", "truncateFullyAndStartAt")
+"""Where ReplicaFetcherThread stores what came, or cuts its log."""
+
+
+def _stored(line: _Line) -> bool:
+    """Whether a follower has processed an answer, if only another thread's line shows it."""
+    before, view = line.before, line.view
+    if before is None or line.section in _PROCESSED:
+        return before is not None and line.changed
+    return line.overlaps and view.leader != line.broker and view.log_end != before.log_end
+
+
+def _registered(before: _Registration, after: _Registration) -> list[JsonObject]:
+    """What the controller may have done: one of these led from one registration to the next.
+
+    Empty, so that a snapshot is judged, where the specification has nothing like it: KIP-966
+    changes the eligible leader replicas of a partition without a leader.
+    """
+    epoch = after.leader_epoch
+    gone = sorted(before.isr - after.isr)
+    fenced = [_action("FenceBroker", epoch, gone[0], after.leader)] if gone else []
+    if epoch == before.leader_epoch:
+        asked = [_action("HandleAlterPartition", before.leader)]
+        return [*fenced, *(asked if before.leader != "none" else [])]
+    if after.leader == "none":
+        return [_action("TakeOffline", epoch, before.leader)]
+    if after.leader in before.isr:
+        return fenced or [_action("ElectLeader", epoch, after.leader)]
+    return [_action("ElectUncleanLeader", epoch, after.leader)]
+
+
+def _action(name: str, *args: object) -> JsonObject:
+    return {"name": name, "args": list(args)}
+
+
+def _steps(line: _Line) -> Iterator[tuple[str, list[object]]]:
+    """The steps of a section that is no fetch."""
+    broker, before, view = line.broker, line.before, line.view
+    if before is None or view.leader_epoch != before.leader_epoch:
+        name = "BecomeLeader" if view.leader == broker else "BecomeFollower"
+        yield name, [broker, view.leader_epoch]
+    elif view.leader != broker:
+        return  # what followers process is part of a round trip; their partition epoch is nobody's
+    elif _appended(line):
+        yield "AppendAsLeader", _append(line)
+    elif view.sent_isr and not before.sent_isr:
+        yield "SubmitShrinkIsr", [broker, min(view.isr - view.sent_isr)]
+    elif line.section.startswith("handleAlterPartition"):
+        yield "ProcessAlterPartition", [broker]
+    else:
+        yield "UpdateIsr", [broker, view.leader_epoch]
+
+
+_APPEND = "$anonfun$appendRecordsToLeader$1"
+
+
+def _appended(line: _Line) -> bool:
+    """Whether a leader's log has grown."""
+    before, view = line.before, line.view
+    return (
+        before is not None
+        and view.leader == before.leader == line.broker
+        and view.leader_epoch == before.leader_epoch
+        and view.log_end > before.log_end
+    )
+
+
+def _append(line: _Line) -> list[object]:
+    """The arguments of AppendAsLeader. Raises DataError if it was more than a record."""
+    assert line.before is not None
+    count = line.view.log_end - line.before.log_end
+    if count > 1:
+        raise DataError(
+            f"{line.seen.source}: {count} records came at once; the specification's batches hold "
+            "one. Let producers send single records: `batch = 1`."
+        )
+    return [line.broker, line.before.log_end]

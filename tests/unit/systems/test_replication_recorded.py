@@ -1,0 +1,199 @@
+"""A small recording, written by hand as agents write one, becomes events of Replication."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.errors import DataError
+from conformance.systems.recorded import RecordedTrace
+from conformance.systems.replication.recorded import replication_traces
+
+APPEND = "$anonfun$appendRecordsToLeader$1"
+
+
+class Lines:
+    """What the agents of two brokers write; every line is a moment later than the one before."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, list[dict[str, Any]]] = {"1": [], "2": []}
+        self.time = 0
+
+    def add(self, node: int, **body: Any) -> int:
+        self.time += 10
+        head = {"node": str(node), "entered": self.time - 5, "time": self.time}
+        self.nodes[str(node)].append({**head, **body})
+        return self.time
+
+    def registered(self, node: int, leader: int, epoch: int, isr: list[int], version: int) -> int:
+        state = {"leader": leader, "leaderEpoch": epoch, "partitionEpoch": version, "isr": isr}
+        return self.add(node, section="replay", registration="t-0", state=state)
+
+    def section(self, node: int, section: str, state: dict[str, Any], **further: Any) -> int:
+        return self.add(node, section=section, partition="t-0", state=state, **further)
+
+    def fetch(self, node: int, replica: int, state: dict[str, Any], **further: Any) -> int:
+        fetch = {"replica": replica, "fetchOffset": 0, "error": None}
+        return self.section(node, "fetchRecords", state, fetch=fetch, **further)
+
+    def request(self, node: int) -> int:
+        return self.add(node, partition="t-0", request={"fetchOffset": 0, "currentLeaderEpoch": 0})
+
+    def trace(self, folder: Path, faults: Sequence[dict[str, Any]] = ()) -> RecordedTrace:
+        for node, lines in self.nodes.items():
+            (folder / f"node{node}").mkdir()
+            text = "".join(json.dumps(line) + "\n" for line in lines)
+            (folder / f"node{node}" / "agent.ndjson").write_text(text, "utf-8")
+        told = {"faults": list(faults), "ended": self.time + 1}
+        (folder / "recording.json").write_text(json.dumps(told), "utf-8")
+        (trace,) = replication_traces(folder)
+        return trace
+
+
+def broker(
+    leader: int, end: int, mark: int, position: int | None = None, **further: Any
+) -> dict[str, Any]:
+    leads = position is not None
+    return {
+        "leaderEpoch": 0,
+        "leader": leader,
+        "partitionEpoch": 0,
+        "isr": [1, 2] if leads else [],
+        "sentIsr": [],
+        "log": {
+            "logStartOffset": 0,
+            "highWatermark": mark,
+            "logEndOffset": end,
+            "epochs": [[0, 0]] if end or leads else [],
+        },
+        "followers": {"2": {"logEndOffset": position}} if leads else {},
+        **further,
+    }
+
+
+@pytest.fixture
+def lines() -> Lines:
+    """Both brokers know partition t-0; broker 1 leads, and has one record."""
+    made = Lines()
+    made.registered(1, leader=1, epoch=0, isr=[1, 2], version=0)
+    made.registered(2, leader=1, epoch=0, isr=[1, 2], version=0)
+    made.section(1, "$anonfun$makeLeader$1", broker(1, 0, 0, -1))
+    made.section(2, "$anonfun$makeFollower$1", broker(1, 0, 0))
+    made.section(1, APPEND, broker(1, 1, 0, -1))
+    return made
+
+
+def steps(trace: RecordedTrace) -> list[str]:
+    def told(action: Any) -> str:
+        several = action if isinstance(action, list) else [action]
+        return " or ".join(f"{one['name']}{one['args']}" for one in several)
+
+    return [told(event["action"]) for event in trace.events]
+
+
+def test_a_fetch_that_waits_counts_when_it_comes_and_delivers_when_it_is_answered(
+    tmp_path: Path, lines: Lines
+) -> None:
+    lines.request(2)
+    lines.fetch(1, 2, broker(1, 1, 0, 0))
+    lines.fetch(1, 2, broker(1, 1, 0, 0))
+    lines.section(2, "processPartitionData", broker(1, 1, 0))
+    trace = lines.trace(tmp_path)
+    assert steps(trace) == [
+        "AppendAsLeader['b1', 0]",
+        "SendFetch['b2']",
+        "HandleFetch['b1', 'b2']",
+        "LoseMessage['b2']",
+        "SendFetch['b2']",
+        "HandleFetch['b1', 'b2']",
+        "ProcessFetchResponse['b2']",
+    ]
+    assert trace.events[2]["state"]['followerState["b1"]["b2"].logEndOffset'] == 0
+    assert trace.events[-1]["state"]['log["b2"]'] == [0]
+    constants = tomllib.loads(trace.mapping)["constants"]
+    assert (constants["Offsets"], constants["AppendCounts"]) == ("0..1", "0..1")
+    assert constants["InitialLeader"] == '"b1"'
+
+
+def test_a_round_trip_that_changes_nothing_is_left_out(tmp_path: Path, lines: Lines) -> None:
+    lines.request(2)
+    lines.fetch(1, 2, broker(1, 1, 0, -1))
+    lines.request(2)
+    assert steps(lines.trace(tmp_path)) == ["AppendAsLeader['b1', 0]"]
+
+
+def test_an_isr_change_that_a_fetch_sets_off_comes_after_it(tmp_path: Path, lines: Lines) -> None:
+    lines.request(2)
+    lines.fetch(1, 2, broker(1, 1, 0, 1, isr=[1], sentIsr=[1, 2]))
+    lines.registered(1, leader=1, epoch=0, isr=[1], version=1)
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[1:] == [
+        "SendFetch['b2']",
+        "HandleFetch['b1', 'b2']",
+        "SubmitExpandIsr['b1', 'b2']",
+        "LoseMessage['b2']",
+        "FenceBroker[0, 'b2', 'b1'] or HandleAlterPartition['b1']",
+    ]
+    assert 'pendingIsr["b1"]' not in trace.events[2]["state"]
+    assert trace.events[3]["state"]['pendingIsr["b1"]'] == {"#set": ["b1", "b2"]}
+
+
+def test_a_process_that_ended_left_what_its_next_one_begins_with(
+    tmp_path: Path, lines: Lines
+) -> None:
+    died = lines.time + 5
+    lines.registered(1, leader=1, epoch=0, isr=[1], version=1)
+    lines.section(2, "$anonfun$makeFollower$1", broker(1, 0, 0))
+    fault = {"action": "kill", "node": 2, "time": died, "problem": ""}
+    trace = lines.trace(tmp_path, [fault, {**fault, "problem": "it was down"}])
+    assert steps(trace)[1:] == [
+        "Crash['b2', 0, 0]",
+        "FenceBroker[0, 'b2', 'b1'] or HandleAlterPartition['b1']",
+        "Restart['b2']",
+        "BecomeFollower['b2', 0]",
+    ]
+    assert tomllib.loads(trace.mapping)["constants"]["BrokerEpochs"] == "0..1"
+
+
+def test_a_record_that_only_one_controller_tells_was_not_committed(
+    tmp_path: Path, lines: Lines
+) -> None:
+    lines.registered(1, leader=-1, epoch=1, isr=[1], version=1)
+    lines.nodes["3"] = []
+    for node in (2, 3):
+        lines.registered(node, leader=2, epoch=1, isr=[1, 2], version=1)
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[1:] == ["ElectLeader[1, 'b2']"]
+    assert trace.events[-1]["source"] == "node2/agent.ndjson:3"
+
+
+def test_what_another_thread_is_changing_is_not_believed(tmp_path: Path, lines: Lines) -> None:
+    lines.request(2)
+    lines.fetch(1, 2, broker(1, 2, 1, 0), overlaps=[APPEND])
+    lines.section(1, APPEND, broker(1, 2, 1, 0))
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[1:4] == [
+        "SendFetch['b2']",
+        "AppendAsLeader['b1', 1]",
+        "HandleFetch['b1', 'b2']",
+    ]
+    for event in trace.events[2:4]:
+        assert not [place for place in event.get("state", {}) if "highW" in place]
+
+
+def test_a_batch_of_several_records_is_told_with_the_remedy(tmp_path: Path, lines: Lines) -> None:
+    lines.section(1, APPEND, broker(1, 3, 0, -1))
+    with pytest.raises(DataError, match=r"2 records came at once.*`batch = 1`"):
+        lines.trace(tmp_path)
+
+
+def test_a_recording_that_does_not_show_the_creation(tmp_path: Path) -> None:
+    made = Lines()
+    made.registered(1, leader=1, epoch=3, isr=[1, 2], version=5)
+    with pytest.raises(DataError, match="does not show the creation of t-0"):
+        made.trace(tmp_path)
