@@ -105,6 +105,8 @@ DAMAGE_KINDS: Mapping[str, str] = MappingProxyType(
         "index-offset": "an entry of .index whose offset is not that of the batch it points at",
         "index-order": "entries of .index that do not grow",
         "index-beyond-end": "an entry of .index behind the end of the segment",
+        "index-stale": "wrong entries at the end of an index that was not trimmed: left behind by "
+        "a truncation or a crash, and harmless",
         "timeindex-timestamp": "an entry of .timeindex that no batch bears out",
         "timeindex-order": "entries of .timeindex that do not grow",
         "timeindex-beyond-end": "an entry of .timeindex behind the segment's last offset",
@@ -158,14 +160,15 @@ METADATA = _schema(
     ("committed", _BOOL),
     ("source", _TEXT),
     ("path", _TEXT),
+    ("sequence", _I64),
     nullable=("committed",),
 )
 """Records of every copy of `__cluster_metadata`, by copy and offset; `body` is JSON.
 
 `source` is log or snapshot; a snapshot's records have the offset of its last record (its end
-offset - 1). `committed` is null where too few of the voters' copies are here to tell. Control
-records have the types LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord,
-KRaftVersionRecord and VotersRecord.
+offset - 1); `sequence` is a record's place in its file. `committed` is null where too few of the
+voters' copies are here to tell. Control records have the types LeaderChangeMessage,
+SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord and VotersRecord.
 """
 
 GROUP_RECORDS = _schema(

@@ -37,6 +37,7 @@ Body = dict[str, Any]
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*')
 _FOLDERS = ("common/message/", "common/metadata/", "message/")
 _API_VERSIONS = 18
+_STORAGE = "kafka-storage"
 
 
 class DecodeError(DataError):
@@ -177,7 +178,8 @@ class Schemas:
             messages={message.name: message for message in reversed(found)},
             requests=_by_key(found, "request"),
             responses=_by_key(found, "response"),
-            metadata=_by_key(found, "metadata"),
+            # Tiered storage numbers its own records in kafka-storage, from 0 as well.
+            metadata=_by_key((m for m in found if m.artifact != _STORAGE), "metadata"),
             group_keys=_group_keys(found),
         )
 

@@ -1,0 +1,1 @@
+"""Reads data directories and server logs into the tables of `conformance.inspect.evidence`."""

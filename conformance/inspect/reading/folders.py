@@ -1,0 +1,143 @@
+"""Lists and opens the files of an incident: read only, no link followed, regular files only."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from conformance.errors import DataError, UserError
+
+Buffer = mmap.mmap | bytes
+"""A file's bytes; an empty file cannot be mapped and is b''."""
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER_FLAGS = _FLAGS | os.O_DIRECTORY
+_MAX_DEPTH = 32
+
+
+class Refused(DataError):
+    """A file that is not opened, or changed under our hands; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file that was listed."""
+
+    broker: str
+    root: str
+    """The folder that was named, absolute."""
+    path: str
+    """Below the root, as the file system has it (surrogates for bytes that are not UTF-8)."""
+    size: int
+    mtime: int
+    """Milliseconds since 1970."""
+    status: Literal["", "skipped", "error"] = ""
+    reason: str = ""
+    is_log: bool = False
+    """Whether it is a server log; its root is the folder that it lies in."""
+
+    def refused(self, reason: str) -> Found:
+        """The same file, in error."""
+        return replace(self, status="error", reason=reason)
+
+    @property
+    def shown(self) -> str:
+        """The path as the tables have it."""
+        return printable(f"{self.root}/{self.path}" if self.is_log else self.path)
+
+
+def printable(path: str) -> str:
+    """The path as text that any UTF-8 file can hold: `\\xNN` for other bytes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def listed(broker: str, folder: str) -> Iterator[Found]:
+    """Everything below a folder but folders, sorted by path. Raises UserError if it is none."""
+    root = os.path.realpath(folder)
+    if not os.path.isdir(root):  # noqa: PTH112 - a path may hold bytes that are not UTF-8
+        raise UserError(
+            f"{broker}={folder} is not a folder. Name the copy of the broker's log directory, or "
+            "a folder above its log directories."
+        )
+    waiting = [("", 0)]
+    while waiting:
+        below, depth = waiting.pop()
+        folders: list[tuple[str, int]] = []
+        try:
+            with os.scandir(os.path.join(root, below)) as entries:  # noqa: PTH118
+                found = sorted(entries, key=lambda entry: os.fsencode(entry.name))
+        except OSError as error:
+            yield Found(broker, root, below, 0, 0, "error", f"folder: {error.strerror}")
+            continue
+        for entry in found:
+            path = f"{below}/{entry.name}" if below else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if depth == _MAX_DEPTH:
+                    yield Found(broker, root, path, 0, 0, "error", "folders nested too deeply")
+                else:
+                    folders.append((path, depth + 1))
+            else:
+                yield _entry(broker, root, path, entry)
+        waiting.extend(reversed(folders))
+
+
+def _entry(broker: str, root: str, path: str, entry: os.DirEntry[str]) -> Found:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError as error:
+        return Found(broker, root, path, 0, 0, "error", error.strerror or "no status")
+    size, mtime = status.st_size, status.st_mtime_ns // 1_000_000
+    if stat.S_ISLNK(status.st_mode):
+        return _link(broker, root, path, mtime)
+    if not stat.S_ISREG(status.st_mode):
+        return Found(broker, root, path, size, mtime, "skipped", "no regular file")
+    return Found(broker, root, path, size, mtime)
+
+
+def _link(broker: str, root: str, path: str, mtime: int) -> Found:
+    target = os.path.realpath(os.path.join(root, path))  # noqa: PTH118
+    if os.path.commonpath([root, target]) == root:
+        return Found(broker, root, path, 0, mtime, "skipped", "a link; its target is listed itself")
+    reason = "a link that leads out of the folder; copy its target here to have it read"
+    return Found(broker, root, path, 0, mtime, "error", reason)
+
+
+@contextmanager
+def opened(found: Found) -> Iterator[Buffer]:
+    """The file's bytes, mapped. Raises Refused, which tells why it was not read."""
+    try:
+        number = _open(found)
+    except OSError as error:
+        raise Refused(f"cannot be opened: {error.strerror}") from error
+    try:
+        status = os.fstat(number)
+        if not stat.S_ISREG(status.st_mode):
+            raise Refused("no regular file any more")
+        if status.st_size != found.size:
+            raise Refused(f"changed since it was listed: {found.size} bytes, now {status.st_size}")
+        if status.st_size == 0:
+            yield b""
+            return
+        # Not closed: numpy's views keep it, and the last of them lets it go.
+        yield mmap.mmap(number, status.st_size, access=mmap.ACCESS_READ)
+    finally:
+        os.close(number)
+
+
+def _open(found: Found) -> int:
+    """Open one folder after the other, so that no part of the path may be a link."""
+    *folders, name = found.path.split("/")
+    folder = os.open(found.root, _FOLDER_FLAGS & ~os.O_NOFOLLOW)
+    try:
+        for step in folders:
+            inner = os.open(step, _FOLDER_FLAGS, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(name, _FLAGS, dir_fd=folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,179 @@
+"""Index files: hints for the reader, and what in them disagrees with the segment.
+
+Source: org.apache.kafka.storage.internals.log.OffsetIndex, TimeIndex, TransactionIndex. An entry
+of `.index` holds the last offset of what was appended together and the position of its first
+batch; since a follower appends several batches together, the offset may be that of a later batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.inspect.reading.folders import Buffer
+from conformance.inspect.reading.headers import Positions
+from conformance.inspect.reading.segments import Damage
+
+_OFFSETS = np.dtype([("relative", ">i4"), ("position", ">i4")])
+_TIMES = np.dtype([("timestamp", ">i8"), ("relative", ">i4")])
+_ABORTS = np.dtype(
+    [
+        ("version", ">i2"),
+        ("producer_id", ">i8"),
+        ("first", ">i8"),
+        ("last", ">i8"),
+        ("stable", ">i8"),
+    ]
+)
+_CONTROL = 0x20
+_TOLD = 20
+"""Of the entries of one index that are wrong in one way, so many are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the segment itself says, of all its batches in the order of positions."""
+
+    base_offset: int
+    size: int
+    positions: Positions
+    first: Positions
+    last: Positions
+    max_timestamp: Positions
+    markers: frozenset[tuple[int, int]]
+    """Producer and offset of every control batch."""
+
+
+def entries(data: Buffer, kind: np.dtype[np.void]) -> NDArray[np.void]:
+    """All whole entries but the zeros that a preallocated file ends with."""
+    count = len(data) // kind.itemsize
+    found = np.frombuffer(data, kind, count)
+    if count == 0:
+        return found
+    words = np.frombuffer(data, np.uint8, count * kind.itemsize)
+    used = _last_used(words) // kind.itemsize + 1
+    return found[:used]
+
+
+def _last_used(words: NDArray[np.uint8]) -> int:
+    """The place of the last byte that is not zero, -1 if all are."""
+    window = 1 << 20
+    for end in range(len(words), 0, -window):
+        at = np.flatnonzero(words[max(0, end - window) : end])
+        if len(at):
+            return max(0, end - window) + int(at[-1])
+    return -1
+
+
+def hints(data: Buffer) -> Positions:
+    """The positions that `.index` names, as hints for the reader."""
+    return entries(data, _OFFSETS)["position"].astype(np.int64)
+
+
+def check_size(data: Buffer, kind: str, tell: Damage) -> None:
+    """Tell if the file is not made of whole entries."""
+    size = {"index": 8, "timeindex": 12, "txnindex": 34}[kind]
+    if len(data) % size:
+        tell(None, None, "index-size", f"{len(data)} bytes are no multiple of {size}")
+
+
+def check_offsets(data: Buffer, known: Known, tell: Damage) -> None:
+    """Tell of entries of `.index` that the segment does not bear out."""
+    found = entries(data, _OFFSETS)
+    position = found["position"].astype(np.int64)
+    offset = found["relative"].astype(np.int64) + known.base_offset
+    beyond = position >= known.size
+    at = np.searchsorted(known.positions, position)
+    hit = _equal_at(known.positions, at, position)
+    last = np.sort(known.last)
+    is_last = _equal_at(last, np.searchsorted(last, offset), offset)
+    wrong = {
+        "index-beyond-end": beyond,
+        "index-position": ~hit & ~beyond,
+        "index-offset": hit & ~beyond & ((offset < _take(known.first, at)) | ~is_last),
+        "index-order": _not_growing(offset) | _not_growing(position),
+    }
+    _tell_all(tell, wrong, offset, position, trimmed=_is_full(data, found))
+
+
+def check_times(data: Buffer, known: Known, tell: Damage) -> None:
+    """Tell of entries of `.timeindex` that the segment does not bear out."""
+    found = entries(data, _TIMES)
+    time = found["timestamp"].astype(np.int64)
+    offset = found["relative"].astype(np.int64) + known.base_offset
+    if len(known.last) == 0:
+        return
+    beyond = offset > int(known.last.max())
+    order = np.argsort(known.last, kind="stable")
+    at = order[np.minimum(np.searchsorted(known.last[order], offset), len(order) - 1)]
+    wrong = {
+        "timeindex-beyond-end": beyond,
+        "timeindex-timestamp": ~beyond & (known.max_timestamp[at] != time),
+        "timeindex-order": _not_growing(time) | (np.diff(offset, prepend=-1) < 0),
+    }
+    _tell_all(tell, wrong, offset, None, trimmed=_is_full(data, found))
+
+
+def _is_full(data: Buffer, found: NDArray[np.void]) -> bool:
+    """Whether the file was trimmed to its entries, as a broker does when it closes a segment."""
+    return len(data) // found.dtype.itemsize == len(found)
+
+
+def check_aborts(data: Buffer, known: Known, tell: Damage) -> None:
+    """Tell of entries of `.txnindex` that cannot be, or that lack their marker in the segment."""
+    for version, producer, first, last, stable in entries(data, _ABORTS).tolist():
+        detail = f"producer {producer}, offsets {first} to {last}, last stable offset {stable}"
+        if version != 0 or first > last or producer < 0:
+            tell(None, last, "txnindex", f"version {version}: {detail}")
+        elif (producer, last) not in known.markers:
+            tell(None, last, "txnindex", f"no abort marker: {detail}")
+
+
+def _not_growing(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    grown: NDArray[np.bool_] = np.concatenate(([False], values[1:] <= values[:-1]))[: len(values)]
+    return grown
+
+
+def _take(values: Positions, at: NDArray[Any]) -> Positions:
+    if len(values) == 0:
+        return np.zeros(len(at), np.int64)
+    taken: Positions = values[np.minimum(at, len(values) - 1)]
+    return taken
+
+
+def _equal_at(values: Positions, at: NDArray[Any], wanted: Positions) -> NDArray[np.bool_]:
+    if len(values) == 0:
+        return np.zeros(len(wanted), np.bool_)
+    equal: NDArray[np.bool_] = (at < len(values)) & (_take(values, at) == wanted)
+    return equal
+
+
+def _tell_all(
+    tell: Damage,
+    wrong: dict[str, NDArray[np.bool_]],
+    offset: Positions,
+    position: Positions | None,
+    *,
+    trimmed: bool,
+) -> None:
+    """Tell of the wrong entries; those at the end of a file that was not trimmed are stale.
+
+    A truncation only sets the length back: what lies behind is overwritten by and by.
+    """
+    any_wrong = np.logical_or.reduce(list(wrong.values()))
+    good = np.flatnonzero(~any_wrong)
+    end = len(any_wrong) if trimmed else (int(good[-1]) + 1 if len(good) else 0)
+    for kind, where in wrong.items():
+        rows = np.flatnonzero(where[:end]).tolist()
+        for row in rows[:_TOLD]:
+            at = None if position is None else int(position[row])
+            place = "" if at is None else f", position {at}"
+            tell(at, int(offset[row]), kind, f"entry {row}: offset {int(offset[row])}{place}")
+        if len(rows) > _TOLD:
+            tell(None, None, kind, f"{len(rows) - _TOLD} further entries are wrong in this way")
+    if end < len(any_wrong):
+        detail = f"{len(any_wrong) - end} entries from entry {end} on, of a file not trimmed"
+        tell(None, int(offset[end]), "index-stale", detail)

@@ -1,0 +1,100 @@
+"""What is to be read: brokers' folders, server logs, and the filters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from conformance.errors import UserError
+
+_BROKER = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What of the folders is of interest; empty means all. Times are milliseconds since 1970."""
+
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    since: int | None = None
+    until: int | None = None
+
+    def takes(self, topic: str | None, partition: int | None) -> bool:
+        """Whether a partition's files are read; the metadata log always is."""
+        if topic is None or topic == "__cluster_metadata":
+            return True
+        if self.topics and topic not in self.topics:
+            return False
+        return not self.partitions or partition in self.partitions
+
+    def in_time(self, timestamp: int) -> bool:
+        """Whether a moment lies within the time that was asked for."""
+        if self.since is not None and timestamp < self.since:
+            return False
+        return self.until is None or timestamp <= self.until
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """One reading: what decides which rows the tables have."""
+
+    brokers: Mapping[str, tuple[str, ...]]
+    """Each broker's folders, by the name that the user gave it."""
+    logs: tuple[str, ...] = ()
+    """Patterns of paths of server logs (`*` and `**`), each with `NAME=` in front or not."""
+    filters: Filters = Filters()
+    verify: bool = True
+    """Whether checksums are verified."""
+    zone: str = "UTC"
+    """The time zone that the server logs were written in."""
+
+    def time_zone(self) -> ZoneInfo | timezone:
+        """The zone as an object. Raises UserError."""
+        if self.zone.upper() == "UTC":
+            return timezone.utc  # noqa: UP017 - a zone that needs no database
+        try:
+            return ZoneInfo(self.zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise UserError(
+                f"{self.zone!r} is no time zone; one looks like Europe/Berlin."
+            ) from error
+
+
+def brokers_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """`b1=/backup/broker1` and so on; a broker with several log directories is named again.
+
+    Raises UserError.
+    """
+    brokers: dict[str, tuple[str, ...]] = {}
+    for argument in arguments:
+        match = _BROKER.fullmatch(argument)
+        if match is None:
+            raise UserError(
+                f"{argument!r} names no broker's folder: one looks like b1=/backup/broker1."
+            )
+        name, folder = match[1], str(Path(match[2]).absolute())
+        if folder in brokers.get(name, ()):
+            raise UserError(f"{argument} is given twice.")
+        brokers[name] = (*brokers.get(name, ()), folder)
+    if not brokers:
+        raise UserError("No broker's folder is named: give b1=/backup/broker1 and so on.")
+    return brokers
+
+
+def moment(text: str) -> int:
+    """`2024-05-04T10:11:12.345` (UTC unless it says otherwise), or milliseconds. UserError."""
+    if text.isdecimal():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(
+            f"{text!r} is no time: one looks like 2024-05-04T10:11:12 or 1714817472000."
+        ) from None
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=timezone.utc)  # noqa: UP017
+    return int(time.timestamp() * 1000)

@@ -1,0 +1,68 @@
+"""Finds the server logs that the command names, and the broker that each belongs to."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+from collections.abc import Iterator
+
+from conformance.errors import UserError
+from conformance.inspect.reading.folders import Found
+from conformance.inspect.reading.inputs import Inputs
+from conformance.inspect.reading.names import Place
+
+LOG = Place("server-log", "")
+_NAMED = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.+)", re.DOTALL)
+
+
+def found_logs(inputs: Inputs) -> Iterator[Found]:
+    """Every file that the patterns name, once. Raises UserError if a pattern names none."""
+    seen: set[str] = set()
+    for pattern in inputs.logs:
+        broker, paths = _matches(pattern, inputs)
+        for path in paths:
+            real = os.path.realpath(path)
+            if real not in seen:
+                seen.add(real)
+                yield _found(broker or _owner(path, inputs), path)
+
+
+def _matches(pattern: str, inputs: Inputs) -> tuple[str | None, list[str]]:
+    named = _NAMED.fullmatch(pattern)
+    broker = named[1] if named and named[1] in inputs.brokers else None
+    wanted = pattern if broker is None or named is None else named[2]
+    paths = sorted(glob.glob(wanted, recursive=True), key=os.fsencode)  # noqa: PTH207
+    paths = [path for path in paths if not os.path.isdir(path)]  # noqa: PTH112
+    if not paths:
+        raise UserError(
+            f"--logs {pattern} names no file. Give a path or a pattern in quotes, like "
+            "'/backup/*/server.log*', or NAME=PATTERN for the logs of one broker."
+        )
+    return broker, paths
+
+
+def _owner(path: str, inputs: Inputs) -> str:
+    """The broker whose folder, or whose folder's parent, holds the log; '' if that is unclear."""
+    real = os.path.realpath(path)
+    best, owners = 0, {""}
+    for broker, folders in inputs.brokers.items():
+        for folder in map(os.path.realpath, folders):
+            common = len(os.path.commonpath([real, folder]))
+            if common > best:
+                best, owners = common, set()
+            if common == best:
+                owners.add(broker)
+    return owners.pop() if len(owners) == 1 else ""
+
+
+def _found(broker: str, path: str) -> Found:
+    folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
+    status = os.stat(path, follow_symlinks=False)  # noqa: PTH116
+    found = Found(
+        broker, folder, name, status.st_size, status.st_mtime_ns // 1_000_000, is_log=True
+    )
+    if stat.S_ISLNK(status.st_mode):
+        return found.refused("a link; name its target")
+    return found if stat.S_ISREG(status.st_mode) else found.refused("no regular file")

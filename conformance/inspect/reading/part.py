@@ -1,0 +1,356 @@
+"""Reads one part: each of its files once, into the rows that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conformance.errors import DataError
+from conformance.inspect.reading import headers, indexes, lines, records, segments, snapshots, texts
+from conformance.inspect.reading.folders import Buffer, Found, Refused, opened
+from conformance.inspect.reading.headers import Positions, Walk
+from conformance.inspect.reading.inputs import Filters
+from conformance.inspect.reading.names import CLUSTER_METADATA, CONSUMER_OFFSETS, EPOCH_CHECKPOINT
+from conformance.inspect.reading.plan import Item, Part, Unit
+from conformance.inspect.reading.segments import Columns, Damage, Segment
+from conformance.inspect.reading.topics import Decode, Row, group_rows, metadata_rows
+from conformance.inspect.store import METADATA_COPIES, PartWriter
+from conformance.kafka.schemas import Schemas
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a reader must know besides the files, in this process or another."""
+
+    folder: Path
+    filters: Filters
+    verify: bool
+    zone: str
+    jars: tuple[Path, ...]
+    """Jars of Kafka, for the schemas of records."""
+
+
+@lru_cache(maxsize=1)
+def _schemas(jars: tuple[Path, ...]) -> Schemas:
+    return Schemas.of(jars)
+
+
+def read_part(job: Job, part: Part) -> None:
+    """Read the files of a part and write its rows; afterwards the part counts."""
+    with PartWriter(job.folder, part.number) as writer:
+        for unit in part.units:
+            _Reading(job, writer, unit).run()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One unit on its way into the tables."""
+
+    job: Job
+    writer: PartWriter
+    unit: Unit
+    outcomes: dict[Found, tuple[str, str]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        items = {item.place.kind: item for item in self.unit.items if not item.found.status}
+        if "segment" in items:
+            self._attempt(items["segment"], items)
+        elif items and self.unit.items[0].place.kind in ("index", "timeindex", "txnindex"):
+            for item in items.values():
+                self.outcomes[item.found] = ("skipped", "there is no segment beside it")
+        else:
+            for item in items.values():
+                self._attempt(item, items)
+        for item in self.unit.items:
+            self._account(item)
+
+    def _attempt(self, item: Item, items: Mapping[str, Item]) -> None:
+        try:
+            with opened(item.found) as data:
+                self.outcomes[item.found] = ("read", "")
+                self._read(item, data, items)
+        except Refused as refused:
+            self.outcomes[item.found] = ("error", str(refused))
+            for other in items.values():
+                self.outcomes.setdefault(other.found, ("error", "its segment could not be read"))
+
+    def _read(self, item: Item, data: Buffer, items: Mapping[str, Item]) -> None:
+        match item.place.kind:
+            case "segment":
+                self._segment(item, data, items)
+            case "metadata-snapshot":
+                self._metadata_snapshot(item, data)
+            case "checkpoint":
+                self._checkpoint(item, bytes(data))
+            case "identity":
+                self._identity(item, bytes(data))
+            case "producer-snapshot":
+                self._producers(item, bytes(data))
+            case "server-log":
+                self._log(item, data)
+
+    def _account(self, item: Item) -> None:
+        status, reason = self.outcomes.get(item.found, (item.found.status, item.found.reason))
+        self.writer.row(
+            "files",
+            {
+                "broker": item.found.broker,
+                "directory": item.place.directory,
+                "path": item.found.shown,
+                "kind": item.place.kind,
+                "size": item.found.size,
+                "mtime": item.found.mtime,
+                "status": status,
+                "reason": reason,
+            },
+        )
+
+    def _damage(self, item: Item) -> Damage:
+        def tell(position: int | None, offset: int | None, kind: str, detail: str) -> None:
+            self.writer.row(
+                "damage",
+                {
+                    "broker": item.found.broker,
+                    "path": item.found.shown,
+                    "topic": item.place.topic,
+                    "partition": item.place.partition,
+                    "position": position,
+                    "offset": offset,
+                    "kind": kind,
+                    "detail": detail,
+                },
+            )
+
+        return tell
+
+    # Segments
+
+    def _segment(self, item: Item, data: Buffer, items: Mapping[str, Item]) -> None:
+        place = item.place
+        with ExitStack() as stack:
+            beside = {
+                kind: content
+                for kind in ("index", "timeindex", "txnindex")
+                if kind in items and (content := self._beside(items[kind], stack)) is not None
+            }
+            hints = indexes.hints(beside["index"]) if "index" in beside else None
+            walk = headers.walk(data, hints)
+            wanted = segments.touched(data, walk, self.job.filters)
+            if wanted is None:
+                self.outcomes[item.found] = ("skipped", "outside of the time that was asked for")
+            else:
+                self._batches(item, data, walk, wanted)
+            for kind, content in beside.items():
+                tell = self._damage(items[kind])
+                indexes.check_size(content, kind, tell)
+            known = _known(place.base_offset, data, walk) if beside else None
+            for kind, content in beside.items():
+                assert known is not None
+                _CHECKS[kind](content, known, self._damage(items[kind]))
+
+    def _beside(self, item: Item, stack: ExitStack) -> Buffer | None:
+        try:
+            data = stack.enter_context(opened(item.found))
+        except Refused as refused:
+            self.outcomes[item.found] = ("error", str(refused))
+            return None
+        self.outcomes[item.found] = ("read", "")
+        return data
+
+    def _batches(self, item: Item, data: Buffer, walk: Walk, wanted: range) -> None:
+        segment = Segment(item.found.broker, item.found.shown, item.place)
+        tell, decode = self._damage(item), self._decode(item)
+        for chunk in segments.columns(data, walk, wanted):
+            good = segments.verified(data, chunk) if self.job.verify else None
+            self.writer.batch("batches", segments.rows(segment, chunk, good))
+            segments.tell_damage(item.place.base_offset, chunk, good, tell)
+            if decode is not None:
+                table, decoder = decode
+                for row in _decoded(data, chunk, good, decoder, tell):
+                    if self._in_time(table, row):
+                        self.writer.row(table, row)
+        for stretch in walk.stretches:
+            offset = segments.next_offset(data, walk, stretch.start, item.place.base_offset)
+            tell(stretch.start, offset, stretch.kind, stretch.detail)
+
+    def _decode(self, item: Item) -> tuple[str, Decode] | None:
+        """How values become rows, and of which table, if the topic's are evidence."""
+        place, broker = item.place, item.found.broker
+        if place.topic == CLUSTER_METADATA:
+            schemas = _schemas(self.job.jars)
+            return METADATA_COPIES, metadata_rows(schemas, broker, item.found.shown, place)
+        if place.topic == CONSUMER_OFFSETS:
+            return "group_records", group_rows(_schemas(self.job.jars), broker, place)
+        return None
+
+    def _in_time(self, table: str, row: Row) -> bool:
+        return table == METADATA_COPIES or self.job.filters.in_time(row["timestamp"])
+
+    def _metadata_snapshot(self, item: Item, data: Buffer) -> None:
+        tell, decode = self._damage(item), self._decode(item)
+        assert decode is not None
+        walk = headers.walk(data)
+        for chunk in segments.columns(data, walk, range(len(walk.positions))):
+            good = segments.verified(data, chunk)
+            segments.tell_damage(0, chunk, good, tell)
+            for row in _decoded(data, chunk, good, decode[1], tell):
+                self.writer.row(METADATA_COPIES, row)
+        for stretch in walk.stretches:
+            tell(stretch.start, None, stretch.kind, stretch.detail)
+
+    # Small files
+
+    def _checkpoint(self, item: Item, data: bytes) -> None:
+        name = Path(item.found.path).name
+        try:
+            entries = texts.checkpoint(name, data)
+        except DataError as error:
+            self._damage(item)(None, None, "checkpoint", str(error))
+            return
+        for entry in entries:
+            topic = item.place.topic if entry.topic is None else entry.topic
+            partition = item.place.partition if entry.partition is None else entry.partition
+            if self.job.filters.takes(topic, partition):
+                self.writer.row(
+                    "checkpoints",
+                    {
+                        "broker": item.found.broker,
+                        "directory": item.place.directory,
+                        "kind": entry.kind,
+                        "topic": topic,
+                        "partition": partition,
+                        "epoch": entry.epoch,
+                        "offset": entry.offset,
+                        "state": item.place.state,
+                        "mtime": item.found.mtime,
+                    },
+                )
+        if name == EPOCH_CHECKPOINT:
+            for offset, detail in texts.disorder(entries):
+                self._damage(item)(None, offset, "epoch-order", detail)
+
+    def _identity(self, item: Item, data: bytes) -> None:
+        name = Path(item.found.path).name
+        try:
+            pairs = texts.identity(name, data)
+        except DataError as error:
+            self._damage(item)(None, None, "identity", str(error))
+            return
+        for key, value in pairs:
+            self.writer.row(
+                "identities",
+                {
+                    "broker": item.found.broker,
+                    "directory": item.place.directory,
+                    "kind": texts.identity_kind(name),
+                    "path": item.found.shown,
+                    "key": key,
+                    "value": value,
+                },
+            )
+
+    def _producers(self, item: Item, data: bytes) -> None:
+        try:
+            found = snapshots.producers(data)
+        except DataError as error:
+            self._damage(item)(None, item.place.base_offset, "producer-snapshot", str(error))
+            return
+        identity = {
+            "broker": item.found.broker,
+            "topic": item.place.topic,
+            "partition": item.place.partition,
+            "state": item.place.state,
+            "snapshot_offset": item.place.base_offset,
+        }
+        for entry in found:
+            self.writer.row("producers", identity | entry)
+
+    def _log(self, item: Item, data: Buffer) -> None:
+        try:
+            for row in lines.rows(data, item.found.path, self.job.zone, self.job.filters):
+                identity = {"broker": item.found.broker, "path": item.found.shown}
+                self.writer.row("log_lines", identity | row)
+        except DataError as error:
+            self.outcomes[item.found] = ("error", str(error))
+
+
+_CHECKS = {
+    "index": indexes.check_offsets,
+    "timeindex": indexes.check_times,
+    "txnindex": indexes.check_aborts,
+}
+
+
+def _known(base_offset: int, data: Buffer, walk: Walk) -> indexes.Known:
+    """What the segment says that its indexes must agree with."""
+    firsts: list[Positions] = []
+    lasts: list[Positions] = []
+    times: list[Positions] = []
+    markers: set[tuple[int, int]] = set()
+    for chunk in segments.columns(data, walk, range(len(walk.positions))):
+        firsts.append(chunk["base_offset"].astype(np.int64, copy=False))
+        lasts.append(chunk["last_offset"].astype(np.int64, copy=False))
+        times.append(chunk["max_timestamp"].astype(np.int64, copy=False))
+        control = np.flatnonzero(chunk["attributes"] & 0x20)
+        producers, offsets = chunk["producer_id"][control], chunk["last_offset"][control]
+        markers.update(zip(producers.tolist(), offsets.tolist(), strict=True))
+    none = [np.empty(0, np.int64)]
+    return indexes.Known(
+        base_offset,
+        len(data),
+        walk.positions,
+        np.concatenate(firsts or none),
+        np.concatenate(lasts or none),
+        np.concatenate(times or none),
+        frozenset(markers),
+    )
+
+
+def _decoded(
+    data: Buffer, chunk: Columns, good: Any, decode: Decode, tell: Damage
+) -> Iterator[Row]:
+    """The rows of the records of all batches whose bytes can be trusted."""
+    lists = {name: array.tolist() for name, array in chunk.arrays.items()}
+    for row in range(len(chunk)):
+        if good is not None and not good[row]:
+            continue
+        header = {name: values[row] for name, values in lists.items()}
+        yield from _of_batch(data, header, decode, tell)
+
+
+def _of_batch(
+    data: Buffer, header: Mapping[str, int], decode: Decode, tell: Damage
+) -> Iterator[Row]:
+    position, offset = header["position"], header["base_offset"]
+    if header["magic"] != 2:
+        tell(position, offset, "records", f"message format v{header['magic']} is not decoded")
+        return
+    batch = records.Batch(offset, header["base_timestamp"], header["attributes"], header["records"])
+    try:
+        found = records.records(batch, data[position : position + header["size"]])
+        yield from _rows(found, header, batch.is_control, decode, tell)
+    except DataError as error:
+        tell(position, offset, "records", str(error))
+
+
+def _rows(
+    found: Iterable[records.Record],
+    header: Mapping[str, int],
+    control: bool,
+    decode: Decode,
+    tell: Damage,
+) -> Iterator[Row]:
+    for record in found:
+        try:
+            row = decode(header["leader_epoch"], control, record)
+        except DataError as error:
+            tell(header["position"], record.offset, "unknown-record", str(error))
+            continue
+        if row is not None:
+            yield row

@@ -1,0 +1,241 @@
+"""What will be read, in which part: decided once, kept in the output, so that a run can go on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from conformance.errors import DataError, UserError
+from conformance.files import written_aside
+from conformance.inspect.reading.folders import Found, listed
+from conformance.inspect.reading.inputs import Inputs
+from conformance.inspect.reading.logs import LOG, found_logs
+from conformance.inspect.reading.names import Place, place_of
+
+FORMAT = 1
+"""Of the tables and of this plan: a run does not go on with those of another one."""
+_PART_BYTES = 256 << 20
+_PART_FILES = 3000
+_NAME = "plan.parquet"
+_SCHEMA = pa.schema(
+    [
+        ("part", pa.int32()),
+        ("unit", pa.int64()),
+        ("broker", pa.string()),
+        ("root", pa.binary()),
+        ("path", pa.binary()),
+        ("size", pa.int64()),
+        ("mtime", pa.int64()),
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("is_log", pa.bool_()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A file and what it is."""
+
+    found: Found
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Files that are read together: a segment with its indexes; else a file alone."""
+
+    items: tuple[Item, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(item.found.size for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Units that are read in one go and count together."""
+
+    number: int
+    units: tuple[Unit, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(unit.size for unit in self.units)
+
+
+def identity(inputs: Inputs, schemas: str) -> dict[str, Any]:
+    """What makes two readings the same: written beside the plan, compared when a run goes on."""
+    filters = asdict(inputs.filters)
+    filters["topics"] = sorted(inputs.filters.topics)
+    filters["partitions"] = sorted(inputs.filters.partitions)
+    return {
+        "format": FORMAT,
+        "brokers": {name: list(folders) for name, folders in inputs.brokers.items()},
+        "logs": list(inputs.logs),
+        "filters": filters,
+        "verify": inputs.verify,
+        "zone": inputs.zone,
+        "schemas": schemas,
+    }
+
+
+def planned(inputs: Inputs, schemas: str, folder: Path) -> Iterator[Part]:
+    """The parts of a reading, from the plan in `folder`; made and kept there if it has none.
+
+    Raises UserError when the folder holds the reading of something else.
+    """
+    mark = folder / "inputs.json"
+    wanted = identity(inputs, schemas)
+    if mark.exists():
+        _compare(mark, wanted)
+    else:
+        parts = _parts(_units(_items(inputs)))
+        with written_aside(folder / _NAME) as path:
+            pq.write_table(_table(parts), path, compression="zstd")
+        with written_aside(mark) as path:
+            path.write_text(json.dumps(wanted, indent=1, sort_keys=True), encoding="utf-8")
+    return _kept(folder / _NAME)
+
+
+def _compare(mark: Path, wanted: Mapping[str, Any]) -> None:
+    try:
+        there = json.loads(mark.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{mark} cannot be read: {error}. Remove {mark.parent}.") from error
+    if there != json.loads(json.dumps(wanted)):
+        differing = sorted(key for key in wanted if there.get(key) != wanted[key])
+        raise UserError(
+            f"{mark.parent} holds what was read of something else ({', '.join(differing)} differ). "
+            "Name another folder with -o, or remove that one."
+        )
+
+
+def _items(inputs: Inputs) -> Iterator[Item]:
+    for broker, folders in inputs.brokers.items():
+        for folder in folders:
+            for found in listed(broker, folder):
+                place = place_of(found.path)
+                yield Item(_filtered(found, place, inputs), place)
+    for found in found_logs(inputs):
+        yield Item(found, LOG)
+
+
+def _filtered(found: Found, place: Place, inputs: Inputs) -> Found:
+    """The file with the reason why it is not read, if there is one."""
+    if found.status:
+        return found
+    if place.why_not:
+        return replace(found, status="skipped", reason=place.why_not)
+    if not inputs.filters.takes(place.topic, place.partition):
+        return replace(found, status="skipped", reason="not of the topics and partitions asked for")
+    return found
+
+
+def _order(item: Item) -> tuple[object, ...]:
+    """Replicas of a partition side by side, its segments in order."""
+    place, found = item.place, item.found
+    kind = "segment" if place.kind in _TOGETHER else place.kind
+    return (
+        place.topic or "",
+        -1 if place.partition is None else place.partition,
+        found.broker,
+        os.fsencode(found.root),
+        place.directory,
+        os.fsencode(os.path.dirname(found.path)),  # noqa: PTH120 - no path of this machine
+        kind,
+        place.state,
+        place.base_offset if kind == "segment" else 0,
+        os.fsencode(found.path) if kind != "segment" else b"",
+    )
+
+
+_TOGETHER = ("segment", "index", "timeindex", "txnindex")
+
+
+def _units(items: Iterable[Item]) -> Iterator[Unit]:
+    for _, together in groupby(sorted(items, key=_order), key=_order):
+        yield Unit(tuple(together))
+
+
+def _parts(units: Iterable[Unit]) -> Iterator[Part]:
+    held: list[Unit] = []
+    number = size = files = 0
+    for unit in units:
+        weight = sum(0 if item.found.status else item.found.size for item in unit.items)
+        if held and (size + weight > _PART_BYTES or files >= _PART_FILES):
+            yield Part(number, tuple(held))
+            number, held, size, files = number + 1, [], 0, 0
+        held.append(unit)
+        size, files = size + weight, files + len(unit.items)
+    yield Part(number, tuple(held))
+
+
+def _table(parts: Iterable[Part]) -> pa.Table:
+    rows = [
+        {
+            "part": part.number,
+            "unit": number,
+            "broker": item.found.broker,
+            "root": os.fsencode(item.found.root),
+            "path": os.fsencode(item.found.path),
+            "size": item.found.size,
+            "mtime": item.found.mtime,
+            "status": item.found.status,
+            "reason": item.found.reason,
+            "is_log": item.found.is_log,
+        }
+        for part in parts
+        for number, unit in enumerate(part.units)
+        for item in unit.items
+    ]
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+
+def only(folder: Path, number: int) -> Part:
+    """One part of the plan that is kept in `folder`."""
+    (part,) = _grouped(pq.read_table(folder / _NAME, filters=[("part", "=", number)]).to_batches())
+    return part
+
+
+def _kept(path: Path) -> Iterator[Part]:
+    """The parts as they were planned."""
+    return _grouped(pq.ParquetFile(path).iter_batches())
+
+
+def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for number, of_part in groupby(rows, key=lambda row: int(row["part"])):
+        units = groupby(of_part, key=lambda row: int(row["unit"]))
+        yield Part(number, tuple(Unit(tuple(map(_item, of_unit))) for _, of_unit in units))
+
+
+def _item(row: Mapping[str, Any]) -> Item:
+    found = Found(
+        row["broker"],
+        os.fsdecode(row["root"]),
+        os.fsdecode(row["path"]),
+        row["size"],
+        row["mtime"],
+        row["status"],
+        row["reason"],
+        row["is_log"],
+    )
+    return Item(found, LOG if found.is_log else place_of(found.path))
+
+
+def schemas_identity(jars: Sequence[Path]) -> str:
+    """A short text that differs when the jars with the schemas do."""
+    names = "\n".join(sorted(jar.name for jar in jars))
+    return hashlib.sha256(names.encode()).hexdigest()[:16]

@@ -1,0 +1,94 @@
+"""Reads an incident's files into evidence: in this process, or in Spark's when there is much."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from conformance.files import written_aside
+from conformance.inspect.evidence import MANIFEST, TABLES, Evidence
+from conformance.inspect.reading.committed import write_metadata
+from conformance.inspect.reading.inputs import Inputs
+from conformance.inspect.reading.part import Job, read_part
+from conformance.inspect.reading.plan import Part, identity, planned, schemas_identity
+from conformance.inspect.reading.workers import read_with_spark
+from conformance.inspect.store import PartWriter, finished, remove_unfinished
+
+SPARK_FROM = 1 << 30
+"""Bytes from which a JVM's start is worth its time."""
+
+Tell = Callable[[int, int], None]
+"""Takes the bytes that have been read and those of all files."""
+
+
+def _silent(_done: int, _all: int) -> None:
+    pass
+
+
+def read(
+    inputs: Inputs,
+    output: Path,
+    jars: Sequence[Path],
+    *,
+    spark: bool | None = None,
+    master: str | None = None,
+    tell: Tell = _silent,
+) -> Evidence:
+    """The evidence in the files, kept below `output`; a run that was ended goes on there.
+
+    `jars` are those of a version of Kafka, for its schemas. `spark` None: when it pays. Raises
+    UserError (a folder or log that is none, an output of another reading) and DataError.
+    """
+    inputs.time_zone()
+    output.mkdir(parents=True, exist_ok=True)
+    version = schemas_identity(jars)
+    parts = list(planned(inputs, version, output))
+    if (output / MANIFEST).exists():
+        return Evidence.open(output)
+    remove_unfinished(output)
+    job = Job(output, inputs.filters, inputs.verify, inputs.zone, tuple(jars))
+    _read_parts(job, parts, spark, master, tell)
+    last = parts[-1].number + 1
+    if last not in finished(output):
+        with PartWriter(output, last) as writer:
+            write_metadata(output, writer)
+    manifest = identity(inputs, version) | {"brokers": list(inputs.brokers), **_counts(output)}
+    manifest["folders"] = {name: list(folders) for name, folders in inputs.brokers.items()}
+    with written_aside(output / MANIFEST) as path:
+        path.write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
+    return Evidence.open(output)
+
+
+def _read_parts(
+    job: Job, parts: Sequence[Part], spark: bool | None, master: str | None, tell: Tell
+) -> None:
+    done = finished(job.folder)
+    waiting = [part for part in parts if part.number not in done]
+    total = sum(part.size for part in parts)
+    left = sum(part.size for part in waiting)
+    tell(total - left, total)
+    if spark or (spark is None and (master is not None or left >= SPARK_FROM)):
+        sizes = {part.number: part.size for part in parts}
+        read_with_spark(job, [part.number for part in waiting], sizes, master, tell)
+        return
+    for part in waiting:
+        read_part(job, part)
+        left -= part.size
+        tell(total - left, total)
+
+
+def _counts(output: Path) -> dict[str, Any]:
+    """Rows of each table, and files and bytes by what became of them."""
+    evidence = Evidence(output, {})
+    rows = {name: evidence.dataset(name).count_rows() for name in TABLES}
+    files = evidence.table("files", ["status", "size"])
+    grouped = files.group_by("status").aggregate([("size", "count"), ("size", "sum")])
+    by_status = {
+        row["status"]: {"files": row["size_count"], "bytes": row["size_sum"]}
+        for row in grouped.to_pylist()
+    }
+    return {"rows": rows, "files": by_status, "bytes": pc.sum(files["size"]).as_py() or 0}

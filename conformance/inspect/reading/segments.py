@@ -1,0 +1,226 @@
+"""One segment into rows of `batches` and `damage`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from conformance.inspect.evidence import BATCHES
+from conformance.inspect.reading import headers
+from conformance.inspect.reading.folders import Buffer
+from conformance.inspect.reading.headers import OVERHEAD, Positions, Walk
+from conformance.inspect.reading.inputs import Filters
+from conformance.inspect.reading.names import Place
+
+Column = NDArray[np.integer[Any]]
+
+_CHUNK = 1 << 18
+"""Batches that are turned into rows at a time: memory does not grow with the segment."""
+
+Damage = Callable[[int | None, int | None, str, str], None]
+"""Takes position, offset, kind and detail of a damage."""
+
+_TEXTS = ("broker", "directory", "topic", "state", "segment")
+ROWS = pa.schema(
+    [
+        pa.field(field.name, pa.dictionary(pa.int32(), pa.string()), field.nullable)
+        if field.name in _TEXTS
+        else field
+        for field in BATCHES
+    ]
+)
+"""`BATCHES` with dictionaries: a segment has one broker, one topic and so on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment's identity, as its rows have it."""
+
+    broker: str
+    path: str
+    place: Place
+
+    def constants(self) -> dict[str, str | int]:
+        """The columns that are the same in all of its rows."""
+        place = self.place
+        return {
+            "broker": self.broker,
+            "directory": place.directory,
+            "topic": place.topic or "",
+            "partition": place.partition or 0,
+            "state": place.state,
+            "segment": self.path,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Some neighbouring batches of a segment, as native arrays by the names in `BATCHES`."""
+
+    arrays: dict[str, Column]
+
+    def __getitem__(self, name: str) -> Column:
+        return self.arrays[name]
+
+    def __len__(self) -> int:
+        return len(self.arrays["position"])
+
+
+def columns(data: Buffer, walk: Walk, wanted: range) -> Iterator[Columns]:
+    """The headers of the batches numbered by `wanted`, chunk by chunk, in order of positions."""
+    for at in range(wanted.start, wanted.stop, _CHUNK):
+        yield _columns(data, walk.positions[at : min(at + _CHUNK, wanted.stop)])
+
+
+def _columns(data: Buffer, positions: Positions) -> Columns:
+    current = headers.magics(data, positions) == 2
+    if current.all():
+        return Columns(_current(positions, headers.gather(data, positions)))
+    parts = [
+        _current(positions[current], headers.gather(data, positions[current]))
+        if current.any()
+        else {},
+        _legacy(positions[~current], headers.gather_legacy(data, positions[~current])),
+    ]
+    order = np.argsort(np.concatenate([part["position"] for part in parts if part]))
+    names = parts[1].keys()
+    joined = {name: np.concatenate([part[name] for part in parts if part]) for name in names}
+    return Columns({name: array[order] for name, array in joined.items()})
+
+
+def _current(positions: Positions, header: NDArray[np.void]) -> dict[str, Column]:
+    base = header["base_offset"].astype(np.int64)
+    return {
+        "position": positions,
+        "size": header["length"].astype(np.int32) + OVERHEAD,
+        "magic": header["magic"].astype(np.int8),
+        "base_offset": base,
+        "last_offset": base + header["last_offset_delta"],
+        "leader_epoch": header["leader_epoch"].astype(np.int32),
+        "stored_crc": header["crc"].astype(np.uint32),
+        "attributes": header["attributes"].astype(np.int16),
+        "producer_id": header["producer_id"].astype(np.int64),
+        "producer_epoch": header["producer_epoch"].astype(np.int16),
+        "base_sequence": header["base_sequence"].astype(np.int32),
+        "base_timestamp": header["base_timestamp"].astype(np.int64),
+        "max_timestamp": header["max_timestamp"].astype(np.int64),
+        "records": header["records"].astype(np.int32),
+    }
+
+
+def _legacy(positions: Positions, header: NDArray[np.void]) -> dict[str, Column]:
+    base = header["base_offset"].astype(np.int64)
+    time = np.where(header["magic"] == 1, header["timestamp"], -1).astype(np.int64)
+
+    def all_of(value: int, kind: type[np.integer[Any]]) -> Column:
+        return np.full(len(positions), value, kind)
+
+    return {
+        "position": positions,
+        "size": header["length"].astype(np.int32) + OVERHEAD,
+        "magic": header["magic"].astype(np.int8),
+        "base_offset": base,
+        "last_offset": base,
+        "leader_epoch": all_of(-1, np.int32),
+        "stored_crc": header["crc"].astype(np.uint32),
+        "attributes": header["attributes"].astype(np.int16),
+        "producer_id": all_of(-1, np.int64),
+        "producer_epoch": all_of(-1, np.int16),
+        "base_sequence": all_of(-1, np.int32),
+        "base_timestamp": time,
+        "max_timestamp": time,
+        "records": all_of(1, np.int32),
+    }
+
+
+def verified(data: Buffer, batches: Columns) -> NDArray[np.bool_]:
+    """Whether each batch has the checksum that it stores."""
+    legacy = batches["magic"] != 2
+    starts: NDArray[np.int64] = batches.arrays["position"].astype(np.int64, copy=False)
+    ends = starts + batches.arrays["size"].astype(np.int64)
+    computed = np.empty(len(batches), np.uint32)
+    for chosen, compute in ((~legacy, headers.checksums), (legacy, headers.legacy_checksums)):
+        found = compute(data, starts[chosen].tolist(), ends[chosen].tolist())
+        computed[chosen] = np.fromiter(found, np.uint32, int(np.count_nonzero(chosen)))
+    good: NDArray[np.bool_] = computed == batches["stored_crc"]
+    return good
+
+
+def touched(data: Buffer, walk: Walk, filters: Filters) -> range | None:
+    """The batches from the first to the last that touch the time that was asked for, if any.
+
+    Those between are taken whatever their time: leaving them out would look like a gap.
+    """
+    everything = range(len(walk.positions))
+    if filters.since is None and filters.until is None:
+        return everything
+    first, last, seen = None, 0, 0
+    for chunk in columns(data, walk, everything):
+        rows = np.flatnonzero(_touching(chunk, filters))
+        if len(rows):
+            first = seen + int(rows[0]) if first is None else first
+            last = seen + int(rows[-1])
+        seen += len(chunk)
+    return None if first is None else range(first, last + 1)
+
+
+def _touching(batches: Columns, filters: Filters) -> NDArray[np.bool_]:
+    since = -(1 << 63) if filters.since is None else filters.since
+    until = (1 << 63) - 1 if filters.until is None else filters.until
+    # A delete horizon takes the place of the base timestamp in compacted logs (KIP-534).
+    begins = np.where(batches["attributes"] & 64, -1, batches["base_timestamp"])
+    touching: NDArray[np.bool_] = (batches["max_timestamp"] >= since) & (begins <= until)
+    return touching
+
+
+def next_offset(data: Buffer, walk: Walk, position: int, base_offset: int) -> int:
+    """The offset behind the batch before `position`; the segment's base offset if there is none."""
+    before = int(np.searchsorted(walk.positions, position)) - 1
+    if before < 0:
+        return base_offset
+    return int(_columns(data, walk.positions[before : before + 1])["last_offset"][0]) + 1
+
+
+def rows(segment: Segment, batches: Columns, good: NDArray[np.bool_] | None) -> pa.RecordBatch:
+    """The batches as rows of the table."""
+    count = len(batches)
+    constants = segment.constants()
+    arrays = []
+    for field in ROWS:
+        if pa.types.is_dictionary(field.type):
+            zeros = pa.array(np.zeros(count, np.int32))
+            arrays.append(pa.DictionaryArray.from_arrays(zeros, [str(constants[field.name])]))
+        elif field.name == "partition":
+            arrays.append(pa.array(np.full(count, constants["partition"], np.int32)))
+        elif field.name == "crc_ok":
+            arrays.append(pa.nulls(count, pa.bool_()) if good is None else pa.array(good))
+        else:
+            arrays.append(pa.array(batches[field.name]))
+    return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
+
+
+def tell_damage(
+    base_offset: int, batches: Columns, good: NDArray[np.bool_] | None, tell: Damage
+) -> None:
+    """What is wrong with single batches, told in the order of positions."""
+    base, last, records = batches["base_offset"], batches["last_offset"], batches["records"]
+    span = last.astype(np.int64) - base.astype(np.int64) + 1
+    contradicts = (base < 0) | (span < 1) | (records < 0) | (records > span)
+    before = base < base_offset
+    bad = np.zeros(len(batches), np.bool_) if good is None else ~good
+    for row in np.flatnonzero(contradicts | before | bad).tolist():
+        position, offset = int(batches["position"][row]), int(base[row])
+        if bad[row]:
+            stored = int(batches["stored_crc"][row])
+            tell(position, offset, "checksum", f"stored CRC {stored} is not that of the bytes")
+        if contradicts[row]:
+            detail = f"offsets {offset} to {int(last[row])}, {int(records[row])} records"
+            tell(position, offset, "header", detail)
+        if before[row]:
+            detail = f"offset {offset} in the segment that begins at {base_offset}"
+            tell(position, offset, "before-segment", detail)
