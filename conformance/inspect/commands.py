@@ -5,24 +5,27 @@ from __future__ import annotations
 import shlex
 from pathlib import PurePosixPath
 
-from conformance.inspect.subjects import Held
+_HEADER = 61
+"""Bytes of a batch's header (magic 2)."""
 
 
-def dump_log(path: str) -> str:
-    """Kafka's own tool on a file."""
-    return f"kafka-dump-log.sh --files {shlex.quote(path)}"
+def dump_log(path: str, *, offset: int | None = None) -> str:
+    """Kafka's own tool on a segment, its lines around an offset."""
+    command = f"kafka-dump-log.sh --files {shlex.quote(path)}"
+    return command if offset is None else f"{command} | grep -A1 -B1 'baseOffset: {offset} '"
 
 
-def raw_bytes(path: str, position: int, size: int = 61) -> str:
+def raw_bytes(path: str, position: int) -> str:
     """The bytes of a batch's header."""
-    return f"dd if={shlex.quote(path)} bs=1 skip={position} count={size} 2>/dev/null | xxd"
+    skip = f"skip={position} count={_HEADER}"
+    return f"dd if={shlex.quote(path)} bs=1 {skip} status=none | xxd"
 
 
-def show_batch(held: Held, offset: int) -> str:
-    """The batches around an offset on one broker: those of the segment that would hold it."""
-    pattern = PurePosixPath(held.path) / "*.log"
-    return (
-        f"# {held.broker}: the batch at offset {offset}\n"
-        f"kafka-dump-log.sh --files $(ls {pattern} | awk -F/ '$NF+0 <= {offset}' | tail -1) "
-        f"| grep -B1 -A1 'baseOffset: {offset} '"
-    )
+def text_file(path: str) -> str:
+    """A checkpoint."""
+    return f"cat {shlex.quote(path)}"
+
+
+def beside(folder: str, path: str) -> str:
+    """A path below a broker's folder."""
+    return str(PurePosixPath(folder) / path)

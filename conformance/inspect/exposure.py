@@ -55,7 +55,7 @@ def _logged(lines: Sequence[Line]) -> Iterator[Exposure]:
             continue
         if line.kind == "started":
             yield _exposure(line, line.epoch - 1)
-        elif line.kind in ("isr-shrinks", "high-watermark") and line.broker in epochs:
+        elif line.kind == "high-watermark" and line.broker in epochs:
             yield _exposure(line, epochs[line.broker])
 
 

@@ -13,7 +13,6 @@ from conformance.inspect.abstraction import (
     Registered,
     ReplicaState,
 )
-from conformance.inspect.commands import show_batch
 from conformance.inspect.copies import Copies
 from conformance.inspect.exposure import (
     Exposure,
@@ -23,19 +22,18 @@ from conformance.inspect.exposure import (
     held_below,
     merged,
 )
-from conformance.inspect.findings import Discovery, Notes
+from conformance.inspect.findings import Discovery, Notes, Unjudged
 from conformance.inspect.formulas import (
     HISTORY_FORMULAS,
     Broken,
     ReplicationFormulas,
     Truth,
 )
-from conformance.inspect.history import Registration, is_unclean
+from conformance.inspect.history import Registration
 from conformance.inspect.partitions import Run
 from conformance.inspect.states import state_of
 from conformance.inspect.subjects import Subject
 from conformance.inspect.truncations import Truncation, truncations
-from conformance.verdict import Verdict
 
 _LOGS = ("LogMatching", "EpochCacheMatchesLog", "EpochsNonDecreasing", "HighWatermarkWithinLog")
 _TOGETHER = (
@@ -266,8 +264,6 @@ class _Case:
 
     def unjudged(self, what: str, why: str, *, matters: bool = False) -> None:
         """Note what cannot be said."""
-        from conformance.inspect.findings import Unjudged
-
         self.notes.unjudged.append(Unjudged(self.subject.name, what, why, matters))
 
     def discovery(
@@ -282,8 +278,6 @@ class _Case:
         sources: Sequence[str] = (),
     ) -> Discovery:
         """A finding about this partition."""
-        places = brokers or tuple(self.states)
-        commands = () if offsets is None else tuple(self._commands(places, offsets[0]))
         return Discovery(
             kind,
             self.subject.name,
@@ -295,15 +289,9 @@ class _Case:
             location=broken.location if broken else "",
             reasons=broken.reasons if broken else (),
             sources=tuple(sources),
-            commands=commands,
             topic=self.subject.key[0],
             partition=self.subject.key[1],
         )
-
-    def _commands(self, brokers: Sequence[str], offset: int) -> Iterator[str]:
-        for name in brokers:
-            if name in self.subject.held:
-                yield show_batch(self.subject.held[name], offset)
 
     def leader_of(self, epoch: int | None) -> str:
         """Who wrote the records of an epoch, in words."""
@@ -791,6 +779,3 @@ def _tell_doubled(subject: Subject, notes: Notes) -> None:
                 partition=subject.key[1],
             )
         )
-
-
-__all__ = ["Difference", "Judge", "Judged", "differences", "is_unclean", "Verdict"]

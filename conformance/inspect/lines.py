@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ class Line:
 
     broker: str
     kind: str
-    """started, truncated, loaded, isr-shrinks, high-watermark, or unclean."""
+    """started, truncated, or high-watermark."""
     time: int
     source: str
     text: str
@@ -29,7 +29,6 @@ class Line:
     offset: int = UNKNOWN
     """Where a leader or follower starts; to what a log was truncated."""
     high_watermark: int = UNKNOWN
-    cause: str = ""
 
 
 def read_lines(evidence: Evidence) -> dict[Key, list[Line]]:
@@ -48,5 +47,44 @@ def read_lines(evidence: Evidence) -> dict[Key, list[Line]]:
     }
 
 
+_STARTED = ("become-leader", "become-follower")
+_HIGH_WATERMARK = {
+    "isr-shrink": "high_watermark",
+    "log-loaded": "high_watermark",
+    "log-load-completed": "high_watermark",
+    "high-watermark-fell": "high_watermark_before",
+    "high-watermark-updated": "high_watermark",
+    "high-watermark-set": "high_watermark",
+    "follower-high-watermark": "high_watermark",
+}
+"""Kinds of lines, and the field that tells what was reached."""
+
+
 def _line(row: Mapping[str, Any]) -> Line | None:
-    raise NotImplementedError
+    """A row that bears on who led, on a truncation or a high watermark; else None."""
+    kind, fields = row["kind"], json.loads(row["fields"])
+    if kind in _STARTED:
+        own = "started"
+    elif kind == "truncated":
+        own = "truncated"
+    elif kind in _HIGH_WATERMARK and _number(fields, _HIGH_WATERMARK[kind]) != UNKNOWN:
+        own = "high-watermark"
+    else:
+        return None
+    return Line(
+        row["broker"],
+        own,
+        -1 if row["time"] is None else row["time"],
+        f"{row['path']}:{row['line']}",
+        row["text"],
+        kind == "become-leader",
+        _number(fields, "leader"),
+        _number(fields, "epoch"),
+        _number(fields, "offset"),
+        _number(fields, _HIGH_WATERMARK.get(kind, "high_watermark")),
+    )
+
+
+def _number(fields: Mapping[str, Any], name: str) -> int:
+    value = fields.get(name, UNKNOWN)
+    return value if isinstance(value, int) else UNKNOWN
