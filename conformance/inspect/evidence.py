@@ -40,8 +40,8 @@ FILES = _schema(
 )
 """Every file that was found, once: `status` is read, skipped (with a reason) or error.
 
-`directory` is the log directory. `path` is relative to the broker's folder; of a server log it is
-as the command named it. `kind`: segment, index, timeindex, txnindex, checkpoint,
+`directory` is the log directory. `path` is relative to the broker's folder; a server log's is
+absolute. `kind`: segment, index, timeindex, txnindex, checkpoint,
 identity, producer-snapshot, metadata-snapshot, server-log, other.
 """
 
@@ -223,8 +223,8 @@ LOG_LINES = _schema(
 )
 """Lines of server.log, state-change.log and controller.log that tell of replication or groups.
 
-`kind` and the keys of `fields` (JSON) are those of reading/log_patterns.toml. `path` is as the
-command named it. Logs carry no time zone: `time` is by the zone that the command was given.
+`kind` and the keys of `fields` (JSON) are those of reading/log_patterns.toml; of the line's prefix
+in brackets there are broker (its node id), dir, leaderId and the like. `path` is absolute. Logs carry no time zone: `time` is by the zone that the command was given.
 """
 
 TABLES: Mapping[str, pa.Schema] = MappingProxyType(

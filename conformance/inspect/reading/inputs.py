@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -52,16 +52,15 @@ class Inputs:
     zone: str = "UTC"
     """The time zone that the server logs were written in."""
 
-    def time_zone(self) -> ZoneInfo | timezone:
-        """The zone as an object. Raises UserError."""
-        if self.zone.upper() == "UTC":
-            return timezone.utc  # noqa: UP017 - a zone that needs no database
-        try:
-            return ZoneInfo(self.zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise UserError(
-                f"{self.zone!r} is no time zone; one looks like Europe/Berlin."
-            ) from error
+
+def time_zone(name: str) -> tzinfo:
+    """The zone of that name. Raises UserError."""
+    if name.upper() == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise UserError(f"{name!r} is no time zone; one looks like Europe/Berlin.") from error
 
 
 def brokers_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -96,5 +95,5 @@ def moment(text: str) -> int:
             f"{text!r} is no time: one looks like 2024-05-04T10:11:12 or 1714817472000."
         ) from None
     if time.tzinfo is None:
-        time = time.replace(tzinfo=timezone.utc)  # noqa: UP017
+        time = time.replace(tzinfo=UTC)
     return int(time.timestamp() * 1000)

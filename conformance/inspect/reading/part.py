@@ -15,7 +15,7 @@ from conformance.errors import DataError
 from conformance.inspect.reading import headers, indexes, lines, records, segments, snapshots, texts
 from conformance.inspect.reading.folders import Buffer, Found, Refused, opened
 from conformance.inspect.reading.headers import Positions, Walk
-from conformance.inspect.reading.inputs import Filters
+from conformance.inspect.reading.inputs import Filters, time_zone
 from conformance.inspect.reading.names import CLUSTER_METADATA, CONSUMER_OFFSETS, EPOCH_CHECKPOINT
 from conformance.inspect.reading.plan import Item, Part, Unit
 from conformance.inspect.reading.segments import Columns, Damage, Segment
@@ -273,7 +273,9 @@ class _Reading:
 
     def _log(self, item: Item, data: Buffer) -> None:
         try:
-            for row in lines.rows(data, item.found.path, self.job.zone, self.job.filters):
+            for row in lines.rows(
+                data, item.found.path, time_zone(self.job.zone), self.job.filters
+            ):
                 identity = {"broker": item.found.broker, "path": item.found.shown}
                 self.writer.row("log_lines", identity | row)
         except DataError as error:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from conformance.files import written_aside
 from conformance.inspect.evidence import MANIFEST, TABLES, Evidence
 from conformance.inspect.reading.committed import write_metadata
-from conformance.inspect.reading.inputs import Inputs
+from conformance.inspect.reading.inputs import Inputs, time_zone
 from conformance.inspect.reading.part import Job, read_part
 from conformance.inspect.reading.plan import Part, identity, planned, schemas_identity
 from conformance.inspect.reading.workers import read_with_spark
@@ -43,7 +43,7 @@ def read(
     `jars` are those of a version of Kafka, for its schemas. `spark` None: when it pays. Raises
     UserError (a folder or log that is none, an output of another reading) and DataError.
     """
-    inputs.time_zone()
+    time_zone(inputs.zone)
     output.mkdir(parents=True, exist_ok=True)
     version = schemas_identity(jars)
     parts = list(planned(inputs, version, output))
