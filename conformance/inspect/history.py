@@ -36,13 +36,24 @@ class Registration:
     replicas: tuple[int, ...]
     recovering: bool = False
     """An unclean election has made this leader, and it has not recovered (KIP-704)."""
+    eligible: tuple[int, ...] = ()
+    """Eligible leader replicas: may be elected although they are not in the ISR (KIP-966)."""
     source: str = "log"
+
+    @property
+    def electable(self) -> tuple[int, ...]:
+        """Whom the controller may elect cleanly: the specification's ISR.
+
+        That is Kafka's ISR. Where KIP-966 lets it become empty, it is the eligible leaders.
+        """
+        return self.isr or self.eligible
 
     def changed(self, body: Mapping[str, Any], offset: int, time: int) -> Registration:
         """After a PartitionChangeRecord: a delta, in which both epochs are counted, not stated."""
         leader = body.get("leader", _UNCHANGED)
         isr, replicas = body.get("isr"), body.get("replicas")
         recovery = body.get("leaderRecoveryState", -1)
+        eligible = body.get("eligibleLeaderReplicas")
         return Registration(
             offset,
             time,
@@ -52,14 +63,15 @@ class Registration:
             self.partition_epoch + 1,
             self.replicas if replicas is None else tuple(replicas),
             self.recovering if recovery < 0 else recovery == _RECOVERING,
+            self.eligible if eligible is None else tuple(eligible),
         )
 
 
 def is_unclean(before: Registration | None, after: Registration) -> bool:
-    """Whether `after` elected a replica that was not in the ISR."""
+    """Whether `after` elected a replica that was neither in the ISR nor an eligible leader."""
     if before is None or after.leader_epoch == before.leader_epoch or after.leader < 0:
         return False
-    return after.leader not in before.isr
+    return after.leader not in (*before.isr, *before.eligible)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +149,26 @@ class _Replay:
     whole: dict[tuple[str, int], bool] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    transaction: list[tuple[Mapping[str, Any], str]] | None = None
+    """Records of a metadata transaction that has not ended (KIP-868)."""
 
     def add(self, row: Mapping[str, Any], source: str) -> None:
+        """Take a record; those of a transaction count when it ends."""
+        match row["type"]:
+            case "BeginTransactionRecord":
+                self.transaction = []
+            case "AbortTransactionRecord":
+                self.transaction = None
+            case "EndTransactionRecord":
+                held, self.transaction = self.transaction or [], None
+                for one, where in held:
+                    self._apply(one, where)
+            case _ if self.transaction is not None:
+                self.transaction.append((row, source))
+            case _:
+                self._apply(row, source)
+
+    def _apply(self, row: Mapping[str, Any], source: str) -> None:
         body = json.loads(row["body"])
         match row["type"]:
             case "TopicRecord":
@@ -170,6 +200,7 @@ def registered(body: Mapping[str, Any], row: Mapping[str, Any], source: str) -> 
         body["partitionEpoch"],
         tuple(body["replicas"]),
         body.get("leaderRecoveryState", 0) == _RECOVERING,
+        tuple(body.get("eligibleLeaderReplicas") or ()),
         source,
     )
 
@@ -296,4 +327,4 @@ def _compare(
 
 
 def _facts(one: Registration) -> tuple[object, ...]:
-    return one.leader, one.leader_epoch, set(one.isr) and frozenset(one.isr), one.partition_epoch
+    return one.leader, one.leader_epoch, frozenset(one.isr), one.partition_epoch

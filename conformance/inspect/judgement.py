@@ -127,7 +127,7 @@ class Judge:
         if one is None:
             return Registered(NOBODY, 0, frozenset(), 0)
         leader = NOBODY if one.leader < 0 else self.copies.name(one.leader)
-        isr = frozenset(self.copies.name(node) for node in one.isr)
+        isr = frozenset(self.copies.name(node) for node in one.electable)
         return Registered(leader, one.leader_epoch, isr, one.partition_epoch)
 
     def _owed(
@@ -510,7 +510,7 @@ class _Case:
 
     def _registration_moment(self, one: Registration) -> Moment:
         registered = self.judge.registered(one)
-        names = {self.judge.copies.name(node) for node in (*one.replicas, *one.isr)}
+        names = {self.judge.copies.name(node) for node in (*one.replicas, *one.electable)}
         names |= {registered.leader} - {NOBODY}
         return Moment(registered, dict.fromkeys(sorted(names), ABSENT))
 
@@ -624,11 +624,11 @@ class _Case:
             message = (
                 f"They had been exposed to consumers. {by} was not in the ISR when it was elected "
                 f"in epoch {unclean.leader_epoch} (metadata offset {unclean.offset}): with "
-                f"unclean.leader.election.enable the specification allows it. {how[0].upper()}{how[1:]}."
+                f"unclean.leader.election.enable the specification allows it. In this case {how}."
             )
         else:
             kind = "CommittedNeverLost"
-            message = f"They had been exposed to consumers. {how[0].upper()}{how[1:]}."
+            message = f"They had been exposed to consumers. In this case {how}."
         title = f"{self.subject.name}: committed records {lost.start} to {lost.end - 1} are lost"
         if unclean is not None:
             title += ", given up by an unclean election"
