@@ -46,17 +46,19 @@ def _checkpointed(subject: Subject, states: Mapping[str, ReplicaState]) -> Itera
 
 
 def _logged(lines: Sequence[Line]) -> Iterator[Exposure]:
-    """A line about a new epoch tells a high watermark of the time before it."""
+    """A line about a new epoch tells a high watermark of the time before it.
+
+    That was in the epoch of the broker's line before, or, if no such line is here, perhaps in the
+    new epoch itself: a broker that restarts begins the same epoch again.
+    """
     epochs: dict[str, int] = {}
     for line in lines:
+        before = epochs.get(line.broker)
         if line.kind == "started":
             epochs[line.broker] = line.epoch
-        if line.high_watermark == UNKNOWN:
-            continue
-        if line.kind == "started":
-            yield _exposure(line, line.epoch - 1)
-        elif line.kind == "high-watermark" and line.broker in epochs:
-            yield _exposure(line, epochs[line.broker])
+            before = line.epoch if before is None else before
+        if line.high_watermark != UNKNOWN and before is not None:
+            yield _exposure(line, before)
 
 
 def _exposure(line: Line, epoch: int) -> Exposure:

@@ -427,9 +427,10 @@ class _Case:
     def _how(self, run: Run) -> str:
         """Which election lost them."""
         elections = self.subject.elections
+        since = min((one.epoch for one in self.exposed if one.below > run.start), default=run.epoch)
         for one in elections.elections if elections else ():
             start = self.starts.get(one.leader_epoch)
-            if one.leader_epoch > run.epoch and start is not None and start <= run.start:
+            if one.leader_epoch > since and start is not None and start <= run.start:
                 name = self.judge.copies.name(one.leader)
                 return (
                     f"{name} was elected in epoch {one.leader_epoch}, a clean election, with a log "
@@ -449,10 +450,14 @@ class _Case:
 
     def electable_lacks(self, broken: Broken) -> Iterator[Discovery]:
         """Exposed records that a member of the ISR lacks."""
+        leader = self.states.get(self.moment.registered.leader)
+        lost = _missing(leader, self.moment.exposed) if leader else []
         for name in sorted(self.moment.registered.isr):
             if name == self.moment.registered.leader or name not in self.states:
                 continue
             for run in _missing(self.states[name], self.moment.exposed):
+                if run in lost:
+                    continue  # the leader lacks them too, and that is told
                 yield self.discovery(
                     "ElectableHasExposed",
                     f"{self.subject.name}: {name} is in the ISR and lacks the exposed records "
