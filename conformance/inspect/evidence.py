@@ -224,7 +224,8 @@ LOG_LINES = _schema(
 """Lines of server.log, state-change.log and controller.log that tell of replication or groups.
 
 `kind` and the keys of `fields` (JSON) are those of reading/log_patterns.toml; of the line's prefix
-in brackets there are broker (its node id), dir, leaderId and the like. `path` is absolute. Logs carry no time zone: `time` is by the zone that the command was given.
+in brackets there are broker (its node id), dir, leaderId and the like. `path` is absolute. Logs
+carry no time zone: `time` is by the zone that the command was given.
 """
 
 TABLES: Mapping[str, pa.Schema] = MappingProxyType(

@@ -152,12 +152,18 @@ class _Table:
 
 
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Dictionaries for strings alone: distinct numbers would only be hashed in vain."""
-    texts = [
-        field.name
-        for field in schema
-        if pa.types.is_string(field.type) or pa.types.is_dictionary(field.type)
-    ]
+    """Dictionaries for strings; numbers as differences, since most of them grow steadily."""
+    texts, numbers = [], []
+    for field in schema:
+        if pa.types.is_string(field.type) or pa.types.is_dictionary(field.type):
+            texts.append(field.name)
+        elif field.type in (pa.int32(), pa.int64()):
+            numbers.append(field.name)
     return pq.ParquetWriter(
-        path, schema, compression="zstd", compression_level=1, use_dictionary=texts
+        path,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=texts,
+        column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
     )

@@ -47,8 +47,10 @@ def write_metadata(folder: Path, writer: PartWriter) -> None:
         writer.row("identities", row | {"value": value})
 
 
-def _dataset(folder: Path, table: str, schema: pa.Schema) -> ds.Dataset:
-    paths = sorted(map(str, (folder / table).glob("part-*.parquet")))
+def _dataset(folder: Path, table: str, schema: pa.Schema, beside: str | None = None) -> ds.Dataset:
+    """A table; with `beside` only of those parts that have rows in that other table too."""
+    names = {path.name for path in (folder / (beside or table)).glob("part-*.parquet")}
+    paths = sorted(str(path) for path in (folder / table).glob("*") if path.name in names)
     if not paths:
         return ds.dataset(schema.empty_table())
     return ds.dataset(paths, schema=schema, format="parquet")
@@ -95,7 +97,8 @@ _Batch = tuple[int, int, int, int]
 def _batches(folder: Path) -> list[tuple[str, _Batch]]:
     names = ["broker", "base_offset", "last_offset", "leader_epoch", "stored_crc"]
     where = (pc.field("topic") == CLUSTER_METADATA) & (pc.field("state") == "")
-    table = _dataset(folder, "batches", BATCHES).to_table(columns=names, filter=where)
+    batches = _dataset(folder, "batches", BATCHES, beside=METADATA_COPIES)
+    table = batches.to_table(columns=names, filter=where)
     broker, *columns = (table.column(name).to_pylist() for name in names)
     return list(zip(broker, zip(*columns, strict=True), strict=True))
 

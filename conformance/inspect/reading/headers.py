@@ -121,7 +121,9 @@ class _Chains:
     def of(cls, data: Buffer, hints: Positions | None) -> _Chains:
         size = len(data)
         if hints is not None:
-            hints = np.unique(hints[(hints > 0) & (hints <= size - MIN_BATCH)])
+            hints = hints[(hints > 0) & (hints <= size - MIN_BATCH)]
+            if not (hints[1:] > hints[:-1]).all():
+                hints = np.unique(hints)
         if hints is None or len(hints) < _FEW_CHAINS:
             return cls(data, [], np.empty(0, np.int64), [0], [])
         starts = np.concatenate(([0], hints))

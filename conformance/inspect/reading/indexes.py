@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from conformance.inspect.reading.folders import Buffer
 from conformance.inspect.reading.headers import Positions
-from conformance.inspect.reading.segments import Damage
+from conformance.inspect.reading.segments import Columns, Damage
 
 _OFFSETS = np.dtype([("relative", ">i4"), ("position", ">i4")])
 _TIMES = np.dtype([("timestamp", ">i8"), ("relative", ">i4")])
@@ -29,6 +29,7 @@ _ABORTS = np.dtype(
     ]
 )
 _CONTROL = 0x20
+_COMPARED = ("base_offset", "last_offset", "max_timestamp")
 _TOLD = 20
 """Of the entries of one index that are wrong in one way, so many are told one by one."""
 
@@ -45,6 +46,31 @@ class Known:
     max_timestamp: Positions
     markers: frozenset[tuple[int, int]]
     """Producer and offset of every control batch."""
+
+
+class Knowing:
+    """Gathers what a segment says, chunk by chunk, for the comparison with its indexes."""
+
+    def __init__(self, base_offset: int, size: int) -> None:
+        self._base_offset = base_offset
+        self._size = size
+        self._columns: dict[str, list[Positions]] = {name: [] for name in _COMPARED}
+        self._markers: set[tuple[int, int]] = set()
+
+    def note(self, chunk: Columns) -> None:
+        """Take the next batches."""
+        for name, arrays in self._columns.items():
+            arrays.append(chunk[name].astype(np.int64, copy=False))
+        control = np.flatnonzero(chunk["attributes"] & _CONTROL)
+        producers, offsets = chunk["producer_id"][control], chunk["last_offset"][control]
+        self._markers.update(zip(producers.tolist(), offsets.tolist(), strict=True))
+
+    def all(self, positions: Positions) -> Known:
+        """All that was taken."""
+        none = np.empty(0, np.int64)
+        first, last, time = (np.concatenate([none, *self._columns[name]]) for name in _COMPARED)
+        markers = frozenset(self._markers)
+        return Known(self._base_offset, self._size, positions, first, last, time, markers)
 
 
 def entries(data: Buffer, kind: np.dtype[np.void]) -> NDArray[np.void]:

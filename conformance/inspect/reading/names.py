@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from conformance.inspect.reading.folders import printable
+
 _FOLDER = re.compile(
     r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})"
     r"(?:\.(?P<unique>[0-9a-f]{32})-(?P<state>delete|future|stray))?"
@@ -118,4 +120,4 @@ def _why_not(name: str) -> str:
 
 
 def _text(folder: PurePosixPath) -> str:
-    return "" if folder == PurePosixPath() else str(folder)
+    return "" if folder == PurePosixPath() else printable(str(folder))

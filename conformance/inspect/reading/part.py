@@ -9,12 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from conformance.errors import DataError
 from conformance.inspect.reading import headers, indexes, lines, records, segments, snapshots, texts
 from conformance.inspect.reading.folders import Buffer, Found, Refused, opened
-from conformance.inspect.reading.headers import Positions, Walk
+from conformance.inspect.reading.headers import Walk
 from conformance.inspect.reading.inputs import Filters, time_zone
 from conformance.inspect.reading.names import CLUSTER_METADATA, CONSUMER_OFFSETS, EPOCH_CHECKPOINT
 from conformance.inspect.reading.plan import Item, Part, Unit
@@ -141,18 +139,13 @@ class _Reading:
             }
             hints = indexes.hints(beside["index"]) if "index" in beside else None
             walk = headers.walk(data, hints)
-            wanted = segments.touched(data, walk, self.job.filters)
-            if wanted is None:
-                self.outcomes[item.found] = ("skipped", "outside of the time that was asked for")
-            else:
-                self._batches(item, data, walk, wanted)
-            for kind, content in beside.items():
-                tell = self._damage(items[kind])
-                indexes.check_size(content, kind, tell)
-            known = _known(place.base_offset, data, walk) if beside else None
+            known = indexes.Knowing(place.base_offset, len(data)) if beside else None
+            self._batches(item, data, walk, known)
             for kind, content in beside.items():
                 assert known is not None
-                _CHECKS[kind](content, known, self._damage(items[kind]))
+                tell = self._damage(items[kind])
+                indexes.check_size(content, kind, tell)
+                _CHECKS[kind](content, known.all(walk.positions), tell)
 
     def _beside(self, item: Item, stack: ExitStack) -> Buffer | None:
         try:
@@ -163,21 +156,34 @@ class _Reading:
         self.outcomes[item.found] = ("read", "")
         return data
 
-    def _batches(self, item: Item, data: Buffer, walk: Walk, wanted: range) -> None:
+    def _batches(self, item: Item, data: Buffer, walk: Walk, known: indexes.Knowing | None) -> None:
         segment = Segment(item.found.broker, item.found.shown, item.place)
         tell, decode = self._damage(item), self._decode(item)
-        for chunk in segments.columns(data, walk, wanted):
-            good = segments.verified(data, chunk) if self.job.verify else None
-            self.writer.batch("batches", segments.rows(segment, chunk, good))
-            segments.tell_damage(item.place.base_offset, chunk, good, tell)
+        wanted = segments.touched(data, walk, self.job.filters)
+        if wanted is None:
+            self.outcomes[item.found] = ("skipped", "outside of the time that was asked for")
+        for chunk in segments.columns(data, walk):
+            if known is not None:
+                known.note(chunk)
+            asked = chunk.within(wanted)
+            if asked is None:
+                continue
+            good = segments.verified(data, asked) if self.job.verify else None
+            self.writer.batch("batches", segments.rows(segment, asked, good))
+            segments.tell_damage(item.place.base_offset, asked, good, tell)
             if decode is not None:
-                table, decoder = decode
-                for row in _decoded(data, chunk, good, decoder, tell):
-                    if self._in_time(table, row):
-                        self.writer.row(table, row)
-        for stretch in walk.stretches:
+                self._values(data, asked, good, decode, tell)
+        for stretch in walk.stretches if wanted is not None else ():
             offset = segments.next_offset(data, walk, stretch.start, item.place.base_offset)
             tell(stretch.start, offset, stretch.kind, stretch.detail)
+
+    def _values(
+        self, data: Buffer, chunk: Columns, good: Any, decode: tuple[str, Decode], tell: Damage
+    ) -> None:
+        table, decoder = decode
+        for row in _decoded(data, chunk, good, decoder, tell):
+            if self._in_time(table, row):
+                self.writer.row(table, row)
 
     def _decode(self, item: Item) -> tuple[str, Decode] | None:
         """How values become rows, and of which table, if the topic's are evidence."""
@@ -196,11 +202,10 @@ class _Reading:
         tell, decode = self._damage(item), self._decode(item)
         assert decode is not None
         walk = headers.walk(data)
-        for chunk in segments.columns(data, walk, range(len(walk.positions))):
+        for chunk in segments.columns(data, walk):
             good = segments.verified(data, chunk)
             segments.tell_damage(0, chunk, good, tell)
-            for row in _decoded(data, chunk, good, decode[1], tell):
-                self.writer.row(METADATA_COPIES, row)
+            self._values(data, chunk, good, decode, tell)
         for stretch in walk.stretches:
             tell(stretch.start, None, stretch.kind, stretch.detail)
 
@@ -287,31 +292,6 @@ _CHECKS = {
     "timeindex": indexes.check_times,
     "txnindex": indexes.check_aborts,
 }
-
-
-def _known(base_offset: int, data: Buffer, walk: Walk) -> indexes.Known:
-    """What the segment says that its indexes must agree with."""
-    firsts: list[Positions] = []
-    lasts: list[Positions] = []
-    times: list[Positions] = []
-    markers: set[tuple[int, int]] = set()
-    for chunk in segments.columns(data, walk, range(len(walk.positions))):
-        firsts.append(chunk["base_offset"].astype(np.int64, copy=False))
-        lasts.append(chunk["last_offset"].astype(np.int64, copy=False))
-        times.append(chunk["max_timestamp"].astype(np.int64, copy=False))
-        control = np.flatnonzero(chunk["attributes"] & 0x20)
-        producers, offsets = chunk["producer_id"][control], chunk["last_offset"][control]
-        markers.update(zip(producers.tolist(), offsets.tolist(), strict=True))
-    none = [np.empty(0, np.int64)]
-    return indexes.Known(
-        base_offset,
-        len(data),
-        walk.positions,
-        np.concatenate(firsts or none),
-        np.concatenate(lasts or none),
-        np.concatenate(times or none),
-        frozenset(markers),
-    )
 
 
 def _decoded(

@@ -19,6 +19,9 @@ from conformance.inspect.reading.names import Place
 
 Column = NDArray[np.integer[Any]]
 
+Span = tuple[int, int]
+"""Positions from the first to the second, that one left out."""
+
 _CHUNK = 1 << 18
 """Batches that are turned into rows at a time: memory does not grow with the segment."""
 
@@ -70,11 +73,22 @@ class Columns:
     def __len__(self) -> int:
         return len(self.arrays["position"])
 
+    def within(self, positions: Span | None) -> Columns | None:
+        """The batches that begin at these positions; None if there are none."""
+        if positions is None:
+            return None
+        first, last = np.searchsorted(self["position"], positions)
+        if (first, last) == (0, len(self)):
+            return self
+        if first == last:
+            return None
+        return Columns({name: array[first:last] for name, array in self.arrays.items()})
 
-def columns(data: Buffer, walk: Walk, wanted: range) -> Iterator[Columns]:
-    """The headers of the batches numbered by `wanted`, chunk by chunk, in order of positions."""
-    for at in range(wanted.start, wanted.stop, _CHUNK):
-        yield _columns(data, walk.positions[at : min(at + _CHUNK, wanted.stop)])
+
+def columns(data: Buffer, walk: Walk) -> Iterator[Columns]:
+    """The headers of all batches, chunk by chunk, in the order of positions."""
+    for at in range(0, len(walk.positions), _CHUNK):
+        yield _columns(data, walk.positions[at : at + _CHUNK])
 
 
 def _columns(data: Buffer, positions: Positions) -> Columns:
@@ -151,22 +165,20 @@ def verified(data: Buffer, batches: Columns) -> NDArray[np.bool_]:
     return good
 
 
-def touched(data: Buffer, walk: Walk, filters: Filters) -> range | None:
-    """The batches from the first to the last that touch the time that was asked for, if any.
+def touched(data: Buffer, walk: Walk, filters: Filters) -> Span | None:
+    """Where the batches lie from the first to the last that touch the time asked for, if any.
 
     Those between are taken whatever their time: leaving them out would look like a gap.
     """
-    everything = range(len(walk.positions))
     if filters.since is None and filters.until is None:
-        return everything
-    first, last, seen = None, 0, 0
-    for chunk in columns(data, walk, everything):
-        rows = np.flatnonzero(_touching(chunk, filters))
-        if len(rows):
-            first = seen + int(rows[0]) if first is None else first
-            last = seen + int(rows[-1])
-        seen += len(chunk)
-    return None if first is None else range(first, last + 1)
+        return 0, len(data)
+    first, last = None, 0
+    for chunk in columns(data, walk):
+        positions = chunk["position"][_touching(chunk, filters)]
+        if len(positions):
+            first = int(positions[0]) if first is None else first
+            last = int(positions[-1])
+    return None if first is None else (first, last + 1)
 
 
 def _touching(batches: Columns, filters: Filters) -> NDArray[np.bool_]:
