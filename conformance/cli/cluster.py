@@ -167,7 +167,7 @@ def incident_command(
     kafka_lib: LibOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let an incident happen on three brokers, and keep copies of their files (docs/incident.md)."""
+    """Let an incident happen on three brokers; keep copies of their files (docs/incident.md)."""
     with session("cluster", as_json=as_json) as work:
         started = time.monotonic()
         tell = teller(work, "incident")

@@ -174,7 +174,7 @@ def _window(moment: Moment, cuts: tuple[int, ...], epochs: tuple[int, ...]) -> W
     registered = moment.registered
 
     def each(value: Mapping[str, Value]) -> Value:
-        return make_function(dict(value))
+        return make_function(dict(value.items()))
 
     log = {name: scale.log(states[name]) for name in names}
     values: dict[str, Value] = {

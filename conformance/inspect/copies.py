@@ -88,7 +88,7 @@ def read_copies(evidence: Evidence) -> Copies:
             keys.add(_METADATA)
         for key in keys:
             times[key] = max(times.get(key, -1), row["mtime"])
-    ends = {broker: -1 for broker in evidence.brokers}
+    ends = dict.fromkeys(evidence.brokers, -1)
     for row in evidence.table("metadata", ["broker", "offset"]).to_pylist():
         ends[row["broker"]] = max(ends[row["broker"]], row["offset"])
     return Copies(

@@ -17,7 +17,6 @@ from conformance.inspect.partitions import (
     unequal_blocks,
 )
 from conformance.inspect.subjects import Held, Subject
-from conformance.verdict import Verdict
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -38,9 +37,9 @@ _NOT_DECODED = frozenset({"unknown-record"})
 _AT_THE_END = frozenset({"torn-tail", "zero-tail"})
 
 
-def damaged(evidence: Evidence, subjects: Mapping[Key, Subject], copies: Copies) -> Iterator[
-    Discovery | Unjudged
-]:
+def damaged(
+    evidence: Evidence, subjects: Mapping[Key, Subject], copies: Copies
+) -> Iterator[Discovery | Unjudged]:
     """What the reader found within files."""
     for row in evidence.rows("damage"):
         subject = subjects.get((row["topic"], row["partition"]))
@@ -143,8 +142,8 @@ def _contents_differ(subject: Subject, one: Differing) -> Discovery:
         "contents-differ",
         subject.name,
         f"{subject.name}: {first} and {second} hold different bytes at offset {one.offset}",
-        f"{one.batches} batches of epoch {one.epoch}, offsets {one.offset} to {one.end - 1}, should "
-        "be copies of each other; their checksums or ends differ.",
+        f"{one.batches} batches of epoch {one.epoch}, offsets {one.offset} to {one.end - 1}, "
+        "should be copies of each other; their checksums or ends differ.",
         offsets=(one.offset, one.end),
         brokers=one.brokers,
         topic=subject.key[0],
@@ -219,8 +218,3 @@ def _missing_log(subject: Subject, broker: str, copies: Copies) -> Discovery:
     if created > copy.copied_at - copy.window:
         return found.softened("the partition may be younger than the copy.")
     return found
-
-
-def softened_by_time(found: Discovery) -> bool:
-    """Whether a finding is only a possibility."""
-    return found.verdict is Verdict.INCONCLUSIVE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -9,14 +10,16 @@ from html import escape
 from conformance.inspect.abstraction import ReplicaState
 from conformance.printable import printable
 
-_COLUMN, _LANE, _LEFT, _TOP = 104, 34, 92, 26
+_COLUMN, _LANE, _LEFT, _TOP = 104, 40, 92, 28
 _COLUMNS = 9
 """Columns that are drawn; the rest is left out on both sides."""
 _COLOURS = 8
 
 
 def logs(
-    states: Mapping[str, ReplicaState], focus: tuple[int, int] | None = None
+    states: Mapping[str, ReplicaState],
+    watermarks: Mapping[str, int | None],
+    focus: tuple[int, int] | None = None,
 ) -> str:
     """An SVG. `focus` are the offsets that it is about; the newest columns if there are none."""
     cuts = _cuts(states, focus)
@@ -31,13 +34,11 @@ def logs(
         *_scale(cuts),
     ]
     for number, (name, state) in enumerate(states.items()):
-        parts += _lane(_TOP + _LANE * number, name, state, cuts)
+        parts += _lane(_TOP + _LANE * number, name, state, watermarks[name], cuts)
     return "".join((*parts, "</svg>"))
 
 
-def _cuts(
-    states: Mapping[str, ReplicaState], focus: tuple[int, int] | None
-) -> tuple[int, ...]:
+def _cuts(states: Mapping[str, ReplicaState], focus: tuple[int, int] | None) -> tuple[int, ...]:
     found = set() if focus is None else set(focus)
     for state in states.values():
         found |= {state.start, state.end}
@@ -54,15 +55,13 @@ def _x(cuts: tuple[int, ...], offset: int) -> float:
     """Between two cuts in proportion; outside at the edge."""
     if offset <= cuts[0]:
         return _LEFT
-    for number, (low, high) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for number, (low, high) in enumerate(itertools.pairwise(cuts)):
         if offset <= high:
             return _LEFT + _COLUMN * (number + (offset - low) / (high - low))
     return _LEFT + _COLUMN * (len(cuts) - 1)
 
 
-def _focus(
-    cuts: tuple[int, ...], focus: tuple[int, int] | None, height: int
-) -> Iterator[str]:
+def _focus(cuts: tuple[int, ...], focus: tuple[int, int] | None, height: int) -> Iterator[str]:
     if focus is not None:
         left, right = _x(cuts, focus[0]), _x(cuts, focus[1])
         yield (
@@ -77,7 +76,9 @@ def _scale(cuts: tuple[int, ...]) -> Iterator[str]:
         yield f'<text class="dim" x="{x}" y="13" text-anchor="middle">{offset}</text>'
 
 
-def _lane(y: float, name: str, state: ReplicaState, cuts: tuple[int, ...]) -> Iterator[str]:
+def _lane(
+    y: float, name: str, state: ReplicaState, watermark: int | None, cuts: tuple[int, ...]
+) -> Iterator[str]:
     shown = escape(printable(name if len(name) <= 10 else f"{name[:9]}…"))
     yield f'<text x="4" y="{y + 20}">{shown}</text>'
     right = _LEFT + _COLUMN * (len(cuts) - 1)
@@ -97,7 +98,7 @@ def _lane(y: float, name: str, state: ReplicaState, cuts: tuple[int, ...]) -> It
                 f'<text class="on" x="{(left + end) / 2:g}" y="{y + 19}" '
                 f'text-anchor="middle">{label}</text>'
             )
-    if cuts[0] <= state.high_watermark <= cuts[-1]:
-        x = _x(cuts, state.high_watermark)
+    if watermark is not None and cuts[0] <= watermark <= cuts[-1]:
+        x = _x(cuts, watermark)
         yield f'<line class="hw" x1="{x:g}" y1="{y + 1}" x2="{x:g}" y2="{y + 29}"/>'
-        yield f'<text class="hwt" x="{x + 3:g}" y="{y + 34}">hw</text>'
+        yield f'<text class="hwt" x="{x + 4:g}" y="{y + 5}">hw {watermark}</text>'

@@ -1,4 +1,4 @@
-"""What was exposed to consumers: every high watermark that the files tell, and where it was told."""
+"""What was exposed to consumers: every high watermark that the files tell, and its source."""
 
 from __future__ import annotations
 
@@ -105,9 +105,7 @@ def explained_by(
 def held_below(state: ReplicaState, offset: int) -> tuple[Run, ...]:
     """What a replica holds below an offset."""
     return tuple(
-        Run(run.start, min(run.end, offset), run.epoch)
-        for run in state.runs
-        if run.start < offset
+        Run(run.start, min(run.end, offset), run.epoch) for run in state.runs if run.start < offset
     )
 
 

@@ -135,7 +135,9 @@ def _base_offset(site: Site, broker: str) -> Planted:
     return Planted("changed-base-offset", (broker,), None, f"offset {hit.base} became {other}")
 
 
-def _spliced(site: Site, broker: str, kind: str, change: Callable[[bytes, bytes, bytes], bytes]) -> Planted:
+def _spliced(
+    site: Site, broker: str, kind: str, change: Callable[[bytes, bytes, bytes], bytes]
+) -> Planted:
     """The segment with two neighbouring batches changed."""
     every = site.batches(broker)
     number = site.draw.randrange(1, len(every) - 2)
@@ -144,9 +146,7 @@ def _spliced(site: Site, broker: str, kind: str, change: Callable[[bytes, bytes,
     first = data[one.position : one.position + one.size]
     second = data[two.position : two.position + two.size]
     middle = change(first, second, b"")
-    site.log(broker).write_bytes(
-        data[: one.position] + middle + data[two.position + two.size :]
-    )
+    site.log(broker).write_bytes(data[: one.position] + middle + data[two.position + two.size :])
     return Planted(kind, (broker,), None, f"batches at offsets {one.base} and {two.base}")
 
 
@@ -175,7 +175,7 @@ def _other_contents(site: Site, broker: str) -> Planted:
     hit = site.some_batch(broker)
     data = site.log(broker).read_bytes()[hit.position : hit.position + hit.size]
     at = data.index(b"order") if b"order" in data else hit.size - 2
-    _write(site.log(broker), hit.position, _sealed(data[:at] + b"OTHER"[: 5] + data[at + 5 :]))
+    _write(site.log(broker), hit.position, _sealed(data[:at] + b"OTHER"[:5] + data[at + 5 :]))
     return Planted("other-contents", (broker,), hit.base, "a valid batch with another record")
 
 
@@ -227,7 +227,9 @@ def _old_cache(site: Site, broker: str) -> Planted:
     written = [entry for entry in entries if entry[1] < end]
     left = site.draw.randrange(1, len(written))
     _write_cache(path, written[:left])
-    return Planted("epoch-checkpoint-of-before", (broker,), written[left][1], f"{left} entries left")
+    return Planted(
+        "epoch-checkpoint-of-before", (broker,), written[left][1], f"{left} entries left"
+    )
 
 
 def _moved_cache(site: Site, broker: str) -> Planted:
@@ -237,7 +239,9 @@ def _moved_cache(site: Site, broker: str) -> Planted:
     epoch, start = entries[number]
     entries[number] = (epoch, start - site.draw.randrange(1, 5))
     _write_cache(path, entries)
-    return Planted("epoch-checkpoint-moved", (broker,), None, f"epoch {epoch} at {entries[number][1]}")
+    return Planted(
+        "epoch-checkpoint-moved", (broker,), None, f"epoch {epoch} at {entries[number][1]}"
+    )
 
 
 def _later_cache(site: Site, broker: str) -> Planted:

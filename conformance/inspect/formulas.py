@@ -140,7 +140,9 @@ def _renumbered(window: Window, epochs: tuple[int, ...]) -> Value:
     """The registration with its leader epoch numbered among the epochs of both moments."""
     registration = window.values["registration"]
     assert isinstance(registration, Mapping)
-    real = window.epochs[registration["leaderEpoch"]]
+    number = registration["leaderEpoch"]
+    assert isinstance(number, int)
+    real = window.epochs[number]
     return make_function({**registration, "leaderEpoch": epochs.index(real)})
 
 

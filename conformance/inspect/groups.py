@@ -8,6 +8,7 @@ next is judged as it is.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -269,7 +270,7 @@ class _Judging:
         spec = self.formulas.spec(naming.instances, 0)
         states = [state_of(spec, values) for values in _way(naming, before, after)]
         for formula in STEP_FORMULAS:
-            for one, other in zip(states, states[1:], strict=False):
+            for one, other in itertools.pairwise(states):
                 if not self._ask(spec, formula, after, one, other):
                     break
 
@@ -301,11 +302,12 @@ class _Judging:
                 formula=formula,
                 location=str(definition.location),
                 reasons=reasons,
-                sources=(f"{self.broker}: __consumer_offsets-{self.partition}, offset "
-                         f"{record.offset}",),
+                sources=(
+                    f"{self.broker}: __consumer_offsets-{self.partition}, offset {record.offset}",
+                ),
                 topic="__consumer_offsets",
                 partition=self.partition,
-            )  # fmt: skip
+            )
         )
         return False
 
@@ -403,7 +405,7 @@ class _Naming:
             ),
         }
 
-    def _content(self, record: GroupRecord) -> dict[str, Value]:
+    def _content(self, record: GroupRecord) -> dict[Value, Value]:
         present = {member.id: member for member in record.members}
         protocol = record.protocol
 
@@ -427,16 +429,12 @@ class _Naming:
             "staticMembers": make_function(static),
             "supported": each(lambda m: frozenset({protocol} if m.supports else ())),
             "assignment": each(
-                lambda m: frozenset(
-                    self.partitions[p] for p in m.assigned if p in self.partitions
-                )
+                lambda m: frozenset(self.partitions[p] for p in m.assigned if p in self.partitions)
             ),
         }
 
 
-def _way(
-    naming: _Naming, before: GroupRecord, after: GroupRecord
-) -> Iterator[dict[str, Value]]:
+def _way(naming: _Naming, before: GroupRecord, after: GroupRecord) -> Iterator[dict[str, Value]]:
     """The states from one record to the next, by the shortest way that the protocol has.
 
     A group that is deleted becomes empty first, whether or not the cleaner has left the record.

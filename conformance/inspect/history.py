@@ -243,9 +243,7 @@ def _controller(
         name = replay.names.get(topic_id)
         if name is None or topic_id in replay.removed:
             continue
-        partitions[name, number] = Elections(
-            topic_id, tuple(found), replay.whole[topic_id, number]
-        )
+        partitions[name, number] = Elections(topic_id, tuple(found), replay.whole[topic_id, number])
         counts[name] = max(counts.get(name, 0), number + 1)
     return Controller(
         MappingProxyType(partitions),

@@ -106,8 +106,8 @@ def inspect(evidence: Evidence, *, tell: Tell = _silent) -> Inspection:
         *_beyond_reach(evidence, history, scanned.other_states),
     ]
     groups = judge_groups(evidence, history)
-    for part in (*judged.values(), *groups):
-        said += [*part.notes.found, *part.notes.unjudged]
+    for notes in (*(one.notes for one in judged.values()), *(one.notes for one in groups)):
+        said += [*notes.found, *notes.unjudged]
     found = [one for one in said if isinstance(one, Discovery)]
     return Inspection(
         evidence,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -149,7 +150,7 @@ class Judge:
             if not one.checkpointed:
                 continue
             for run in held_below(states[one.broker], one.below):
-                found += _kept(run, elections and elections.unclean or (), starts)
+                found += _kept(run, (elections and elections.unclean) or (), starts)
         limit = min(
             (
                 states[name].end
@@ -160,6 +161,8 @@ class Judge:
         )
         if limit is None or all(run.end <= limit for run in found):
             return merged(found)
+        why = "a copy of the leader or of a member of the ISR may be older than their exposure"
+        notes.unjudged.append(Unjudged(subject.name, f"records from offset {limit} on", why))
         return merged(
             Run(run.start, min(run.end, limit), run.epoch) for run in found if run.start < limit
         )
@@ -188,9 +191,7 @@ class Judge:
         )
 
 
-def _kept(
-    run: Run, unclean: Sequence[Registration], starts: Mapping[int, int]
-) -> Iterator[Run]:
+def _kept(run: Run, unclean: Sequence[Registration], starts: Mapping[int, int]) -> Iterator[Run]:
     """What of a run is owed after unclean elections: what lies below where these began."""
     end = run.end
     for one in unclean:
@@ -223,7 +224,9 @@ class _Case:
         truths = self.judge.formulas.judge(_LOGS, self.moment)
         for name, held in self.subject.held.items():
             if held.epoch_cache is None and held.log is not None:
-                self.unjudged(f"EpochCacheMatchesLog of {name}", "it has no leader-epoch-checkpoint")
+                self.unjudged(
+                    f"EpochCacheMatchesLog of {name}", "it has no leader-epoch-checkpoint"
+                )
             if held.high_watermark is None and held.log is not None and not self.is_raft:
                 why = "its replication-offset-checkpoint has no entry"
                 self.unjudged(f"HighWatermarkWithinLog of {name}", why)
@@ -309,7 +312,9 @@ class _Case:
         """Where two logs differ below a record on which they agree."""
         for one, other, part in _mismatches(self.states):
             mine, theirs = part.epochs[one], part.epochs[other]
-            title = f"{self.subject.name}: {one} and {other} differ silently from offset {part.start}"
+            title = (
+                f"{self.subject.name}: {one} and {other} differ silently from offset {part.start}"
+            )
             message = (
                 f"Offsets {part.start} to {part.end - 1} hold {self.leader_of(mine)} on {one} and "
                 f"{self.leader_of(theirs)} on {other}, and behind them both logs agree again: no "
@@ -320,7 +325,7 @@ class _Case:
                 broken=broken, offsets=(part.start, part.end), brokers=(one, other),
             )  # fmt: skip
 
-    def epoch_cache(self, broken: Broken) -> Iterator[Discovery]:
+    def epoch_cache(self, _broken: Broken) -> Iterator[Discovery]:
         """Replicas whose leader-epoch-checkpoint tells another log."""
         for name, state in self.states.items():
             alone = replace(self.moment, replicas={name: state})
@@ -356,7 +361,8 @@ class _Case:
                 if after.epoch < before.epoch:
                     yield self.discovery(
                         "EpochsNonDecreasing",
-                        f"{self.subject.name}: on {name} the leader epoch falls at offset {after.start}",
+                        f"{self.subject.name}: on {name} the leader epoch falls at offset "
+                        f"{after.start}",
                         f"Offset {after.start - 1} is of {self.leader_of(before.epoch)}, offset "
                         f"{after.start} of {self.leader_of(after.epoch)}: no leader appends so.",
                         broken=broken, offsets=(after.start, after.end), brokers=(name,),
@@ -498,7 +504,7 @@ class _Case:
             if truth.broken is not None:
                 truths["LeaderInIsr"] = False
                 self._tell_registration("LeaderInIsr", one, truth.broken)
-        for (_, before), (after_one, after) in zip(moments, moments[1:], strict=False):
+        for (_, before), (after_one, after) in itertools.pairwise(moments):
             for formula in HISTORY_FORMULAS:
                 truth = self.judge.formulas.step(formula, before, after)
                 if truth.broken is not None:
@@ -559,7 +565,8 @@ class _Case:
                 self.notes.found.append(
                     self.discovery(
                         "OneLeaderPerEpoch",
-                        f"{self.subject.name}: {' and '.join(sorted(leaders))} both led in epoch {epoch}",
+                        f"{self.subject.name}: {' and '.join(sorted(leaders))} both led in epoch "
+                        f"{epoch}",
                         "An epoch names one history; records of both cannot be told apart.",
                         broken=truth.broken,
                         brokers=tuple(sorted(leaders)),
@@ -603,7 +610,8 @@ class _Case:
                 unclean = explained_by(elections, self.starts, start, most.epoch)
                 self._tell_loss(
                     Run(start, most.below, max(most.epoch, 0)),
-                    f"{name} was elected in epoch {one.leader_epoch} with a log that ended at {start}",
+                    f"{name} was elected in epoch {one.leader_epoch} with a log that ended at "
+                    f"{start}",
                     unclean,
                     (most.source, f"__cluster_metadata-0, offset {one.offset}"),
                     (name,),
@@ -639,9 +647,14 @@ class _Case:
             title += ", given up by an unclean election"
         self.notes.found.append(
             self.discovery(
-                kind, title, message,
-                broken=broken, offsets=(lost.start, lost.end), brokers=brokers, sources=sources,
-            )  # fmt: skip
+                kind,
+                title,
+                message,
+                broken=broken,
+                offsets=(lost.start, lost.end),
+                brokers=brokers,
+                sources=sources,
+            )
         )
 
     def _lost_in_the_spec(self, lost: Run) -> Broken | None:
@@ -699,11 +712,9 @@ def differences(states: Mapping[str, ReplicaState]) -> Iterator[Difference]:
         {edge for state in states.values() for run in state.runs for edge in (run.start, run.end)}
     )
     last: Difference | None = None
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in itertools.pairwise(edges):
         epochs = {name: _epoch_at(state, start) for name, state in states.items()}
-        here = {
-            name: epoch for name, epoch in epochs.items() if start >= states[name].start
-        }
+        here = {name: epoch for name, epoch in epochs.items() if start >= states[name].start}
         if len(set(here.values())) < 2:
             continue
         if last is not None and last.end == start and last.epochs == here:

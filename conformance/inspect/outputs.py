@@ -98,38 +98,42 @@ def _finding_row(one: dict[str, Any]) -> dict[str, Any]:
     return {**one, "first_offset": offsets[0], "end_offset": offsets[1]}
 
 
-def _of_partition(
-    inspection: Inspection, judged: Judged
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _of_partition(inspection: Inspection, judged: Judged) -> Iterator[tuple[str, dict[str, Any]]]:
     subject, copies = judged.subject, inspection.copies
     place = {"topic": subject.key[0], "partition": subject.key[1]}
     if subject.elections is not None:
         unclean = {one.offset for one in subject.elections.unclean}
         for one in subject.elections.registrations:
-            yield "registrations", {
-                **place,
-                "metadata_offset": one.offset,
-                "time": one.time,
-                "leader": None if one.leader < 0 else copies.name(one.leader),
-                "leader_epoch": one.leader_epoch,
-                "isr": [copies.name(node) for node in one.isr],
-                "eligible": [copies.name(node) for node in one.eligible],
-                "partition_epoch": one.partition_epoch,
-                "unclean": one.offset in unclean,
-                "began_at_offset": judged.starts.get(one.leader_epoch),
-            }
+            yield (
+                "registrations",
+                {
+                    **place,
+                    "metadata_offset": one.offset,
+                    "time": one.time,
+                    "leader": None if one.leader < 0 else copies.name(one.leader),
+                    "leader_epoch": one.leader_epoch,
+                    "isr": [copies.name(node) for node in one.isr],
+                    "eligible": [copies.name(node) for node in one.eligible],
+                    "partition_epoch": one.partition_epoch,
+                    "unclean": one.offset in unclean,
+                    "began_at_offset": judged.starts.get(one.leader_epoch),
+                },
+            )
     for broker, state in judged.states.items():
         held = subject.held[broker]
-        yield "replicas", {
-            **place,
-            "broker": broker,
-            "directory": held.directory,
-            "log_start": state.start,
-            "log_end": state.end,
-            "high_watermark": held.high_watermark,
-            "batches": held.log.batches if held.log else 0,
-            "in_isr": broker in judged.moment.registered.isr,
-        }
+        yield (
+            "replicas",
+            {
+                **place,
+                "broker": broker,
+                "directory": held.directory,
+                "log_start": state.start,
+                "log_end": state.end,
+                "high_watermark": held.high_watermark,
+                "batches": held.log.batches if held.log else 0,
+                "in_isr": broker in judged.moment.registered.isr,
+            },
+        )
         for run in state.runs:
             found = {"start": run.start, "end": run.end, "leader_epoch": run.epoch}
             yield "runs", {**place, "broker": broker, **found}
@@ -138,17 +142,20 @@ def _of_partition(
             where = {"start": part.start, "end": part.end, "conflicting": part.conflicting}
             yield "differences", {**place, "broker": broker, "leader_epoch": epoch, **where}
     for cut in judged.truncations:
-        yield "truncations", {
-            **place,
-            "broker": cut.broker,
-            "offset": cut.offset,
-            "log_end_before": cut.end,
-            "epoch": cut.epoch,
-            "time": cut.time,
-            "high_watermark_known": cut.known,
-            "cuts_exposed": cut.cuts_exposed,
-            "verdict": cut.verdict,
-            "source": cut.source,
-        }
+        yield (
+            "truncations",
+            {
+                **place,
+                "broker": cut.broker,
+                "offset": cut.offset,
+                "log_end_before": cut.end,
+                "epoch": cut.epoch,
+                "time": cut.time,
+                "high_watermark_known": cut.known,
+                "cuts_exposed": cut.cuts_exposed,
+                "verdict": cut.verdict,
+                "source": cut.source,
+            },
+        )
     for formula, holds in judged.truths.items():
         yield "formulas", {**place, "formula": formula, "holds": holds}

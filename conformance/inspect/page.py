@@ -15,7 +15,7 @@ from conformance.inspect.history import Registration
 from conformance.inspect.inspection import Inspection
 from conformance.inspect.judgement import Judged
 from conformance.report import page
-from conformance.report.page import anchor
+from conformance.report.page.view import anchor
 from conformance.verdict import Verdict
 
 _FINDINGS, _PARTITIONS, _UNJUDGED, _ROWS = 60, 40, 100, 400
@@ -172,7 +172,8 @@ def _sentence(inspection: Inspection) -> str:
     possible = len(inspection.found) - proved
     if proved:
         more = f", and {possible} that the copies do not prove" if possible else ""
-        return f"{proved} finding{'s' if proved > 1 else ''}{more}. The first: {inspection.found[0].title}."
+        count = f"{proved} finding{'s' if proved > 1 else ''}"
+        return f"{count}{more}. The first: {inspection.found[0].title}."
     if possible:
         return f"{possible} finding{'s' if possible > 1 else ''}, none of which the copies prove."
     if inspection.verdict is Verdict.PASS:
@@ -224,7 +225,12 @@ def _finding(inspection: Inspection, found: Discovery) -> FindingView:
     judged = inspection.partitions.get((found.topic, found.partition))
     if judged is None or not judged.states or found.subject.startswith("group "):
         return FindingView(found, "", _scale(None))
-    return FindingView(found, drawing.logs(judged.states, found.offsets), _scale(judged))
+    return FindingView(found, _drawing(judged, found.offsets), _scale(judged))
+
+
+def _drawing(judged: Judged, focus: tuple[int, int] | None = None) -> str:
+    watermarks = {name: held.high_watermark for name, held in judged.subject.held.items()}
+    return drawing.logs(judged.states, watermarks, focus)
 
 
 def _scale(judged: Judged | None) -> str:
@@ -264,7 +270,7 @@ def _partition(inspection: Inspection, judged: Judged) -> PartitionView:
         subject.name,
         summary,
         accused,
-        drawing.logs(judged.states),
+        _drawing(judged),
         brokers,
         tuple(_replicas(judged)),
         tuple(_differences(inspection, judged, brokers)),
@@ -293,7 +299,11 @@ def _differences(
                 continue
             epoch = part.epochs[name]
             leader = elections.leader_of(epoch) if elections and epoch is not None else None
-            by = f", by {inspection.copies.name(leader)}" if leader is not None and leader >= 0 else ""
+            by = (
+                f", by {inspection.copies.name(leader)}"
+                if leader is not None and leader >= 0
+                else ""
+            )
             cells.append("no record" if epoch is None else f"epoch {epoch}{by}")
         offsets = f"{part.start} to {part.end - 1}"
         yield DifferenceRow(offsets, tuple(cells), part.conflicting)
@@ -337,7 +347,9 @@ def _registration(
         return f"no leader; {tail}"
     start = judged.starts.get(one.leader_epoch)
     where = "" if start is None else f" from offset {start}"
-    how = "created with leader" if before is None else "unclean election of" if unclean else "elected"
+    how = (
+        "created with leader" if before is None else "unclean election of" if unclean else "elected"
+    )
     return f"{how} {names.name(one.leader)}{where}; {tail}"
 
 

@@ -167,7 +167,8 @@ def _groups(table: pa.RecordBatch) -> Iterator[tuple[int, int]]:
 
 
 def _numbers(rows: pa.RecordBatch, name: str) -> Int64:
-    return rows.column(name).to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: Int64 = rows.column(name).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
 def _piece(segment: str, rows: pa.RecordBatch) -> _Piece:
@@ -216,7 +217,7 @@ def _between(base: int, last: int, following: int, segment: str, position: int) 
 
 
 def _block_sums(base: Int64, last: Int64, epoch: Int64, crc: Int64) -> dict[int, int]:
-    """A sum of the batches that begin in each block; equal batches give equal sums, in any order."""
+    """A sum of the batches that begin in each block, the same in any order of them."""
     first, second, third = (np.uint64(one) for one in _MIX)
     with np.errstate(over="ignore"):
         mixed = (base.astype(np.uint64) + first) * second

@@ -53,7 +53,9 @@ def _filled(held: Held) -> Iterator[Run]:
         yield Run(cursor, held.end, last)
 
 
-def _gap(start: int, following: Run, before: int | None, cache: Sequence[CacheEntry]) -> Iterator[Run]:
+def _gap(
+    start: int, following: Run, before: int | None, cache: Sequence[CacheEntry]
+) -> Iterator[Run]:
     """The epochs of a gap, by the cache's entries within it."""
     epoch = before
     for entry in cache:

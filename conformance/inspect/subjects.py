@@ -147,17 +147,13 @@ def _checkpoints(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None
             continue
         match row["kind"]:
             case "replication-offset":
-                known = replace(
-                    known, high_watermark=row["offset"], high_watermark_at=row["mtime"]
-                )
+                known = replace(known, high_watermark=row["offset"], high_watermark_at=row["mtime"])
             case "log-start":
                 known = replace(known, log_start=row["offset"])
             case "cleaner":
                 known = replace(known, cleaned=row["offset"])
             case "leader-epoch":
-                caches.setdefault((key, where), []).append(
-                    CacheEntry(row["epoch"], row["offset"])
-                )
+                caches.setdefault((key, where), []).append(CacheEntry(row["epoch"], row["offset"]))
         held[key][where] = known
     for (key, where), entries in caches.items():
         held[key][where] = replace(held[key][where], epoch_cache=tuple(entries))

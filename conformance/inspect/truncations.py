@@ -52,7 +52,9 @@ def truncations(
     starts: Mapping[int, int],
 ) -> tuple[Truncation, ...]:
     """The truncations of a partition's replicas, each held against what was exposed by then."""
-    found = (one for broker in sorted({l.broker for l in lines}) for one in _of(broker, lines))
+    found = (
+        one for broker in sorted({line.broker for line in lines}) for one in _of(broker, lines)
+    )
     return tuple(_judged(one, exposed, elections, starts) for one in found)
 
 

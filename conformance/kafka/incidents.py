@@ -287,7 +287,9 @@ def _re_elected_leader(stage: Stage) -> None:
             for _ in range(2)
         ]
         stage.wait_until("the follower has 10 records", lambda: stage.log_end(follower) == 10)
-        stage.tell(f"broker {leader} sleeps; broker {between} leads, and broker {follower} truncates")
+        stage.tell(
+            f"broker {leader} sleeps; broker {between} leads, and broker {follower} truncates"
+        )
         cluster.nodes[leader].pause()
         cluster.nodes[between].resume()
         time.sleep(1.0)
@@ -435,9 +437,7 @@ class Group:
         for number, member in enumerate(sorted(members)):
             parts = [{"topic": TOPIC, "partitions": [0]}] if number == 0 else []
             body = {"assignedPartitions": parts, "userData": None}
-            plan.append(
-                {"memberId": member, "assignment": b"\x00\x01" + schema.encode(1, body)}
-            )
+            plan.append({"memberId": member, "assignment": b"\x00\x01" + schema.encode(1, body)})
         return plan
 
     def _join(self, member_id: str) -> Body:
