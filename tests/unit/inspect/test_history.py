@@ -27,7 +27,7 @@ def change(**body: Any) -> tuple[str, dict[str, Any]]:
 
 
 def replayed(tmp_path: Path, *rows: dict[str, Any]) -> Controller:
-    columns = {name: None for name in METADATA.names}
+    columns = dict.fromkeys(METADATA.names)
     with PartWriter(tmp_path, 0) as writer:
         for row in rows:
             writer.row("metadata", columns | row)

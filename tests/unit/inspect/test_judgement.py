@@ -9,7 +9,7 @@ import pytest
 
 from conformance.inspect.abstraction import CacheEntry
 from conformance.inspect.copies import Copies, Copy
-from conformance.inspect.formulas import ReplicationFormulas
+from conformance.inspect.formulas import LOG_FORMULAS, ReplicationFormulas
 from conformance.inspect.history import Elections, Registration
 from conformance.inspect.judgement import Judge, Judged
 from conformance.inspect.lines import Line
@@ -181,7 +181,9 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
         {("LeaderInIsr", None, "fail")},
     ),
     "a snapshot has another partition epoch than the log counts": (
-        replace(QUIET, snapshots=[replace(registration(0, 1, "123"), partition_epoch=5, offset=99)]),
+        replace(
+            QUIET, snapshots=[replace(registration(0, 1, "123"), partition_epoch=5, offset=99)]
+        ),
         {("PartitionEpochCountsChanges", None, "fail")},
     ),
     "two brokers said to lead in one epoch": (
@@ -197,17 +199,30 @@ def test_what_the_copies_hold_and_what_is_told(name: str) -> None:
     assert told(story.judged()) == expected
 
 
+@pytest.mark.parametrize("name", STORIES)
+def test_every_offset_for_itself_and_small_windows_say_the_same(name: str) -> None:
+    """The stories make every formula false somewhere; see also tests/property/inspect."""
+    moment = STORIES[name][0].judged().moment
+    alone = FORMULAS.judge(LOG_FORMULAS, moment, merged=False)
+    windowed = FORMULAS.judge(LOG_FORMULAS, moment, size=2)
+    assert {f: alone[f].holds for f in LOG_FORMULAS} == {f: windowed[f].holds for f in LOG_FORMULAS}
+
+
 def test_what_was_lost_names_who_wrote_it_and_which_election_lost_it() -> None:
     story, _ = STORIES["a clean election of a replica without the exposed end loses it"]
     found, _ = story.judged().notes.found
     assert "epoch 0, written under b1" in found.message
-    assert "b2 was elected in epoch 2, a clean election, with a log that ended at 8" in found.message
+    assert (
+        "b2 was elected in epoch 2, a clean election, with a log that ended at 8" in found.message
+    )
     assert found.formula == "CommittedNeverLost"
     assert any(reason.outcome == "is FALSE" for reason in found.reasons)
 
 
 def cut(broker: str, offset: int) -> Line:
-    return Line(broker, "truncated", NOW, f"{broker}.log:9", f"Truncating to {offset}", offset=offset)
+    return Line(
+        broker, "truncated", NOW, f"{broker}.log:9", f"Truncating to {offset}", offset=offset
+    )
 
 
 TRUNCATIONS = {

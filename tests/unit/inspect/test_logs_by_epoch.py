@@ -47,7 +47,9 @@ def _write(writer: PartWriter, broker: str, batches: list[Batch]) -> None:
 
 
 def test_neighbours_of_one_epoch_are_one_run_over_segments(tmp_path: Path) -> None:
-    _, (log,) = scanned(tmp_path, {"b1": [[(0, 1, 0, 1), (2, 2, 0, 2)], [(3, 4, 0, 3), (5, 5, 2, 4)]]})
+    _, (log,) = scanned(
+        tmp_path, {"b1": [[(0, 1, 0, 1), (2, 2, 0, 2)], [(3, 4, 0, 3), (5, 5, 2, 4)]]}
+    )
     assert log.runs == (Run(0, 5, 0), Run(5, 6, 2))
     assert (log.start, log.end, log.batches, log.irregularities) == (0, 6, 4, ())
 
