@@ -8,6 +8,7 @@ import pytest
 
 from conformance.errors import EnvironmentProblem
 from conformance.kafka.jars import KafkaJars, kafka_jars
+from conformance.kafka.maven import Coordinate, maven_jars
 
 VERSIONS = ("3.8.1", "4.4.0")
 
@@ -20,3 +21,12 @@ def jars_or_skip(version: str) -> KafkaJars:
         if os.environ.get("KCONFORM_REQUIRE_KAFKA") == "1":
             raise
         pytest.skip(f"Kafka {version} is not to be had here: {problem}")
+
+
+def dump_log_class_path(version: str) -> str:
+    """The class path of kafka.tools.DumpLogSegments in 3.x, or a skip as above."""
+    jars = jars_or_skip(version)
+    tools = maven_jars(
+        f"kafka-tools-api-{version}", [Coordinate("org.apache.kafka", "kafka-tools-api", version)]
+    )
+    return os.pathsep.join([str(jars), *map(str, tools)])

@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from itertools import permutations
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from conformance.errors import UserError
@@ -66,7 +69,7 @@ def time_zone(name: str) -> tzinfo:
 def brokers_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """`b1=/backup/broker1` and so on; a broker with several log directories is named again.
 
-    Raises UserError.
+    A folder may be a URI (`s3://bucket/broker1`, `hdfs://...`). Raises UserError.
     """
     brokers: dict[str, tuple[str, ...]] = {}
     for argument in arguments:
@@ -75,13 +78,41 @@ def brokers_of(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
             raise UserError(
                 f"{argument!r} names no broker's folder: one looks like b1=/backup/broker1."
             )
-        name, folder = match[1], str(Path(match[2]).absolute())
+        name, folder = match[1], _folder(match[2])
         if folder in brokers.get(name, ()):
             raise UserError(f"{argument} is given twice.")
         brokers[name] = (*brokers.get(name, ()), folder)
     if not brokers:
         raise UserError("No broker's folder is named: give b1=/backup/broker1 and so on.")
     return brokers
+
+
+def check_places(brokers: Mapping[str, Sequence[str]], output: Path) -> None:
+    """See that no file would be read twice, and that nothing is written where we read.
+
+    Raises UserError.
+    """
+    roots = [
+        (f"{name}={folder}", Path(folder).resolve())
+        for name, folders in brokers.items()
+        for folder in folders
+        if "://" not in folder
+    ]
+    for (one, inner), (other, outer) in permutations(roots, 2):
+        if inner.is_relative_to(outer):
+            raise UserError(f"{one} lies within {other}: its files would be read twice.")
+    for one, root in roots:
+        if output.resolve().is_relative_to(root):
+            raise UserError(
+                f"The output {output} lies within {one}, and nothing is written into what is "
+                "inspected. Name another folder with -o."
+            )
+
+
+def _folder(text: str) -> str:
+    if text.startswith("file://"):
+        text = url2pathname(urlsplit(text).path)
+    return text if "://" in text else str(Path(text).absolute())
 
 
 def moment(text: str) -> int:

@@ -6,10 +6,11 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from conformance.errors import UserError
-from conformance.inspect.reading.folders import Found
+from conformance.inspect.reading.folders import Found, Refused, opened
 from conformance.inspect.reading.inputs import Inputs
 from conformance.inspect.reading.names import Place
 
@@ -17,8 +18,20 @@ LOG = Place("server-log", "")
 _NAMED = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.+)", re.DOTALL)
 
 
-def found_logs(inputs: Inputs) -> Iterator[Found]:
-    """Every file that the patterns name, once. Raises UserError if a pattern names none."""
+_HEAD = 1 << 18
+_NODE = re.compile(
+    rb"(?:^|\s)(?:node|broker)\.id ?= ?(\d+)|"
+    rb"\[(?:KafkaServer|BrokerServer|KafkaRaftServer|ControllerServer|Broker|RaftManager)"
+    rb" (?:id|nodeId)=(\d+)"
+)
+
+
+def found_logs(inputs: Inputs, nodes: Mapping[int, str]) -> Iterator[Found]:
+    """Every file that the patterns name, once; `nodes` has the brokers' names by node id.
+
+    A log belongs to the broker that the pattern names, or beside whose folder it lies, or whose
+    node id it tells. Raises UserError if a pattern names no file.
+    """
     seen: set[str] = set()
     for pattern in inputs.logs:
         broker, paths = _matches(pattern, inputs)
@@ -26,7 +39,8 @@ def found_logs(inputs: Inputs) -> Iterator[Found]:
             real = os.path.realpath(path)
             if real not in seen:
                 seen.add(real)
-                yield _found(broker or _owner(path, inputs), path)
+                found = _found(broker or _owner(path, inputs), path)
+                yield found if found.broker else replace(found, broker=_told(found, nodes))
 
 
 def _matches(pattern: str, inputs: Inputs) -> tuple[str | None, list[str]]:
@@ -48,13 +62,26 @@ def _owner(path: str, inputs: Inputs) -> str:
     real = os.path.realpath(path)
     best, owners = 0, {""}
     for broker, folders in inputs.brokers.items():
-        for folder in map(os.path.realpath, folders):
+        for folder in (os.path.realpath(folder) for folder in folders if "://" not in folder):
             common = len(os.path.commonpath([real, folder]))
             if common > best:
                 best, owners = common, set()
             if common == best:
                 owners.add(broker)
     return owners.pop() if len(owners) == 1 else ""
+
+
+def _told(found: Found, nodes: Mapping[int, str]) -> str:
+    """The broker whose node id a log tells near its beginning; '' if none or several."""
+    if found.status:
+        return ""
+    try:
+        with opened(found) as data:
+            told = {int(one or other) for one, other in _NODE.findall(data[:_HEAD])}
+    except Refused:
+        return ""
+    names = {nodes[node] for node in told if node in nodes}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _found(broker: str, path: str) -> Found:

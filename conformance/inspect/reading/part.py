@@ -11,12 +11,13 @@ from typing import Any
 
 from conformance.errors import DataError
 from conformance.inspect.reading import headers, indexes, lines, records, segments, snapshots, texts
-from conformance.inspect.reading.folders import Buffer, Found, Refused, opened
+from conformance.inspect.reading.folders import Buffer, Found, Refused
 from conformance.inspect.reading.headers import Walk
 from conformance.inspect.reading.inputs import Filters, time_zone
 from conformance.inspect.reading.names import CLUSTER_METADATA, CONSUMER_OFFSETS, EPOCH_CHECKPOINT
 from conformance.inspect.reading.plan import Item, Part, Unit
 from conformance.inspect.reading.segments import Columns, Damage, Segment
+from conformance.inspect.reading.sources import opened
 from conformance.inspect.reading.topics import Decode, Row, group_rows, metadata_rows
 from conformance.inspect.store import METADATA_COPIES, PartWriter
 from conformance.kafka.schemas import Schemas

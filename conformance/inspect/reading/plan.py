@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 
 from conformance.errors import DataError, UserError
 from conformance.files import written_aside
-from conformance.inspect.reading.folders import Found, listed
+from conformance.inspect.reading.folders import Found
 from conformance.inspect.reading.inputs import Inputs
 from conformance.inspect.reading.logs import LOG, found_logs
 from conformance.inspect.reading.names import Place, place_of
+from conformance.inspect.reading.sources import listed, opened
+from conformance.inspect.reading.texts import identity as identity_of
 
 FORMAT = 1
 """Of the tables and of this plan: a run does not go on with those of another one."""
@@ -123,13 +125,28 @@ def _compare(mark: Path, wanted: Mapping[str, Any]) -> None:
 
 
 def _items(inputs: Inputs) -> Iterator[Item]:
+    nodes: dict[int, str] = {}
     for broker, folders in inputs.brokers.items():
         for folder in folders:
             for found in listed(broker, folder):
                 place = place_of(found.path)
+                if os.path.basename(found.path) == "meta.properties" and not found.status:  # noqa: PTH119
+                    nodes |= dict.fromkeys(_node_ids(found), broker)
                 yield Item(_filtered(found, place, inputs), place)
-    for found in found_logs(inputs):
+    for found in found_logs(inputs, nodes):
         yield Item(found, LOG)
+
+
+def _node_ids(found: Found) -> list[int]:
+    """The node id in a meta.properties, if that can be read."""
+    try:
+        with opened(found) as data:
+            pairs = identity_of("meta.properties", bytes(data))
+    except DataError:
+        return []
+    return [
+        int(value) for key, value in pairs if key in ("node.id", "broker.id") and value.isdecimal()
+    ]
 
 
 def _filtered(found: Found, place: Place, inputs: Inputs) -> Found:

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 from conformance.files import written_aside
 from conformance.inspect.evidence import MANIFEST, TABLES, Evidence
 from conformance.inspect.reading.committed import write_metadata
-from conformance.inspect.reading.inputs import Inputs, time_zone
+from conformance.inspect.reading.inputs import Inputs, check_places, time_zone
 from conformance.inspect.reading.part import Job, read_part
 from conformance.inspect.reading.plan import Part, identity, planned, schemas_identity
-from conformance.inspect.reading.workers import read_with_spark
 from conformance.inspect.store import PartWriter, finished, remove_unfinished
 
 SPARK_FROM = 1 << 30
@@ -44,6 +43,7 @@ def read(
     UserError (a folder or log that is none, an output of another reading) and DataError.
     """
     time_zone(inputs.zone)
+    check_places(inputs.brokers, output)
     output.mkdir(parents=True, exist_ok=True)
     version = schemas_identity(jars)
     parts = list(planned(inputs, version, output))
@@ -72,6 +72,9 @@ def _read_parts(
     left = sum(part.size for part in waiting)
     tell(total - left, total)
     if spark or (spark is None and (master is not None or left >= SPARK_FROM)):
+        # Not at the top: importing PySpark takes longer than reading a small incident.
+        from conformance.inspect.reading.workers import read_with_spark
+
         sizes = {part.number: part.size for part in parts}
         read_with_spark(job, [part.number for part in waiting], sizes, master, tell)
         return

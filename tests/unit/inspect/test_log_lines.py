@@ -237,6 +237,29 @@ def test_a_log_belongs_to_the_broker_whose_folder_is_beside_it_or_that_is_named(
     assert owners == {"b1/x.log": "b1", "b2/data/x.log": "b2", "x.log": "", "y.log": "b2"}
 
 
+def test_a_log_that_lies_elsewhere_belongs_to_the_broker_whose_node_id_it_tells(
+    tmp_path: Path,
+) -> None:
+    told = {
+        "one.log": line("KafkaConfig values:\n\tnode.id = 1\n", "2024-05-04 10:11:12,345"),
+        "two.log": line("[BrokerServer id=2] Transition from SHUTDOWN to STARTING"),
+        "both.log": line("[Broker id=2] x") + line("[Broker id=1] x"),
+        "none.log": "",
+    }
+    (tmp_path / "logs").mkdir()
+    for name, text in told.items():
+        text += line("[Log partition=t-0, dir=/d] Truncating to offset 3")
+        (tmp_path / "logs" / name).write_text(text)
+    for node in (1, 2):
+        (tmp_path / "data" / f"b{node}").mkdir(parents=True)
+        properties = tmp_path / "data" / f"b{node}" / "meta.properties"
+        properties.write_text(f"version=1\nnode.id={node}\n")
+    brokers = brokers_of([f"x={tmp_path}/data/b1", f"y={tmp_path}/data/b2"])
+    evidence = read(Inputs(brokers, (f"{tmp_path}/logs/*",)), tmp_path / "out", (), spark=False)
+    owners = {Path(row["path"]).name: row["broker"] for row in evidence.rows("log_lines")}
+    assert owners == {"one.log": "x", "two.log": "y", "both.log": "", "none.log": ""}
+
+
 def test_patterns_that_name_nothing_and_unknown_zones_are_the_users(tmp_path: Path) -> None:
     brokers = brokers_of([f"b1={tmp_path}"])
     with pytest.raises(UserError, match="names no file"):

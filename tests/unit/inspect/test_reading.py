@@ -325,6 +325,28 @@ def test_brokers_are_named_on_the_command_line(arguments: list[str], words: str)
         brokers_of(arguments)
 
 
+@pytest.mark.parametrize(
+    ("other", "output", "words"),
+    [
+        ("b2={root}/b1", "out", "would be read twice"),
+        ("b2={root}/b1/t-0", "out", "would be read twice"),
+        ("b1={root}/link", "out", "would be read twice"),
+        ("b2={root}/b2", "b1/findings", "nothing is written into what is inspected"),
+        ("b2={root}/b2", "link/t-0", "nothing is written into what is inspected"),
+    ],
+)
+def test_no_file_is_read_twice_and_nothing_is_written_beside_it(
+    tmp_path: Path, other: str, output: str, words: str
+) -> None:
+    write_segment(partition_folder(tmp_path / "b1", "t"), run_of(1))
+    (tmp_path / "b2").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "b1")
+    inputs = inputs_of(f"b1={tmp_path}/b1", other.format(root=tmp_path))
+    with pytest.raises(UserError, match=words):
+        read(inputs, tmp_path / output, (), spark=False)
+    assert len(list((tmp_path / "b1" / "t-0").iterdir())) == 3
+
+
 def test_a_folder_that_is_none_is_the_users_to_mend(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not a folder"):
         read(inputs_of(f"b1={tmp_path / 'no'}"), tmp_path / "out", (), spark=False)
