@@ -82,6 +82,13 @@ class Window:
     epochs: tuple[int, ...]
     """Real leader epoch of each abstract one."""
 
+    @property
+    def scale(self) -> str:
+        """What abstract offsets and epochs stand for, in words."""
+        offsets = ", ".join(f"{number} is {real}" for number, real in enumerate(self.cuts))
+        epochs = ", ".join(f"{number} is {real}" for number, real in enumerate(self.epochs))
+        return f"offset {offsets}; leader epoch {epochs}"
+
 
 def windows(moment: Moment, *, size: int = WINDOW, merged: bool = True) -> Iterator[Window]:
     """The moment's windows; one with every offset for itself where `merged` is False."""

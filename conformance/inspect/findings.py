@@ -36,6 +36,8 @@ class Discovery:
     commands: tuple[str, ...] = ()
     topic: str = ""
     partition: int = -1
+    scale: str = ""
+    """What the numbers in `reasons` stand for."""
 
     @property
     def key(self) -> str:
@@ -60,6 +62,7 @@ class Discovery:
             "formula": self.formula,
             "location": self.location,
             "why": [f"{'  ' * one.depth}{one.text} {one.outcome}".rstrip() for one in self.reasons],
+            "scale": self.scale,
             "sources": list(self.sources),
             "commands": list(self.commands),
         }

@@ -302,6 +302,7 @@ class _Judging:
                 formula=formula,
                 location=str(definition.location),
                 reasons=reasons,
+                scale="members are named m1, m2, ..., partitions 0, 1, ..., each in their order",
                 sources=(
                     f"{self.broker}: __consumer_offsets-{self.partition}, offset {record.offset}",
                 ),

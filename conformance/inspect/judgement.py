@@ -291,6 +291,7 @@ class _Case:
             formula=broken.formula if broken else "",
             location=broken.location if broken else "",
             reasons=broken.reasons if broken else (),
+            scale=broken.window.scale if broken else "",
             sources=tuple(sources),
             topic=self.subject.key[0],
             partition=self.subject.key[1],

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from importlib.resources import files
 
 from conformance.inspect import drawing
-from conformance.inspect.abstraction import windows
 from conformance.inspect.findings import Discovery, Unjudged
 from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Registration
@@ -27,7 +26,6 @@ class FindingView:
 
     found: Discovery
     drawing: str
-    scale: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,23 +222,13 @@ def _time(milliseconds: int) -> str:
 def _finding(inspection: Inspection, found: Discovery) -> FindingView:
     judged = inspection.partitions.get((found.topic, found.partition))
     if judged is None or not judged.states or found.subject.startswith("group "):
-        return FindingView(found, "", _scale(None))
-    return FindingView(found, _drawing(judged, found.offsets), _scale(judged))
+        return FindingView(found, "")
+    return FindingView(found, _drawing(judged, found.offsets))
 
 
 def _drawing(judged: Judged, focus: tuple[int, int] | None = None) -> str:
     watermarks = {name: held.high_watermark for name, held in judged.subject.held.items()}
     return drawing.logs(judged.states, watermarks, focus)
-
-
-def _scale(judged: Judged | None) -> str:
-    """What abstract offsets and epochs stand for, of a partition in one window."""
-    if judged is None:
-        return "members and partitions are named m1, m2, ... and 0, 1, ... in their order."
-    window = next(windows(judged.moment))
-    offsets = ", ".join(f"{n} is {real}" for n, real in enumerate(window.cuts))
-    epochs = ", ".join(f"{n} is {real}" for n, real in enumerate(window.epochs))
-    return f"offset {offsets}; epoch {epochs}."
 
 
 def _telling(inspection: Inspection) -> list[Judged]:
@@ -366,7 +354,8 @@ def _lines(inspection: Inspection, judged: Judged) -> Iterator[Moment]:
             what = f"{line.broker} has the high watermark {line.high_watermark}"
             yield Moment(line.time, _time(line.time), what, line.source)
         elif line.kind == "started":
-            role = "leads" if line.leads else f"follows {inspection.copies.name(line.leader)}"
+            leader = "nobody" if line.leader < 0 else inspection.copies.name(line.leader)
+            role = "leads" if line.leads else f"follows {leader}"
             what = (
                 f"{line.broker} {role} from offset {line.offset}, high watermark "
                 f"{line.high_watermark}"

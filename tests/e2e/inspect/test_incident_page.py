@@ -42,8 +42,8 @@ def evidence(folder: Path) -> Evidence:
     with PartWriter(folder, 0) as writer:
         for broker, count in (("b1", 9), ("b2", 4)):
             place = {"broker": broker, "directory": ""}
-            writer.row("files", {**place, "path": f"t-0/{0:020}.log", "kind": "segment",
-                                 "size": 1, "mtime": 50, "status": "read", "reason": ""})  # fmt: skip
+            file = {**place, "path": f"t-0/{0:020}.log", "kind": "segment", "size": 1}
+            writer.row("files", {**file, "mtime": 50, "status": "read", "reason": ""})
             entry = {**place, "topic": "t", "partition": 0, "state": "", "mtime": 40}
             writer.row("checkpoints", {**entry, "kind": "replication-offset", "offset": 9})
             writer.row("checkpoints", {**entry, "kind": "leader-epoch", "epoch": 0, "offset": 0})

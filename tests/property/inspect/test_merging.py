@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -108,5 +110,5 @@ def test_windows_leave_no_record_out(moment: Moment, size: int) -> None:
     whole = next(windows(moment, size=1_000)).cuts
     parts = [window.cuts for window in windows(moment, size=size)]
     assert sorted({cut for part in parts for cut in part}) == list(whole)
-    for one, other in zip(parts, parts[1:], strict=False):
+    for one, other in pairwise(parts):
         assert one[-2:] == other[:2]
