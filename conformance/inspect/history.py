@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+import pyarrow.compute as pc
+
 from conformance.inspect.evidence import Evidence
 
 NO_LEADER = -1
@@ -205,36 +207,68 @@ def registered(body: Mapping[str, Any], row: Mapping[str, Any], source: str) -> 
     )
 
 
+_TYPES = (
+    "TopicRecord", "RemoveTopicRecord", "PartitionRecord", "PartitionChangeRecord",
+    "ConfigRecord", "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord",
+)  # fmt: skip
+"""The records that the replay needs; most others only say that the controller is alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """How far the copies of the log reach; -1 where there is no log."""
+
+    first: int = -1
+    last: int = -1
+    last_time: int = -1
+    uncommitted: int = 0
+    """Offsets of which nobody can tell whether they were committed."""
+
+
+def _extent(evidence: Evidence) -> _Extent:
+    columns = ["source", "offset", "timestamp", "committed"]
+    found, unknown = _Extent(), set[int]()
+    where = pc.field("source") == "log"
+    for whole in evidence.dataset("metadata").to_batches(columns=columns, filter=where):
+        batch = whole.filter(pc.fill_null(whole.column("committed"), True))
+        if batch.num_rows == 0:
+            continue
+        offsets = batch.column("offset")
+        low, high = pc.min_max(offsets).as_py().values()
+        time = pc.max(batch.column("timestamp")).as_py()
+        unknown |= set(offsets.filter(batch.column("committed").is_null()).to_pylist())
+        first = low if found.first < 0 else min(found.first, low)
+        found = _Extent(first, max(found.last, high), max(found.last_time, time))
+    return replace(found, uncommitted=len(unknown))
+
+
 def controller(evidence: Evidence) -> Controller:
     """Replay the committed records: the newest snapshot that the logs need, then the log."""
-    rows = evidence.table("metadata").to_pylist()
+    extent = _extent(evidence)
+    rows = evidence.table("metadata", where=pc.field("type").isin(_TYPES)).to_pylist()
     logs, disagreements = _merged(row for row in rows if row["source"] == "log")
     snapshots = _snapshots(row for row in rows if row["source"] == "snapshot")
-    base = _base(logs, snapshots)
+    base = _base(extent.first, snapshots)
     replay = _Replay()
     for row in snapshots.get(base, ()):
         replay.add(row, "snapshot")
     told: dict[Key, list[Registration]] = {}
-    uncommitted = 0
-    ends = sorted(offset for offset in snapshots if offset > base)
+    ends = sorted(offset for offset in snapshots if base < offset <= extent.last)
     for row in logs:
         while ends and row["offset"] > ends[0]:
             _compare(replay, snapshots[ends.pop(0)], told)
         if row["offset"] > base:
-            uncommitted += row["committed"] is None
             replay.add(row, "log")
     for end in ends:
-        if logs and end <= logs[-1]["offset"]:
-            _compare(replay, snapshots[end], told)
-    last = logs[-1] if logs else {"offset": base, "timestamp": -1}
-    return _controller(replay, last, disagreements, uncommitted, told)
+        _compare(replay, snapshots[end], told)
+    return _controller(replay, extent, max(base, extent.last), disagreements, told)
 
 
 def _controller(
     replay: _Replay,
-    last: Mapping[str, Any],
+    extent: _Extent,
+    last_offset: int,
     disagreements: Sequence[Disagreement],
-    uncommitted: int,
     told: Mapping[Key, list[Registration]],
 ) -> Controller:
     partitions: dict[Key, Elections] = {}
@@ -250,10 +284,10 @@ def _controller(
         MappingProxyType(counts),
         frozenset(name for name, policy in replay.policies.items() if "compact" in policy)
         | {"__consumer_offsets", "__transaction_state", "__share_group_state"},
-        last["offset"],
-        last["timestamp"],
+        last_offset,
+        extent.last_time,
         tuple(disagreements),
-        uncommitted,
+        extent.uncommitted,
         MappingProxyType({key: tuple(value) for key, value in told.items()}),
     )
 
@@ -294,13 +328,10 @@ def _snapshots(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[Mapping[str,
     return {offset: rows for offset, (_, rows) in found.items()}
 
 
-def _base(
-    logs: Sequence[Mapping[str, Any]], snapshots: Mapping[int, Sequence[Mapping[str, Any]]]
-) -> int:
+def _base(first: int, snapshots: Mapping[int, Sequence[Mapping[str, Any]]]) -> int:
     """The offset up to which a snapshot is needed; -1 where the logs begin at the beginning."""
-    if not logs:
+    if first < 0:
         return max(snapshots, default=-1)
-    first = logs[0]["offset"]
     if first == 0:
         return -1
     return min((offset for offset in snapshots if offset >= first - 1), default=-1)

@@ -14,6 +14,14 @@ from conformance.inspect.abstraction import (
     Registered,
     ReplicaState,
 )
+from conformance.inspect.comparison import (
+    Difference,
+    cache_difference,
+    differences,
+    mismatches,
+    missing,
+    only_the_end_differs,
+)
 from conformance.inspect.copies import Copies
 from conformance.inspect.exposure import (
     Exposure,
@@ -44,21 +52,6 @@ _TOGETHER = (
     "OneExposedRecordPerOffset",
 )
 _RAFT = "__cluster_metadata"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Offsets from `start` to before `end` in which replicas hold records of different epochs."""
-
-    start: int
-    end: int
-    epochs: Mapping[str, int | None]
-    """By broker the leader epoch of its records; None where it holds none there."""
-
-    @property
-    def conflicting(self) -> bool:
-        """Whether two replicas hold different records; else one only lacks some."""
-        return len({epoch for epoch in self.epochs.values() if epoch is not None}) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +304,7 @@ class _Case:
 
     def log_matching(self, broken: Broken) -> Iterator[Discovery]:
         """Where two logs differ below a record on which they agree."""
-        for one, other, part in _mismatches(self.states):
+        for one, other, part in mismatches(self.states):
             mine, theirs = part.epochs[one], part.epochs[other]
             title = (
                 f"{self.subject.name}: {one} and {other} differ silently from offset {part.start}"
@@ -333,7 +326,7 @@ class _Case:
             truth = self.judge.formulas.judge(("EpochCacheMatchesLog",), alone)
             if truth["EpochCacheMatchesLog"].holds is not False:
                 continue
-            offset, words = _cache_difference(state)
+            offset, words = cache_difference(state)
             held = self.subject.held[name]
             found = self.discovery(
                 "EpochCacheMatchesLog",
@@ -346,7 +339,7 @@ class _Case:
                 sources=(f"{name}: {held.path}/leader-epoch-checkpoint",),
             )
             why = self.judge.unsure(self.subject, name, self._election_time(state, offset))
-            yield found.softened(why) if why and _only_the_end_differs(state) else found
+            yield found.softened(why) if why and only_the_end_differs(state) else found
 
     def _election_time(self, state: ReplicaState, offset: int) -> int:
         """When the epoch of a record began, by the controller; -1 if it does not tell."""
@@ -416,7 +409,7 @@ class _Case:
     def lost(self, broken: Broken) -> Iterator[Discovery]:
         """Exposed records that the leader lacks."""
         leader = self.moment.registered.leader
-        for run in _missing(self.states[leader], self.moment.exposed):
+        for run in missing(self.states[leader], self.moment.exposed):
             held = self.states[leader]
             instead = next((r.epoch for r in held.runs if r.start <= run.start < r.end), None)
             yield self.discovery(
@@ -458,11 +451,11 @@ class _Case:
     def electable_lacks(self, broken: Broken) -> Iterator[Discovery]:
         """Exposed records that a member of the ISR lacks."""
         leader = self.states.get(self.moment.registered.leader)
-        lost = _missing(leader, self.moment.exposed) if leader else []
+        lost = missing(leader, self.moment.exposed) if leader else []
         for name in sorted(self.moment.registered.isr):
             if name == self.moment.registered.leader or name not in self.states:
                 continue
-            for run in _missing(self.states[name], self.moment.exposed):
+            for run in missing(self.states[name], self.moment.exposed):
                 if run in lost:
                     continue  # the leader lacks them too, and that is told
                 yield self.discovery(
@@ -688,98 +681,6 @@ def _same_loss(known: Discovery, lost: Run, unclean: Registration | None) -> boo
     if known.kind != kind or known.offsets is None:
         return False
     return known.offsets[0] < lost.end and lost.start < known.offsets[1]
-
-
-def _missing(state: ReplicaState, exposed: Sequence[Run]) -> list[Run]:
-    """Of exposed records those that a replica's log does not hold; below its start it had them."""
-    missing: list[Run] = []
-    for run in exposed:
-        cursor = max(run.start, state.start)
-        for held in state.runs:
-            if held.end <= cursor or held.start >= run.end:
-                continue
-            if held.epoch == run.epoch:
-                if held.start > cursor:
-                    missing.append(Run(cursor, held.start, run.epoch))
-                cursor = held.end
-        if cursor < run.end:
-            missing.append(Run(cursor, run.end, run.epoch))
-    return missing
-
-
-def differences(states: Mapping[str, ReplicaState]) -> Iterator[Difference]:
-    """Where the logs of a partition differ; not where one merely began later."""
-    edges = sorted(
-        {edge for state in states.values() for run in state.runs for edge in (run.start, run.end)}
-    )
-    last: Difference | None = None
-    for start, end in itertools.pairwise(edges):
-        epochs = {name: _epoch_at(state, start) for name, state in states.items()}
-        here = {name: epoch for name, epoch in epochs.items() if start >= states[name].start}
-        if len(set(here.values())) < 2:
-            continue
-        if last is not None and last.end == start and last.epochs == here:
-            last = Difference(last.start, end, here)
-            continue
-        if last is not None:
-            yield last
-        last = Difference(start, end, here)
-    if last is not None:
-        yield last
-
-
-def _epoch_at(state: ReplicaState, offset: int) -> int | None:
-    return next((run.epoch for run in state.runs if run.start <= offset < run.end), None)
-
-
-def _mismatches(states: Mapping[str, ReplicaState]) -> Iterator[tuple[str, str, Difference]]:
-    """Pairs of replicas, and where they differ below a record on which they agree."""
-    names = sorted(states)
-    for number, one in enumerate(names):
-        for other in names[number + 1 :]:
-            pair = {one: states[one], other: states[other]}
-            agreed = max(
-                (
-                    min(a.end, b.end)
-                    for a in states[one].runs
-                    for b in states[other].runs
-                    if a.epoch == b.epoch and max(a.start, b.start) < min(a.end, b.end)
-                ),
-                default=-1,
-            )
-            for part in differences(pair):
-                if part.conflicting and part.start < agreed:
-                    yield one, other, part
-
-
-def _cache_difference(state: ReplicaState) -> tuple[int, str]:
-    """The first offset at which a cache tells another epoch than the log, and in words."""
-    told = {entry.start: entry.epoch for entry in state.epoch_cache}
-    true = {run.start: run.epoch for run in state.runs}
-    for offset in sorted({*told, *true}):
-        if told.get(offset) != true.get(offset):
-            if offset not in told:
-                return offset, (
-                    f"Epoch {true[offset]} begins at offset {offset} in the log, which the "
-                    "checkpoint does not say."
-                )
-            if offset not in true:
-                return offset, (
-                    f"The checkpoint says that epoch {told[offset]} begins at offset {offset}; the "
-                    "log has no such epoch there."
-                )
-            return offset, (
-                f"The checkpoint says that epoch {told[offset]} begins at offset {offset}; in the "
-                f"log it is epoch {true[offset]}."
-            )
-    return state.end, "The checkpoint has entries that no log can have."
-
-
-def _only_the_end_differs(state: ReplicaState) -> bool:
-    """Whether log and cache would fit but for the newest epoch, as amid an election."""
-    told = [(entry.epoch, entry.start) for entry in state.epoch_cache]
-    true = [(run.epoch, run.start) for run in state.runs]
-    return told == true[:-1] or told[:-1] == true or told == [*true[:-1], *told[-1:]]
 
 
 def _tell_doubled(subject: Subject, notes: Notes) -> None:
