@@ -144,7 +144,19 @@ def child(root: Path, output: Path, verify: bool, spark: bool) -> None:
     """Read in this process, and tell the processor's seconds: what `our_command` runs."""
     inputs, started = Inputs(brokers_of([f"b1={root}"]), verify=verify), time.process_time()
     read(inputs, output, (), spark=spark)
+    if spark:
+        end_jvm()
     print(time.process_time() - started)
+
+
+def end_jvm() -> None:
+    """End Spark's JVM and wait for it, or its processor time would count for nobody."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(120)
 
 
 def tool_jars(version: str) -> str:

@@ -127,6 +127,8 @@ class LogManager:
         with self._lock:
             log = self._current.get(partition)
             if log is None:
+                if not self.log_directories:
+                    raise KafkaStorageException("all log directories are offline")
                 target = directory or min(self.log_directories, key=self._logs_in)
                 log = self._load(partition, f"{target}/{partition}")
                 self._current[partition] = log
@@ -153,13 +155,29 @@ class LogManager:
         self.checkpoint_recovery_points(parent(log.directory))
 
     def delete_log(self, log: Log) -> None:
-        """Remove the log. A crash in between leaves a directory that the next start removes."""
+        """Remove the log. A crash in between leaves a directory that the next start removes.
+
+        What the checkpoints say of it goes first: a later log of the same partition would be cut
+        at its log start, and not be checked below its recovery point. (Kafka writes them after
+        the renaming, in LogManager.asyncDelete.)
+        """
         with self._lock:
-            for logs in (self._current, self._future):
-                if logs.get(log.topic_partition) is log:
-                    del logs[log.topic_partition]
+            if self._future.get(log.topic_partition) is log:
+                del self._future[log.topic_partition]
+            if self._current.get(log.topic_partition) is log:
+                del self._current[log.topic_partition]
+                self.checkpoint_recovery_points(parent(log.directory))
+                self.checkpoint_log_start_offsets(parent(log.directory))
             log.rename_directory(self._temporary_name(log.topic_partition, log.directory, "delete"))
             log.delete()
+
+    def handle_log_dir_failure(self, directory: str) -> None:
+        """Forget the directory and its logs; they are loaded again by the next start."""
+        with self._lock:
+            self.log_directories = tuple(one for one in self.log_directories if one != directory)
+            for logs in (self._current, self._future):
+                for partition in [tp for tp, log in logs.items() if self.is_in(log, directory)]:
+                    del logs[partition]
 
     # ---- moves between directories ---------------------------------------------------------
 

@@ -1,19 +1,38 @@
-"""A partition on one broker, as leader or follower.
+"""One partition on one broker: its logs and roles, its followers, the ISR, the high watermark.
 
-Source: Partition. What it holds is in `partition_core`, the ISR in `partition_isr`.
+Source: kafka.cluster.Partition (KIP-320, KIP-497, KIP-841, KIP-903). Lock order: partition, then
+log manager, then log, then epoch cache. Requests to the controller are sent without the lock, as
+their completion takes it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from impl.errors import Errors, NotEnoughReplicasException, OffsetOutOfRangeException
+from impl.clock import Clock
+from impl.concurrency import Concurrency
+from impl.errors import (
+    Errors,
+    NotEnoughReplicasException,
+    NotLeaderOrFollowerException,
+    OffsetOutOfRangeException,
+)
 from impl.log import Log
+from impl.log_manager import LogManager
 from impl.log_types import FetchIsolation, UnexpectedAppendOffsetException
-from impl.partition_isr import PartitionIsr
-from impl.partition_state import CommittedPartitionState, LeaderAndIsrPartitionState
+from impl.partition_state import (
+    AlterPartitionManager,
+    CommittedPartitionState,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+    PartitionState,
+    PendingExpandIsr,
+    PendingPartitionChange,
+    PendingShrinkIsr,
+)
 from impl.records import MemoryRecords
-from impl.replica import Replica
+from impl.replica import MetadataCache, Replica
 from impl.types import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -27,10 +46,12 @@ from impl.types import (
     FileTimestampAndOffset,
     LogAppendInfo,
     LogOffsetMetadata,
+    TopicPartition,
 )
 
 HIGH_WATERMARK = -1
 """DeleteRecords: delete up to the high watermark."""
+
 ACKS_ALL = -1
 
 
@@ -78,8 +99,139 @@ class LogDeleteRecordsResult:
     low_watermark: int
 
 
-class Partition(PartitionIsr):
-    """One partition: becoming leader or follower, and serving in either role."""
+class Partition:
+    """Becomes leader or follower, and serves in either role.
+
+    The constructor's time is replica.lag.time.max.ms.
+    """
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        broker_id: int,
+        clock: Clock,
+        log_manager: LogManager,
+        alter_partition_manager: AlterPartitionManager,
+        metadata_cache: MetadataCache,
+        concurrency: Concurrency,
+        *,
+        replica_lag_time_max_ms: int = 30_000,
+        local_broker_epoch: Callable[[], int] = lambda: UNKNOWN_BROKER_EPOCH,
+        high_watermark_checkpoint: Callable[[Log], int] = lambda _: 0,
+        try_complete_delayed_requests: Callable[[TopicPartition], None] = lambda _: None,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.broker_id = broker_id
+        self.topic_id: str | None = None
+        self.log: Log | None = None
+        self.future_log: Log | None = None
+        self.leader_replica_id: int | None = None
+        self.leader_epoch = -1
+        self.leader_epoch_start_offset: int | None = None
+        self.partition_epoch = -1
+        self.partition_state: PartitionState = CommittedPartitionState(frozenset())
+        self.assignment: tuple[int, ...] = ()
+        self.adding_replicas: tuple[int, ...] = ()
+        self.removing_replicas: tuple[int, ...] = ()
+        self._remote_replicas: dict[int, Replica] = {}
+        self._clock = clock
+        self._log_manager = log_manager
+        self._alter_partition_manager = alter_partition_manager
+        self._metadata_cache = metadata_cache
+        self._replica_lag_time_max_ms = replica_lag_time_max_ms
+        self._local_broker_epoch = local_broker_epoch
+        self._high_watermark_checkpoint = high_watermark_checkpoint
+        self._try_complete_delayed_requests = try_complete_delayed_requests
+        self._lock = concurrency.lock(f"leader-isr-update-{topic_partition}")
+
+    # ---- who is who ------------------------------------------------------------------------
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads."""
+        return self.leader_replica_id == self.broker_id
+
+    @property
+    def in_sync_replica_ids(self) -> frozenset[int]:
+        """The committed ISR as this leader knows it; empty on a follower."""
+        return self.partition_state.isr
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether the replicas are being changed."""
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    @property
+    def is_adding_local_replica(self) -> bool:
+        """Whether this broker is being added."""
+        return self.broker_id in self.adding_replicas
+
+    def get_replica(self, broker_id: int) -> Replica | None:
+        """The follower, if it is assigned and this broker leads."""
+        return self._remote_replicas.get(broker_id)
+
+    def remote_replicas(self) -> tuple[Replica, ...]:
+        """All followers, while this broker leads."""
+        return tuple(self._remote_replicas.values())
+
+    def local_log_or_exception(self) -> Log:
+        """The log. Raises `NotLeaderOrFollowerException` if this broker has none."""
+        if self.log is None:
+            raise NotLeaderOrFollowerException(f"no log of {self.topic_partition} here")
+        return self.log
+
+    def future_local_log_or_exception(self) -> Log:
+        """The future log. Raises `NotLeaderOrFollowerException` if there is none."""
+        if self.future_log is None:
+            raise NotLeaderOrFollowerException(f"no future log of {self.topic_partition} here")
+        return self.future_log
+
+    def leader_log_if_local(self) -> Log | None:
+        """The log if this broker leads."""
+        return self.log if self.is_leader else None
+
+    def create_log_if_not_exists(self, directory: str | None = None) -> Log:
+        """Load or make the log; its high watermark comes from the checkpoint, within the log."""
+        with self._lock:
+            if self.log is None:
+                log = self._log_manager.get_or_create_log(self.topic_partition, directory)
+                log.update_high_watermark(self._high_watermark_checkpoint(log))
+                self.log = log
+            return self.log
+
+    # ---- epoch check -----------------------------------------------------------------------
+
+    def _check_current_leader_epoch(self, current_leader_epoch: int | None) -> Errors:
+        if current_leader_epoch is None:
+            return Errors.NONE
+        if current_leader_epoch < self.leader_epoch:
+            return Errors.FENCED_LEADER_EPOCH
+        if current_leader_epoch > self.leader_epoch:
+            return Errors.UNKNOWN_LEADER_EPOCH
+        return Errors.NONE
+
+    def _get_local_log(
+        self, current_leader_epoch: int | None, require_leader: bool
+    ) -> Log | Errors:
+        """Epoch errors come before NOT_LEADER_OR_FOLLOWER (KIP-320)."""
+        error = self._check_current_leader_epoch(current_leader_epoch)
+        if error is not Errors.NONE:
+            return error
+        if require_leader and not self.is_leader:
+            return Errors.NOT_LEADER_OR_FOLLOWER
+        return Errors.NOT_LEADER_OR_FOLLOWER if self.log is None else self.log
+
+    def local_log_with_epoch_or_throw(
+        self, current_leader_epoch: int | None, require_leader: bool
+    ) -> Log:
+        """The log, if the request's epoch is this broker's. Raises the error's exception."""
+        log = self._get_local_log(current_leader_epoch, require_leader)
+        if isinstance(log, Errors):
+            raise log.exception(
+                f"{self.topic_partition}: request with epoch {current_leader_epoch},"
+                f" leader {self.leader_replica_id} with epoch {self.leader_epoch}"
+            )
+        return log
 
     # ---- becoming leader or follower -------------------------------------------------------
 
@@ -442,3 +594,258 @@ class Partition(PartitionIsr):
             self.leader_epoch_start_offset = None
             self._remote_replicas.clear()
             self.partition_state = CommittedPartitionState(frozenset())
+
+    # ---- leader: followers, ISR, high watermark --------------------------------------------
+
+    def update_follower_fetch_state(
+        self,
+        replica: Replica,
+        fetch_offset_metadata: LogOffsetMetadata,
+        follower_start_offset: int,
+        fetch_time_ms: int,
+        leader_end_offset: int,
+        broker_epoch: int = UNKNOWN_BROKER_EPOCH,
+        read_in_epoch: int | None = None,
+    ) -> None:
+        """Note where a follower is; it may join the ISR, and the high watermark may rise.
+
+        A read of an earlier leader epoch says nothing of this one (stricter than Kafka, where
+        a new epoch may begin between the read and this call).
+        """
+        with self._lock:
+            if read_in_epoch not in (None, self.leader_epoch):
+                return
+            previous_end_offset = replica.state.log_end_offset
+            # Only for a deletion that waits for this follower: KIP-107.
+            deletes = follower_start_offset > replica.state.log_start_offset and self.is_leader
+            low_watermark = self.low_watermark_if_leader() if deletes else 0
+            replica.update_fetch_state_or_throw(
+                fetch_offset_metadata,
+                follower_start_offset,
+                fetch_time_ms,
+                leader_end_offset,
+                broker_epoch,
+            )
+        self.maybe_expand_isr(replica)
+        incremented = False
+        with self._lock:
+            log = self.leader_log_if_local()
+            if log is not None and previous_end_offset != replica.state.log_end_offset:
+                incremented = self._maybe_increment_leader_hw(log, fetch_time_ms)
+            if log is not None and deletes and self.low_watermark_if_leader() > low_watermark:
+                incremented = True
+        if incremented:
+            self._try_complete_delayed_requests(self.topic_partition)
+
+    def low_watermark_if_leader(self) -> int:
+        """The smallest log start offset of the live replicas; unknown ones count as -1."""
+        starts = [
+            replica.state.log_start_offset
+            for replica in self._remote_replicas.values()
+            if self._metadata_cache.get_alive_broker_epoch(replica.broker_id) is not None
+        ]
+        return min([self.local_log_or_exception().log_start_offset, *starts])
+
+    def maybe_expand_isr(self, replica: Replica) -> None:
+        """Propose the follower for the ISR if it may and has caught up."""
+        with self._lock:
+            proposed = self.isr_expansion(replica)
+            if proposed is None:
+                return
+            self.partition_state = proposed
+        self._submit_alter_partition(proposed)
+
+    def isr_expansion(self, replica: Replica) -> PendingExpandIsr | None:
+        """What `maybe_expand_isr` would propose now, None if nothing; it changes nothing.
+
+        Source: needsExpandIsr and prepareIsrExpand, which in Kafka also enters the new state.
+        """
+        with self._lock:
+            state = self.partition_state
+            if not isinstance(state, CommittedPartitionState) or not self._needs_expand_isr(
+                replica
+            ):
+                return None
+            isr = state.isr | {replica.broker_id}
+            return PendingExpandIsr(replica.broker_id, self._leader_and_isr(isr), state, isr)
+
+    def _needs_expand_isr(self, replica: Replica) -> bool:
+        return self._can_add_replica_to_isr(replica.broker_id) and self._is_follower_in_sync(
+            replica
+        )
+
+    def _can_add_replica_to_isr(self, broker_id: int) -> bool:
+        return broker_id not in self.partition_state.isr and self._is_replica_isr_eligible(
+            broker_id
+        )
+
+    def _is_follower_in_sync(self, replica: Replica) -> bool:
+        log = self.leader_log_if_local()
+        end_offset = replica.state.log_end_offset
+        return (
+            log is not None
+            and end_offset >= log.high_watermark
+            # KAFKA-7128: it must also have reached this leader's epoch.
+            and self.leader_epoch_start_offset is not None
+            and end_offset >= self.leader_epoch_start_offset
+        )
+
+    def _is_replica_isr_eligible(self, broker_id: int) -> bool:
+        replica = self._remote_replicas.get(broker_id)
+        return (
+            replica is not None
+            and not self._metadata_cache.is_broker_fenced(broker_id)
+            and not self._metadata_cache.is_broker_shutting_down(broker_id)
+            and self._is_broker_epoch_isr_eligible(replica)
+        )
+
+    def _is_broker_epoch_isr_eligible(self, replica: Replica) -> bool:
+        """KIP-903: what is known of the follower must stem from its present life."""
+        stored = replica.state.broker_epoch
+        current = self._metadata_cache.get_alive_broker_epoch(replica.broker_id)
+        if stored is None or current is None:
+            return False
+        return stored in (UNKNOWN_BROKER_EPOCH, current)
+
+    def maybe_shrink_isr(self) -> None:
+        """Propose to drop the ISR members that lag too long."""
+        with self._lock:
+            out_of_sync = self.get_out_of_sync_replicas(self._replica_lag_time_max_ms)
+            proposed = self.isr_shrink(out_of_sync)
+            if proposed is None:
+                return
+            self.partition_state = proposed
+        self._submit_alter_partition(proposed)
+
+    def isr_shrink(self, out_of_sync: frozenset[int]) -> PendingShrinkIsr | None:
+        """What `maybe_shrink_isr` would propose if these members lagged; it changes nothing.
+
+        None if there are none, or a change is in flight. Source: prepareIsrShrink, which in Kafka
+        also enters the new state.
+        """
+        with self._lock:
+            state = self.partition_state
+            if not isinstance(state, CommittedPartitionState) or not out_of_sync:
+                return None
+            remaining = self._leader_and_isr(state.isr - out_of_sync)
+            return PendingShrinkIsr(out_of_sync, remaining, state)
+
+    def get_out_of_sync_replicas(self, max_lag_ms: int) -> frozenset[int]:
+        """ISR members not at the log end now and not within `max_lag_ms`; none on a follower."""
+        log = self.leader_log_if_local()
+        if log is None or self.partition_state.is_inflight:
+            return frozenset()
+        now_ms = self._clock.milliseconds()
+        end_offset = log.log_end_offset
+        members = self.partition_state.isr - {self.broker_id}
+        return frozenset(
+            id_
+            for id_ in members
+            if self._is_follower_out_of_sync(id_, end_offset, now_ms, max_lag_ms)
+        )
+
+    def _is_follower_out_of_sync(
+        self, broker_id: int, leader_end_offset: int, now_ms: int, max_lag_ms: int
+    ) -> bool:
+        replica = self._remote_replicas.get(broker_id)
+        return replica is None or not replica.state.is_caught_up(
+            leader_end_offset, now_ms, max_lag_ms
+        )
+
+    def _maybe_increment_leader_hw(self, log: Log, now_ms: int) -> bool:
+        """High watermark := least log end offset of all that are, or may soon be, in sync."""
+        if len(self.partition_state.isr) < self._effective_min_isr(log):
+            return False
+        leader_end_offset = log.log_end_offset
+        new_high_watermark = log.convert_to_offset_metadata(leader_end_offset)
+        for replica in self._remote_replicas.values():
+            position = replica.state.log_end_offset_metadata
+            if position.message_offset < new_high_watermark.message_offset and (
+                replica.broker_id in self.partition_state.maximal_isr
+                or self._should_wait_for_replica_to_join_isr(replica, leader_end_offset, now_ms)
+            ):
+                new_high_watermark = position
+        return log.maybe_increment_high_watermark(new_high_watermark) is not None
+
+    def _should_wait_for_replica_to_join_isr(
+        self, replica: Replica, leader_end_offset: int, now_ms: int
+    ) -> bool:
+        return replica.state.is_caught_up(
+            leader_end_offset, now_ms, self._replica_lag_time_max_ms
+        ) and self._is_replica_isr_eligible(replica.broker_id)
+
+    def _effective_min_isr(self, log: Log) -> int:
+        return min(log.config.min_insync_replicas, len(self.assignment))
+
+    # ---- leader: ISR changes in flight -----------------------------------------------------
+
+    def _leader_and_isr(self, isr: frozenset[int]) -> LeaderAndIsr:
+        members = tuple((id_, self._broker_epoch_of(id_)) for id_ in sorted(isr))
+        return LeaderAndIsr(self.broker_id, self.leader_epoch, members, self.partition_epoch)
+
+    def _broker_epoch_of(self, broker_id: int) -> int:
+        if broker_id == self.broker_id:
+            return self._local_broker_epoch()
+        replica = self._remote_replicas.get(broker_id)
+        stored = None if replica is None else replica.state.broker_epoch
+        return UNKNOWN_BROKER_EPOCH if stored is None else stored
+
+    def _submit_alter_partition(self, proposed: PendingPartitionChange) -> None:
+        self._alter_partition_manager.submit(
+            self.topic_partition,
+            proposed.sent_leader_and_isr,
+            lambda decision: self._complete_alter_partition(proposed, decision),
+        )
+
+    def _complete_alter_partition(
+        self, proposed: PendingPartitionChange, decision: LeaderAndIsr | Errors
+    ) -> None:
+        incremented = retry = False
+        with self._lock:
+            if self.partition_state is not proposed:
+                return  # a LeaderAndIsr came first; this answer is out of date
+            if isinstance(decision, Errors):
+                retry = self._handle_alter_partition_error(proposed, decision)
+            else:
+                incremented = self._handle_alter_partition_update(decision)
+        if incremented:
+            self._try_complete_delayed_requests(self.topic_partition)
+        if retry:
+            self._submit_alter_partition(proposed)
+
+    def _handle_alter_partition_error(
+        self, proposed: PendingPartitionChange, error: Errors
+    ) -> bool:
+        """Whether to send the same change again.
+
+        Only of two errors it is certain that the change was not made. After the others that
+        are final the change stays pending until the controller's next LeaderAndIsr.
+        """
+        if error in (Errors.OPERATION_NOT_ATTEMPTED, Errors.INELIGIBLE_REPLICA):
+            self.partition_state = proposed.last_committed_state
+            return False
+        return error not in _FINAL_ALTER_PARTITION_ERRORS
+
+    def _handle_alter_partition_update(self, decision: LeaderAndIsr) -> bool:
+        """Take the controller's decision over; True iff the high watermark rose."""
+        if decision.leader_epoch != self.leader_epoch:
+            return False
+        if decision.partition_epoch < self.partition_epoch:
+            return False
+        self.partition_state = CommittedPartitionState(decision.isr)
+        self.partition_epoch = decision.partition_epoch
+        # KAFKA-13091: the ISR may be smaller now, the high watermark free to rise.
+        log = self.leader_log_if_local()
+        return log is not None and self._maybe_increment_leader_hw(log, self._clock.milliseconds())
+
+
+_FINAL_ALTER_PARTITION_ERRORS = frozenset(
+    {
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.UNKNOWN_TOPIC_ID,
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.INVALID_UPDATE_VERSION,
+        Errors.INVALID_REQUEST,
+        Errors.NEW_LEADER_ELECTED,
+    }
+)

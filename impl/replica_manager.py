@@ -7,7 +7,9 @@ leader is in `impl.delayed`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from impl.checkpoint import OffsetCheckpointFile
@@ -24,6 +26,7 @@ from impl.errors import (
     ApiException,
     Errors,
     KafkaException,
+    KafkaStorageException,
     UnknownTopicOrPartitionException,
 )
 from impl.fetch_session import FetchContext, FetchSessionCache
@@ -71,6 +74,8 @@ from impl.types import (
     TopicPartition,
 )
 
+_log = logging.getLogger(__name__)
+
 _INVALID_HIGH_WATERMARK = -1
 
 
@@ -111,6 +116,7 @@ class ReplicaManager:
         self._leader_quota = leader_quota or UnboundedQuota()
         self._try_complete_delayed_requests = try_complete_delayed_requests
         self._partitions: dict[TopicPartition, Partition] = {}
+        self._offline: set[TopicPartition] = set()
         self._replica_state_change_lock = concurrency.lock("replica-state-change")
         self._sessions = FetchSessionCache(concurrency.lock("fetch-sessions"))
         self._high_watermarks = {
@@ -134,7 +140,11 @@ class ReplicaManager:
         return self._partitions.get(topic_partition)
 
     def get_partition_or_exception(self, topic_partition: TopicPartition) -> Partition:
-        """The partition. Raises `UnknownTopicOrPartitionException`."""
+        """The partition. Raises `UnknownTopicOrPartitionException`, or `KafkaStorageException` if
+        its log directory has failed.
+        """
+        if topic_partition in self._offline:
+            raise KafkaStorageException(f"the log directory of {topic_partition} is offline")
         partition = self._partitions.get(topic_partition)
         if partition is None:
             raise UnknownTopicOrPartitionException(f"{topic_partition} is not on this broker")
@@ -214,6 +224,8 @@ class ReplicaManager:
         """
         if self.broker_id not in state.replicas:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
+        if state.topic_partition in self._offline:
+            return Errors.KAFKA_STORAGE_ERROR
         partition = self._partitions.get(state.topic_partition)
         if partition is None:
             return Errors.NONE
@@ -237,7 +249,15 @@ class ReplicaManager:
             try:
                 self._get_or_create_partition(state.topic_partition).make_leader(state)
             except KafkaException as error:
-                errors[state.topic_partition] = Errors.for_exception(error)
+                errors[state.topic_partition] = self._failed(state.topic_partition, error)
+
+    def _failed(self, topic_partition: TopicPartition, error: KafkaException) -> Errors:
+        """What is answered. A partition without a log already has the new epoch: it goes offline,
+        or the same decision would be refused as old (ReplicaManager.markPartitionOffline).
+        """
+        if isinstance(error, KafkaStorageException):
+            self._handle_storage_error(topic_partition)
+        return Errors.for_exception(error)
 
     def _make_followers(
         self, states: list[LeaderAndIsrPartitionState], errors: dict[TopicPartition, Errors]
@@ -249,7 +269,7 @@ class ReplicaManager:
                 if partition.make_follower(state):
                     restarted.append(partition)
             except KafkaException as error:
-                errors[state.topic_partition] = Errors.for_exception(error)
+                errors[state.topic_partition] = self._failed(state.topic_partition, error)
         self.fetcher_manager.remove_fetcher_for_partitions(
             [partition.topic_partition for partition in restarted]
         )
@@ -331,10 +351,20 @@ class ReplicaManager:
         log = self.log_manager.get_log(topic_partition)
         if log is not None:
             self.log_manager.delete_log(log)
+        self._forget_high_watermark(topic_partition)
+
+    def _forget_high_watermark(self, topic_partition: TopicPartition) -> None:
+        """A later log of the partition must not be taken for committed up to the old mark."""
+        for checkpoint in self._high_watermarks.values():
+            offsets = checkpoint.read()
+            if offsets.pop(topic_partition, None) is not None:
+                checkpoint.write(offsets)
 
     def _validate_stop(
         self, topic_partition: TopicPartition, state: StopReplicaPartitionState
     ) -> Errors:
+        if topic_partition in self._offline:
+            return Errors.KAFKA_STORAGE_ERROR
         partition = self._partitions.get(topic_partition)
         if partition is None or state.leader_epoch in (NO_EPOCH, EPOCH_DURING_DELETE):
             return Errors.NONE
@@ -348,7 +378,8 @@ class ReplicaManager:
     ) -> LogAppendInfo:
         """Append as leader; raises as `Partition.append_records_to_leader`."""
         partition = self.get_partition_or_exception(topic_partition)
-        return partition.append_records_to_leader(records, required_acks)
+        with self._offline_if_it_fails(topic_partition):
+            return partition.append_records_to_leader(records, required_acks)
 
     def fetch(self, request: FetchRequest) -> FetchResponse:
         """Answer a Fetch request at once, with what there is."""
@@ -417,9 +448,10 @@ class ReplicaManager:
                 return _error_data(Errors.INCONSISTENT_TOPIC_ID)
             now_ms = self._clock.milliseconds()
             limit = min(max_bytes, data.max_bytes)
-            read = partition.fetch_records(
-                params, data, now_ms, limit, min_one_message, update_fetch_state
-            )
+            with self._offline_if_it_fails(topic_partition):
+                read = partition.fetch_records(
+                    params, data, now_ms, limit, min_one_message, update_fetch_state
+                )
         except ApiException as error:
             return _error_data(error.error)
         records = read.records
@@ -467,9 +499,10 @@ class ReplicaManager:
     def _last_offset_for_leader_epoch(
         self, topic_partition: TopicPartition, data: EpochData
     ) -> EpochEndOffset:
-        partition = self._partitions.get(topic_partition)
-        if partition is None:
-            return EpochEndOffset(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        try:
+            partition = self.get_partition_or_exception(topic_partition)
+        except ApiException as error:
+            return EpochEndOffset(error.error)
         return partition.last_offset_for_leader_epoch(
             _epoch_or_none(data.current_leader_epoch),
             data.leader_epoch,
@@ -498,11 +531,54 @@ class ReplicaManager:
         errors = {}
         for topic_partition, offset in offsets.items():
             try:
-                self.get_partition_or_exception(topic_partition).delete_records_on_leader(offset)
+                partition = self.get_partition_or_exception(topic_partition)
+                with self._offline_if_it_fails(topic_partition):
+                    partition.delete_records_on_leader(offset)
                 errors[topic_partition] = Errors.NONE
             except ApiException as error:
                 errors[topic_partition] = error.error
         return errors
+
+    # ---- failing disks ---------------------------------------------------------------------
+
+    @contextmanager
+    def _offline_if_it_fails(self, topic_partition: TopicPartition) -> Iterator[None]:
+        try:
+            yield
+        except KafkaStorageException:
+            self._handle_storage_error(topic_partition)
+            raise
+
+    def _handle_storage_error(self, topic_partition: TopicPartition) -> None:
+        """The directory of the partition's log has failed, or the one where it was to be made."""
+        with self._replica_state_change_lock:
+            partition = self._partitions.get(topic_partition)
+            if partition is not None and partition.log is not None:
+                self.handle_log_dir_failure(parent(partition.log.directory))
+            elif topic_partition not in self._offline:
+                self._mark_partitions_offline([topic_partition])
+
+    def handle_log_dir_failure(self, directory: str) -> None:
+        """Nothing in this log directory is read or written any more until the next start.
+
+        Its partitions answer KAFKA_STORAGE_ERROR (ReplicaManager.handleLogDirFailure).
+        """
+        with self._replica_state_change_lock:
+            logs = {one.topic_partition: one.log for one in self.partitions()}
+            self._mark_partitions_offline(
+                [tp for tp, log in logs.items() if log and self.log_manager.is_in(log, directory)]
+            )
+            self._high_watermarks.pop(directory, None)
+            self.log_manager.handle_log_dir_failure(directory)
+
+    def _mark_partitions_offline(self, topic_partitions: list[TopicPartition]) -> None:
+        self.fetcher_manager.remove_fetcher_for_partitions(topic_partitions)
+        if self.alter_log_dirs_manager is not None:
+            self.alter_log_dirs_manager.remove_fetcher_for_partitions(topic_partitions)
+        for topic_partition in topic_partitions:
+            self._offline.add(topic_partition)
+            self._partitions.pop(topic_partition, None)
+            self._try_complete_delayed_requests(topic_partition)
 
     # ---- moves between directories ---------------------------------------------------------
 
@@ -548,7 +624,11 @@ class ReplicaManager:
                 directory = parent(partition.log.directory)
                 offsets[directory][partition.topic_partition] = partition.log.high_watermark
         for directory, of_directory in offsets.items():
-            self._high_watermarks[directory].write(of_directory)
+            try:
+                self._high_watermarks[directory].write(of_directory)
+            except KafkaStorageException as error:
+                _log.error("the high watermarks of %s are not written", directory, exc_info=error)
+                self.handle_log_dir_failure(directory)
 
     def shutdown(self) -> None:
         """Stop fetching, write the checkpoints, flush and close the logs."""

@@ -113,6 +113,13 @@ LeaderEpochsNeverFall ==
        /\ partition'[b].topicId = partition[b].topicId
          => partition'[b].leaderEpoch >= partition[b].leaderEpoch]_vars
 
+\* A request that speaks of a topic which was deleted since does not replace the replica of the
+\* topic that has its name now (KIP-516).
+HostedTopicNeverGoesBack ==
+  [][\A b \in Brokers :
+       SameLife(b) /\ partition[b].present /\ partition'[b].present
+         => partition'[b].topicId >= partition[b].topicId]_vars
+
 \* A replica that was deleted does not come back: not that of a topic that there is no
 \* more, nor that of one that goes, once the broker has said so.
 StoppedReplicaStaysStopped ==

@@ -92,8 +92,7 @@ FollowersAtLeader(l, f, m, a) ==
 
 LeaderAfterFetch(l, f, m, a) ==
   IF FetchCounts(l, m, a)
-  THEN WithHighWatermark(l, Replica(l), MaximalIsr(isr[l], pendingIsr[l]),
-                         FollowersAtLeader(l, f, m, a))
+  THEN WithHighWatermark(l, Replica(l), isr[l], pendingIsr[l], FollowersAtLeader(l, f, m, a))
   ELSE Replica(l)
 
 \* Partition.fetchOffsetForTimestamp, asked by RemoteLeaderEndPoint.fetchLatestOffset and

@@ -49,7 +49,7 @@ BecomeLeader(b, e) ==
       followers == RemoteReplicas(followerState[b])
       started   == [Untracked(Replica(b)) EXCEPT
                       !.cache = AssignEpochStart(epochCache[b], e, LogEndOffset(b))]
-      r         == WithHighWatermark(b, started, request.isr, followers)
+      r         == WithHighWatermark(b, started, request.isr, {}, followers)
   IN  /\ Receives(b, e)
       /\ request.leader = b
       /\ LearnsLeaderEpoch(b, e, b, request.isr, request.partitionEpoch, followers)
@@ -91,7 +91,7 @@ LeaderStep == UNCHANGED <<controllerVars, processVars, leaderEpoch, leader, mess
 \* Partition.appendRecordsToLeader: one record, at offset o.
 AppendAsLeader(l, o) ==
   LET r == WithHighWatermark(l, AppendRecord(Replica(l), leaderEpoch[l]),
-                             MaximalIsr(isr[l], pendingIsr[l]), followerState[l])
+                             isr[l], pendingIsr[l], followerState[l])
   IN  /\ ActingLeader(l)
       /\ o = LogEndOffset(l) /\ o + 1 \in Offsets
       /\ appends + 1 \in AppendCounts
@@ -166,7 +166,7 @@ AlterPartitionError(m) ==
 
 \* One step: the change is proposed, accepted and adopted at once.
 AlterIsr(l, newIsr) ==
-  LET r == WithHighWatermark(l, Replica(l), newIsr, followerState[l])
+  LET r == WithHighWatermark(l, Replica(l), newIsr, {}, followerState[l])
   IN  /\ ~TwoStepIsr
       /\ AlterPartitionError(AlterPartitionRequest(l, newIsr)) = "NONE"
       /\ Register(registration.leader, registration.leaderEpoch, newIsr)
@@ -224,7 +224,7 @@ ProcessAlterPartition(l) ==
       newPartitionEpoch == [partitionEpoch EXCEPT ![l] =
                               IF accepted THEN m.partitionEpoch + 1 ELSE partitionEpoch[l]]
       newIsr   == IF accepted THEN m.isr ELSE isr[l]
-      r        == IF accepted THEN WithHighWatermark(l, Replica(l), newIsr, followerState[l])
+      r        == IF accepted THEN WithHighWatermark(l, Replica(l), newIsr, {}, followerState[l])
                               ELSE Replica(l)
   IN  /\ m.type = "Response"
       /\ alterPartition' = [alterPartition EXCEPT ![l] = NoAlterPartition]
@@ -241,7 +241,7 @@ ProcessAlterPartition(l) ==
 \* Partition.makeLeader, same leader epoch, newer partition epoch: only the ISR.
 UpdateIsr(l, e) ==
   LET request == leaderAndIsr[e]
-      r == WithHighWatermark(l, Replica(l), request.isr, followerState[l])
+      r == WithHighWatermark(l, Replica(l), request.isr, {}, followerState[l])
   IN  /\ ActingLeader(l) /\ request.present
       /\ e = leaderEpoch[l] /\ request.partitionEpoch > partitionEpoch[l]
       /\ LearnsLeaderEpoch(l, e, l, request.isr, request.partitionEpoch, followerState[l])

@@ -190,8 +190,16 @@ HighWatermarkOf(l, r, members, followers) ==
   Max(r.hw, Smallest({IF m = l THEN LogEnd(r) ELSE followers[m].logEndOffset :
                         m \in members \union {l}}))
 
-WithHighWatermark(l, r, members, followers) ==
-  [r EXCEPT !.hw = HighWatermarkOf(l, r, members, followers)]
+\* min.insync.replicas. One broker in sync is enough, unless a model of produce requests
+\* asks for more.
+MinInsyncReplicas == 1
+IsEnough(members) == Cardinality(members) >= MinInsyncReplicas
+
+\* From Kafka 3.7 on (KIP-966) it also stands still while the committed ISR is too small.
+WithHighWatermark(l, r, members, pending, followers) ==
+  IF IsEnough(members)
+  THEN [r EXCEPT !.hw = HighWatermarkOf(l, r, MaximalIsr(members, pending), followers)]
+  ELSE r
 
 \* Whatever a leader of a guaranteed epoch has below its high watermark is exposed.
 Expose(r, e) ==

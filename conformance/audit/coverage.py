@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from conformance.audit.result import Coverage
+from conformance.audit.result import TraceCoverage
 from conformance.audit.scan import INITIAL
 from conformance.errors import DataError
 from conformance.modelcheck.graph import StateGraph
@@ -74,7 +74,7 @@ def covered_states(store: TraceStore, model: ModelTable) -> int:
     return int(np.isin(np.unique(model.states), seen).sum())
 
 
-def vacuous(traces: int, coverage: Coverage, optional: Sequence[str] = ()) -> tuple[str, ...]:
+def vacuous(traces: int, coverage: TraceCoverage, optional: Sequence[str] = ()) -> tuple[str, ...]:
     """Why a pass would mean nothing; `optional` names actions that need not fire."""
     if not traces:
         return ("the store holds no trace",)

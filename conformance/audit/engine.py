@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from conformance.audit import judge, paths, scan
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
 from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
-from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
+from conformance.audit.result import Accounting, AuditResult, TraceCoverage, Unjudged
 from conformance.audit.rules import Rulebook, literal
 from conformance.audit.verdicts import (
     Options,
@@ -225,7 +225,7 @@ class _Audit:
 
     def _figures(
         self, of_states: DataFrame, of_visits: DataFrame, steps: Mapping[int | None, int]
-    ) -> tuple[dict[str, int], Coverage]:
+    ) -> tuple[dict[str, int], TraceCoverage]:
         """Counts over the verdicts, in one query each: every Spark job has its price."""
         self._progress("judging distinct states and transitions")
         step = f"action <> {scan.INITIAL}"
@@ -248,10 +248,10 @@ class _Audit:
 
     def _coverage(
         self, steps: Mapping[int | None, int], judged: dict[str, int], figures: dict[str, int]
-    ) -> Coverage:
+    ) -> TraceCoverage:
         known = {code: count for code, count in steps.items() if code is not None}
         model = self._model
-        return Coverage(
+        return TraceCoverage(
             fired=fired(self._store.actions, known),
             judged=judged,
             model_states=None if model is None else len(model.states),

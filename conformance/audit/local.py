@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
 from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
-from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
+from conformance.audit.result import Accounting, AuditResult, TraceCoverage, Unjudged
 from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.audit.scan import INITIAL
 from conformance.audit.verdicts import Options, check_counts, dispute, verdict_of
@@ -302,7 +302,7 @@ class _Audit:
         steps: Mapping[int, int],
         of_states: Mapping[int, tuple[list[str], list[str]]],
         listed: int,
-    ) -> Coverage:
+    ) -> TraceCoverage:
         judged = {
             rule.name: sum(_has_value(rule.name, doubts) for _, doubts in of_states.values())
             for rule in self.rules.invariants
@@ -313,7 +313,7 @@ class _Audit:
             for rule in self.rules.properties
         }
         model = self.model
-        return Coverage(
+        return TraceCoverage(
             fired=fired(self.store.actions, dict(steps)),
             judged=judged,
             model_states=None if model is None else len(model.states),

@@ -26,7 +26,7 @@ class Accounting:
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class TraceCoverage:
     """What the traces exercised. Model figures are None where no state graph was given.
 
     `fired` counts the steps of each action of the dictionary; `judged` the distinct states
@@ -87,7 +87,7 @@ class AuditResult:
     """Transitions on which table and formula were compared."""
     disputed: int
     """Those on which the two disagree: a fault of kconform, whatever the traces show."""
-    coverage: Coverage
+    coverage: TraceCoverage
     findings: tuple[Finding, ...]
     unjudged: tuple[Unjudged, ...]
     vacuous: tuple[str, ...]

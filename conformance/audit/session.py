@@ -9,9 +9,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from types import FrameType, MappingProxyType
+from types import FrameType, MappingProxyType, TracebackType
 from typing import BinaryIO
 
 from py4j.java_gateway import JavaGateway
@@ -88,8 +88,10 @@ def spark_session(
         return
     with _set_aside() as said, _own_interrupt():
         session = _start(master, name, settings, said)
+        interrupt = _Interrupt(session)
         try:
-            yield session
+            with interrupt:
+                yield session
         except (PySparkException, Py4JError) as error:
             if tells_of_no_space(str(error)):
                 raise DataError(
@@ -99,20 +101,78 @@ def spark_session(
                 ) from error
             raise
         finally:
-            session.stop()
+            interrupt.stop()
+
+
+class _Interrupt(AbstractContextManager[None]):
+    """Ctrl-C or SIGTERM while Spark works: the jobs are cancelled, and KeyboardInterrupt comes out.
+
+    Py4J has one connection for each thread. A call that a signal breaks off leaves its answer in
+    there, and the thread's next call would wait for the job and take that answer for its own. So
+    whatever else must be said to the JVM is said by another thread, and an error that comes of
+    the broken connection is the interrupt's.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._came = False
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, self._end)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._came and isinstance(error, Exception):
+            raise KeyboardInterrupt from error
+
+    def _end(self, _number: int, _frame: FrameType | None) -> None:
+        if not self._came:
+            self._came = True
+            _apart(self._session.sparkContext.cancelAllJobs)
+        raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        """Stop the session; once interrupted, by another thread."""
+        if self._came:
+            _apart(self._session.stop)
+        else:
+            self._session.stop()
+
+
+_PATIENCE = 20.0
+"""Seconds for a JVM to obey after an interrupt. It ends with this process in any case."""
+
+
+def _apart(call: Callable[[], object]) -> None:
+    """Call in a thread, and wait a while; the JVM may have been interrupted, too, and be gone."""
+
+    def called() -> None:
+        with suppress(Exception):
+            call()
+
+    thread = threading.Thread(target=called, daemon=True)
+    thread.start()
+    thread.join(_PATIENCE)
 
 
 @contextmanager
 def _own_interrupt() -> Iterator[None]:
-    """Give Ctrl-C back afterwards: Spark's handler would cancel the jobs of a stopped context."""
+    """Give both signals back afterwards: what follows has no jobs to cancel."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -161,7 +161,7 @@ def _apply(fault: Fault, root: Path, patch: Patch) -> None:
     count = text.count(patch.old)
     if count != 1:
         raise UserError(
-            f"The fault {fault.id} looks for a text in {patch.file} that stands there {count} "
+            f"The fault {fault.id} looks for a text in {patch.file} that is there {count} "
             "times instead of once: the implementation has changed. Adapt the fault to it."
         )
     if patch.old == patch.new:

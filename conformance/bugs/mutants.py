@@ -194,7 +194,7 @@ class _Finder:
     def _between(
         self, node: ast.expr, owner: ast.stmt, left: ast.expr, right: ast.expr, old: str, new: str
     ) -> Iterator[Mutant]:
-        """Another operator between the two, if it stands there once."""
+        """Another operator between the two, if there is exactly one."""
         start, end = self._text.span(left)[1], self._text.span(right)[0]
         place = self._text.text[start:end]
         if place.count(old) == 1:

@@ -16,16 +16,24 @@ def files_of(system: str, package: Path) -> frozenset[str]:
 
     `package` is the folder of the implementation; the files are relative to it.
     """
-    adapter = Path(__file__).resolve().parents[1] / "systems"
-    own = sorted((adapter / BUILT_IN[system].partition(":")[0].rpartition(".")[2]).glob("*.py"))
-    left = [one for path in (*own, adapter / "threads.py") for one in _imported(path, package)]
-    found: set[Path] = set()
+    adapters = Path(__file__).resolve().parents[1] / "systems"
+    own = sorted((adapters / BUILT_IN[system].partition(":")[0].rpartition(".")[2]).glob("*.py"))
+    # An adapter may be built on another one.
+    adapter = {path for path in _reached(own, adapters.parent) if path.parent.parent == adapters}
+    left = [*own, *adapter, adapters / "threads.py"]
+    found = _reached([one for path in left for one in _imported(path, package)], package)
+    return frozenset(str(path.relative_to(package)) for path in found)
+
+
+def _reached(start: Iterable[Path], package: Path) -> set[Path]:
+    """These modules and what they import of the package, by way of others too."""
+    left, found = list(start), set[Path]()
     while left:
         path = left.pop()
         if path not in found:
             found.add(path)
             left += _imported(path, package)
-    return frozenset(str(path.relative_to(package)) for path in found)
+    return found
 
 
 def _imported(path: Path, package: Path) -> list[Path]:

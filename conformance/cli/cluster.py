@@ -24,6 +24,11 @@ from conformance.kafka.schemas import Schemas
 from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
 from conformance.systems.group.recorded import group_trace, groups_in
+from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.admin import OFFSETS_TOPIC
+from conformance.systems.wire.leadership import move_leaders
+from conformance.systems.wire.port import Port
+from conformance.systems.wire.security import security_of
 from conformance.verdict import Verdict
 
 VersionOption = Annotated[
@@ -34,6 +39,7 @@ LibOption = Annotated[
     typer.Option("--kafka-lib", help="A folder of jars: your own build (KCONFORM_KAFKA_LIB)."),
 ]
 
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODEL = "group/dynamic-2m"
 """Names the specification; every constant of the recording is in its mapping."""
 
@@ -69,6 +75,17 @@ def properties(pairs: list[str] | None) -> dict[str, str]:
     return found
 
 
+def _listeners(pairs: list[str] | None) -> dict[str, str]:
+    """`NAME:PROTOCOL` of an option."""
+    found = {}
+    for pair in pairs or []:
+        name, _, protocol = pair.partition(":")
+        if not name.isalnum() or protocol not in _PROTOCOLS:
+            raise UserError(f"--listener takes NAME:PROTOCOL, one of {', '.join(_PROTOCOLS)}.")
+        found[name.upper()] = protocol
+    return found
+
+
 @app.callback()
 def options() -> None:
     """Run real Kafka brokers on this machine; disturb and record them."""
@@ -87,6 +104,14 @@ def run(
     topic: Annotated[
         list[str] | None, typer.Option(help="A topic to create, NAME or NAME:PARTITIONS.")
     ] = None,
+    listener: Annotated[
+        list[str] | None,
+        typer.Option(help="A further listener, NAME:SSL, NAME:SASL_SSL or NAME:SASL_PLAINTEXT."),
+    ] = None,
+    scram: Annotated[
+        list[str] | None,
+        typer.Option(help="A user: 'SCRAM-SHA-256=[name=alice,password=secret]'."),
+    ] = None,
     tap: Annotated[
         Path | None,
         typer.Option(help="Write every message, between clients and brokers and among brokers."),
@@ -100,7 +125,13 @@ def run(
         tell = teller(work, "cluster")
         jars = chosen_jars(version, kafka_lib, tell=tell)
         schemas = Schemas.of(jars.classpath)
-        settings = Settings(brokers=brokers, heap_mb=heap, properties=properties(setting))
+        settings = Settings(
+            brokers=brokers,
+            heap_mb=heap,
+            properties=properties(setting),
+            listeners=_listeners(listener),
+            scram=tuple(scram or ()),
+        )
         with ExitStack() as stack:
             taps: TapThread | None = None
             ends = None
@@ -114,6 +145,8 @@ def run(
                 name, _, partitions = wanted.partition(":")
                 cluster.create_topic(name, partitions=int(partitions or 1))
             work.say(f"Kafka {jars.version} is ready: bootstrap.servers={cluster.bootstrap}")
+            for name in settings.listeners:
+                work.say(f"  {name}: {cluster.addresses(name)}")
             try:
                 time.sleep(seconds or 10**9)
             except KeyboardInterrupt:
@@ -203,3 +236,26 @@ def traces_command(
         summary = f"{len(made)} groups, {count} events"
         spent = time.monotonic() - started
         work.emit(StageFinished("traces", str(output), Verdict.PASS, spent, summary))
+
+
+@app.command("move")
+def move(
+    address: Annotated[str, typer.Argument(help="HOST:PORT of a broker.")],
+    topic: Annotated[str, typer.Option(help="The topic whose leaders move.")] = OFFSETS_TOPIC,
+    config: Annotated[
+        Path | None, typer.Option("--wire-config", help="A Kafka client's properties (TLS, SASL).")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let other replicas lead a topic's partitions: by default, move the group coordinators."""
+    with session("cluster", as_json=as_json) as work:
+        started = time.monotonic()
+        settings = str(config) if config else ""
+        port = Port(parse_address(address), security_of(settings, ""))
+        try:
+            moved = move_leaders(port, topic)
+        finally:
+            port.close()
+        told = ", ".join(f"{index}: {old} to {new}" for index, (old, new) in moved.items())
+        spent = time.monotonic() - started
+        work.emit(StageFinished("move", topic, Verdict.PASS, spent, f"leaders of {told}"))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from conformance.cli.options import JsonOption
+from conformance.cli.options import ColdOption, JsonOption
 from conformance.cli.session import session
 from conformance.errors import UserError
+from conformance.modelcheck.check import CheckOptions
+from conformance.modelcheck.manifest import Model, find_models
 from conformance.stages.context import Context
 from conformance.stages.deviations import deviations as deviations_stage
 from conformance.stages.overridden import deviating
+from conformance.stages.selection import select
+from conformance.stages.weakened import weakened
 from conformance.systems.registry import factory_path
 
 
@@ -20,11 +25,24 @@ def deviations(
     table: Annotated[
         bool, typer.Option("--table", help="Print the table; replay nothing.")
     ] = False,
+    formulas: Annotated[
+        bool,
+        typer.Option(
+            "--formulas",
+            help="Check which formulas still hold under all overrides of this version together.",
+        ),
+    ] = False,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", help="Of --formulas: models, or folders; all it can take else."),
+    ] = None,
+    cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Replay the path of every known deviation, and compare with what the table says.
 
-    Exit code 1 for a deviation that is gone, or is back, or shows itself otherwise.
+    Exit code 1 for a deviation that is gone, or is back, or shows itself otherwise, and for a
+    formula that breaks although the table does not say so.
     """
     with session("deviations", as_json=as_json) as work:
         known = deviating(factory_path(system, work.settings.systems))
@@ -37,5 +55,15 @@ def deviations(
             work.say(f"  seen in {seen}; gone in {gone}")
             if table:
                 work.say(f"  {one.description.strip()}")
-        if not table:
-            deviations_stage(Context(work.settings, work.emit), system)
+        context = Context(work.settings, work.emit, CheckOptions(cold=cold))
+        if formulas:
+            weakened(context, _chosen(context, model or [], system), system)
+        elif not table:
+            deviations_stage(context, system)
+
+
+def _chosen(context: Context, names: Sequence[str], system: str) -> tuple[Model, ...]:
+    """Those that are named; else all of the ci tier whose suites the system can take."""
+    if names:
+        return tuple(find_models(names))
+    return select(context, find_models((), "ci"), system).taken

@@ -11,14 +11,19 @@ import typer
 
 from conformance import __version__
 from conformance.cli.options import (
+    ApiVersionOption,
     ColdOption,
     CompareOption,
+    FailOverOption,
     JsonOption,
     KafkaLibOption,
     MasterOption,
     SeedOption,
     StrictOption,
     SystemOption,
+    TlsCaOption,
+    WireConfigOption,
+    WireOptions,
     model_names,
     use_kafka_lib,
 )
@@ -53,6 +58,10 @@ def gate(
     compare: CompareOption = None,
     strict: StrictOption = False,
     kafka_lib: KafkaLibOption = None,
+    api_version: ApiVersionOption = None,
+    tls_ca: TlsCaOption = None,
+    wire_config: WireConfigOption = None,
+    fail_over: FailOverOption = None,
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -74,7 +83,8 @@ def gate(
             strict,
         )
         use_kafka_lib(kafka_lib)
-        planned = plan(context, chosen, models or (), folder, system or "")
+        named = WireOptions(api_version, tls_ca, wire_config, fail_over).name(system)
+        planned = plan(context, chosen, models or (), folder, named or "")
         for left_out in planned.left_out:
             work.say(f"left out: {left_out.model}: {left_out.reason}")
         planned = _with_options(planned, traces, canary, master)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pyspark.sql import SparkSession
 
+from conformance.audit.session import spark_session
 from conformance.cli.options import (
     CompareOption,
     ForceOption,
     JsonOption,
+    MasterOption,
     ReportOption,
     StoreOption,
     model_names,
 )
 from conformance.cli.session import session
 from conformance.judge.mapping import Mapping, load_mapping
+from conformance.judge.reading import bytes_of
 from conformance.stages.context import Context, one_model
 from conformance.stages.judging import Request, judge_files, unclear_lines
 
@@ -43,6 +49,7 @@ def import_command(
     model: ModelOption,
     mapping: MappingOption = None,
     force: ForceOption = False,
+    master: MasterOption = None,
     report: ReportOption = None,
     compare: CompareOption = None,
     as_json: JsonOption = False,
@@ -51,7 +58,10 @@ def import_command(
     with session("import", as_json=as_json, report=report, compare=compare) as work:
         context = Context(work.settings, work.emit)
         request = _request(files, model, mapping)
-        tally = judge_files(context, request, output, name="import", replace_store=force)
+        with _spark(request, master) as spark:
+            tally = judge_files(
+                context, request, output, name="import", replace_store=force, spark=spark
+            )
         for line in unclear_lines(tally):
             work.say(line)
         work.closing = f"store: {output}\naudit it: kconform audit {output}"
@@ -66,6 +76,7 @@ def judge_command(
         bool,
         typer.Option("--invariants-only", help="Judge states, not the steps between them."),
     ] = False,
+    master: MasterOption = None,
     report: ReportOption = None,
     compare: CompareOption = None,
     as_json: JsonOption = False,
@@ -74,8 +85,25 @@ def judge_command(
     with session("judge", as_json=as_json, report=report, compare=compare) as work:
         context = Context(work.settings, work.emit)
         request = _request(files, model, mapping, only=trace, invariants_only=invariants_only)
-        for line in unclear_lines(judge_files(context, request)):
+        with _spark(request, master) as spark:
+            tally = judge_files(context, request, spark=spark)
+        for line in unclear_lines(tally):
             work.say(line)
+
+
+MOST_BYTES = 64 * 2**20
+"""Files up to this length are judged in this process: Spark would still be starting."""
+
+
+@contextmanager
+def _spark(request: Request, master: str | None) -> Iterator[SparkSession | None]:
+    """A session for many traces, or if a master is named; None for few, or for a single one."""
+    few = request.only is not None or bytes_of(request.files) <= MOST_BYTES
+    if few and master is None:
+        yield None
+        return
+    with spark_session(master) as spark:
+        yield spark
 
 
 def _request(

@@ -34,6 +34,10 @@ COMMANDS = {
         "interleave:interleave",
         "Stop actions between their sections under a lock for others, and look what comes out.",
     ),
+    "turns": (
+        "turns:turns",
+        "Let fetcher threads run their own loop: order, composition and back-off are compared.",
+    ),
     "explore": (
         "explore:explore",
         "Search with Hypothesis, the spec's evaluator being the oracle: no state graph bounds it.",

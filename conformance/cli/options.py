@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlencode
 
 import typer
 
+from conformance.errors import UserError
 from conformance.modelcheck.manifest import model_name
 from conformance.resources import models_dir
 
@@ -38,9 +42,61 @@ SystemOption = Annotated[
     typer.Option(
         "--system",
         help="The system under test: a configured name, module:function, exec:COMMAND, "
-        "tcp:HOST:PORT or kafka-VERSION.",
+        "tcp:HOST:PORT, wire:HOST:PORT or kafka-VERSION.",
     ),
 ]
+ApiVersionOption = Annotated[
+    list[str] | None,
+    typer.Option("--api-version", help="With wire: the version of a request, as JoinGroup=5."),
+]
+TlsCaOption = Annotated[
+    Path | None, typer.Option("--tls-ca", help="With wire: TLS; a PEM file of whom to trust.")
+]
+WireConfigOption = Annotated[
+    Path | None,
+    typer.Option("--wire-config", help="With wire: a Kafka client's properties (TLS, SASL)."),
+]
+FailOverOption = Annotated[
+    str | None,
+    typer.Option("--fail-over", help="With wire: a command that moves the group coordinator."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WireOptions:
+    """What the options say of a broker at `wire:HOST:PORT`."""
+
+    api_versions: Sequence[str] | None
+    tls_ca: Path | None
+    config: Path | None
+    fail_over: str | None
+
+    def name(self, system: str | None) -> str | None:
+        """The system's name with all of it: a name is what a worker process is given.
+
+        UserError for options of a broker where the system is something else.
+        """
+        pairs = [_version(text) for text in self.api_versions or ()]
+        pairs += [("tls-ca", str(self.tls_ca.resolve()))] if self.tls_ca else []
+        pairs += [("config", str(self.config.resolve()))] if self.config else []
+        pairs += [("fail-over", self.fail_over)] if self.fail_over else []
+        if not pairs:
+            return system
+        if system is None or not system.startswith("wire:"):
+            raise UserError(
+                "--api-version, --tls-ca, --wire-config and --fail-over say how to reach a broker: "
+                "they go with --system wire:HOST:PORT."
+            )
+        return f"{system}{'&' if '?' in system else '?'}{urlencode(pairs)}"
+
+
+def _version(text: str) -> tuple[str, str]:
+    api, equals, version = text.partition("=")
+    if not equals or not version.isdecimal():
+        raise UserError(f"--api-version takes a request and a number, JoinGroup=5; not {text!r}.")
+    return api, version
+
+
 MasterOption = Annotated[
     str | None, typer.Option("--master", help="Spark master.", show_default="local[*]")
 ]

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conformance.cli.options import (
+    ApiVersionOption,
     ColdOption,
     CompareOption,
+    FailOverOption,
     JsonOption,
     KafkaLibOption,
     ReportOption,
     SeedOption,
     StrictOption,
     SystemOption,
+    TlsCaOption,
+    WireConfigOption,
+    WireOptions,
     model_names,
     use_kafka_lib,
 )
@@ -61,6 +66,10 @@ def replay(
     system: SystemOption = None,
     strict: StrictOption = False,
     kafka_lib: KafkaLibOption = None,
+    api_version: ApiVersionOption = None,
+    tls_ca: TlsCaOption = None,
+    wire_config: WireConfigOption = None,
+    fail_over: FailOverOption = None,
     cold: ColdOption = False,
     report: ReportOption = None,
     compare: CompareOption = None,
@@ -76,6 +85,7 @@ def replay(
             strict,
         )
         use_kafka_lib(kafka_lib)
+        system = WireOptions(api_version, tls_ca, wire_config, fail_over).name(system)
         saved: SavedDivergence | None = None
         if store is not None and trace is not None:
             opened = _open(store)
@@ -145,7 +155,7 @@ def _replay_suite(
 ) -> None:
     name = bench.model.name
     if kind == "cover":
-        suite = cover(context, name, bench.graph)
+        suite = cover(context, name, bench.graph, limits=bench.limits)
     elif kind.endswith(".npz"):
         suite = measured(context, name, bench.graph, load_suite(Path(kind), bench.graph))
     elif kind in ("walks", "situations"):

@@ -68,17 +68,21 @@ def _object(cells: Sequence[Cell]) -> dict[str, JsonValue]:
         found.setdefault(cell.model, {})[cell.system] = {
             "answer": str(cell.answer),
             "deviations": list(cell.deviations),
+            "tests": cell.tests,
+            "steps": cell.steps,
         }
     return dict(found)
 
 
 def _table(cells: Sequence[Cell]) -> list[str]:
-    """A row for each model, a column for each system."""
+    """A row for each model, a column for each system; below it what was driven and agreed."""
     systems = list(dict.fromkeys(cell.system for cell in cells))
     rows = [["", *systems]]
     for model in dict.fromkeys(cell.model for cell in cells):
-        shown = {cell.system: cell.short for cell in cells if cell.model == model}
-        rows.append([model, *(shown[system] for system in systems)])
+        shown = {cell.system: cell for cell in cells if cell.model == model}
+        rows.append([model, *(shown[system].short for system in systems)])
+        if any(cell.driven for cell in shown.values()):
+            rows.append(["", *(shown[system].driven for system in systems)])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(text.ljust(w) for text, w in zip(r, widths, strict=True)).rstrip() for r in rows

@@ -8,17 +8,21 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from conformance.errors import DataError, SpecError
+from conformance.judge.candidates import Candidates, Sight
 from conformance.judge.events import Event, Recording
 from conformance.judge.failure import failure_of
 from conformance.judge.formulas import Formulas, violated
 from conformance.judge.mapping import Mapping
 from conformance.judge.order import Order, order_of
-from conformance.judge.search import Found, Node, Search
+from conformance.judge.patience import Patience
+from conformance.judge.search import Found, search, survivors
 from conformance.judge.start import Start, any_state, initial_states
 from conformance.judge.steps import SpecSteps
 from conformance.judge.translate import translated
-from conformance.judge.verdict import Explanation, FormulaVerdict, Judgement
+from conformance.judge.verdict import FormulaVerdict, Judgement
 from conformance.tla import Part, Spec, TooManyInstances, parse_value
 from conformance.verdict import Verdict
 
@@ -31,6 +35,7 @@ class _Case:
 
     recording: Recording
     events: tuple[Event, ...]
+    sights: tuple[Sight, ...]
     declared: bool
     """Whether what its steps show is all that happened, by the mapping or by their numbers."""
 
@@ -55,13 +60,19 @@ class Judge:
         self._mapping = mapping
         self._invariants_only = invariants_only
         self._steps = SpecSteps(spec, mapping.silent)
-        self._formulas = Formulas(spec, invariants, properties)
+        self._candidates = Candidates(self._steps, mapping.limits)
+        patience = Patience(mapping.limits.evaluation)
+        self._formulas = Formulas(spec, invariants, properties, patience)
+        self._initial: Start | None = None
+        self._checked: set[Sight] = set()
         self._given = {name: parse_value(text) for name, text in mapping.start.values.items()}
         _known_variables(spec, (*mapping.hidden, *self._given))
 
     def judge(self, recording: Recording) -> Judgement:
         """The verdict on one recording."""
         began = time.monotonic()
+        if self._candidates.tidy():
+            self._checked.clear()
         judgement = self._judge(recording)
         return replace(judgement, seconds=time.monotonic() - began)
 
@@ -78,7 +89,7 @@ class Judge:
             return _unjudged(recording, str(error))
         if not start.states:
             return self._nowhere(case, start)
-        found = Search(self._steps, case.events, order, self._mapping.limits).run(start.states)
+        found = search(self._candidates, case.sights, order, start.states)
         return self._told(case, start, found)
 
     def _states_alone(self, case: _Case) -> Judgement:
@@ -117,12 +128,14 @@ class Judge:
             _check_numbers(events)
         if not events:
             raise DataError("the trace has no event")
-        for event in events:
-            self._check(event)
+        sights = tuple(map(self._candidates.sight, events))
+        for event, sight in zip(events, sights, strict=True):
+            if sight not in self._checked:
+                self._check(event, sight)
         declared = self._mapping.declared or all(numbered)
-        return _Case(read, events, declared)
+        return _Case(read, events, sights, declared)
 
-    def _check(self, event: Event) -> None:
+    def _check(self, event: Event, sight: Sight) -> None:
         try:
             _known_variables(self._spec, [p.place.variable for p in (*event.before, *event.after)])
             if event.actions and not self._steps.selection(event.actions).actions:
@@ -134,10 +147,12 @@ class Judge:
             pass  # the search says so, if it comes to it
         except (DataError, SpecError) as error:
             raise DataError(f"{error}\n{event.source}") from None
+        self._checked.add(sight)
 
     def _start(self, events: Sequence[Event], order: Order) -> Start:
         if self._mapping.start.at == "Init":
-            return initial_states(self._spec)
+            self._initial = self._initial or initial_states(self._spec)
+            return self._initial
         first = [events[number] for number in order.ready(order.start)]
         return any_state(
             self._spec,
@@ -166,23 +181,24 @@ class Judge:
 
     def _told(self, case: _Case, start: Start, found: Found) -> Judgement:
         formulas = self._formulas.judge(found.levels)
+        if any(one.undefined or one.undecided_at is not None for one in formulas):
+            formulas = self._formulas.judge(survivors(found, self._candidates))
+        explanation = found.explanation(found.done)
         judgement = Judgement(
             name=case.recording.name,
             source=case.recording.source,
             verdict=Verdict.PASS,
             reason="",
             events=len(case.events),
-            explained=len(found.levels) - 1,
-            explanation=explanation_of(found.last[0]),
+            explained=found.done,
+            explanation=explanation,
             formulas=formulas,
-            actions=Counter(),
-            most_candidates=max(map(len, found.levels)),
+            actions=Counter([action.name for action in explanation.actions]),
+            silent=explanation.silent,
+            most_candidates=found.most_candidates,
             tried=found.tried,
             start=start.note,
         )
-        assert judgement.explanation is not None
-        taken = Counter(action.name for action in judgement.explanation.actions)
-        judgement = replace(judgement, actions=taken)
         if violations := violated(formulas):
             return self._violating(case, judgement, found, violations)
         if not found.explained:
@@ -190,11 +206,9 @@ class Judge:
         return self._passed(judgement)
 
     def _passed(self, judgement: Judgement) -> Judgement:
-        explanation = judgement.explanation
-        silent = explanation.silent if explanation else 0
         reason = f"a behaviour {self._bounds()} explains all {judgement.events} events"
-        if silent:
-            reason += f", with {silent} steps that were not seen"
+        if judgement.silent:
+            reason += f", with {judgement.silent} steps that were not seen"
         unclear = [one for one in judgement.formulas if one.undefined or one.undecided_at]
         if not unclear:
             return replace(judgement, reason=reason)
@@ -211,12 +225,15 @@ class Judge:
     ) -> Judgement:
         name, done = min(violations.items(), key=lambda pair: pair[1])
         exhaustive = found.exhaustive and case.declared
+        explanation = found.explanation(done)
         where = f" {case.events[done - 1].source}" if done else ""
         return replace(
             judgement,
             verdict=Verdict.FAIL if exhaustive else Verdict.INCONCLUSIVE,
             reason=(f"{name} is false in every state that explains the first {done} events{where}"),
-            explanation=explanation_of(found.levels[done][0]),
+            explanation=explanation,
+            actions=Counter([action.name for action in explanation.actions]),
+            silent=explanation.silent,
             explained=done,
             decide=() if exhaustive else (*found.limits, _NOTHING_DECLARED),
         )
@@ -302,7 +319,7 @@ def _joined(events: Sequence[Event]) -> tuple[Event, ...]:
         elif last.actions and event.actions:
             raise DataError(f"step {event.step} has two actions\n{event.source}")
         else:
-            found[-1] = replace(
+            found[-1] = msgspec.structs.replace(
                 last,
                 actions=last.actions or event.actions,
                 before=(*last.before, *event.before),
@@ -327,25 +344,11 @@ def _seen_at_first(event: Event) -> tuple[Part, ...]:
     return event.after if event.is_snapshot else event.before
 
 
-def explanation_of(last: Node) -> Explanation:
-    """The behaviour that leads to a candidate."""
-    first, *rest = last.path()
-    moves = [move for node in rest for move in node.moves if move.action is not None]
-    actions = tuple(move.action for move in moves if move.action is not None)
-    return Explanation(
-        first.state,
-        actions,
-        tuple(move.state for move in moves),
-        tuple(move.event for move in moves),
-    )
-
-
 def _most_open(spec: Spec, found: Found) -> list[str]:
     """The variable that would tell most of the candidates apart, had it been seen."""
-    states = [node.state for node in found.last]
+    states = found.states_after(found.done)
     counts = [(len({state[i] for state in states}), name) for i, name in enumerate(spec.variables)]
     values, name = max(counts)
     if values < 2:
         return []
-    done = len(found.levels) - 1
-    return [f"see {name} after event {done}: the candidates have {values} values of it"]
+    return [f"see {name} after event {found.done}: the candidates have {values} values of it"]

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from conformance.errors import DataError, UserError
+from conformance.judge.candidates import Limits
 from conformance.judge.order import Guarantee
-from conformance.judge.search import Limits
 from conformance.tla import ActionPattern, parse_pattern
 
 __all__ = ["Collect", "Mapping", "Rename", "Start", "Translate", "load_mapping"]

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 import networkx as nx
@@ -42,13 +43,18 @@ class Order:
         """The cut before all events."""
         return (0,) * len(self.chains)
 
-    def ready(self, cut: Cut) -> Iterator[int]:
+    def ready(self, cut: Cut) -> Sequence[int]:
         """The events that may happen next."""
-        for number, chain in enumerate(self.chains):
-            if cut[number] < len(chain):
-                event = chain[cut[number]]
-                if all(have >= want for have, want in zip(cut, self.needs[event], strict=True)):
-                    yield event
+        if len(self.chains) == 1:
+            return self.chains[0][cut[0] : cut[0] + 1]
+        return [
+            chain[done]
+            for chain, done in zip(self.chains, cut, strict=True)
+            if done < len(chain) and self._may_follow(cut, chain[done])
+        ]
+
+    def _may_follow(self, cut: Cut, event: int) -> bool:
+        return all(have >= want for have, want in zip(cut, self.needs[event], strict=True))
 
     def after(self, cut: Cut, event: int) -> Cut:
         """The cut once the event has happened too."""
@@ -61,21 +67,27 @@ def order_of(events: Sequence[Event], guarantee: Guarantee, skew: float = 0.0) -
 
     DataError names the events of a cycle: they cannot all have happened before each other.
     """
-    chains = _chains(events, guarantee)
+    if guarantee is Guarantee.TOTAL:
+        return _line(len(events))
+    chains = _chains(events)
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(len(events)))
     for chain in chains:
         nx.add_path(graph, chain)
-    if guarantee is not Guarantee.TOTAL:
-        graph.add_edges_from(_messages(events))
+    graph.add_edges_from(_messages(events))
     if guarantee is Guarantee.CLOCKS:
         graph.add_edges_from(_readings(events, chains, skew))
     return _ordered(events, chains, graph)
 
 
-def _chains(events: Sequence[Event], guarantee: Guarantee) -> tuple[tuple[int, ...], ...]:
-    if guarantee is Guarantee.TOTAL:
-        return (tuple(range(len(events))),)
+@lru_cache(maxsize=64)
+def _line(events: int) -> Order:
+    """A total order: one chain."""
+    numbers = range(events)
+    return Order((tuple(numbers),), tuple((n,) for n in numbers), tuple((0, n) for n in numbers))
+
+
+def _chains(events: Sequence[Event]) -> tuple[tuple[int, ...], ...]:
     chains: dict[str, list[int]] = {}
     for number, event in enumerate(events):
         chains.setdefault(event.process, []).append(number)

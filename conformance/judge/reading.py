@@ -6,23 +6,40 @@ reads the traces, one after the other. Lines of several traces may be mixed.
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import BinaryIO
 
 import msgspec
 
 from conformance.errors import DataError, UserError
-from conformance.judge.events import Event, Recording, read_event
+from conformance.judge.events import Event, EventReader, Recording
 from conformance.tla import ActionPattern, Part, Place, load_trace
 
-__all__ = ["read_recordings"]
+__all__ = ["Located", "RecordingReader", "bytes_of", "locate", "read_recordings"]
 
 Tell = Callable[[int, int], None]
 """Told bytes that were read, and how many there are in all."""
+
+
+@dataclass(slots=True)
+class Located:
+    """Where a recording is: its lines in a file of NDJSON, or a whole file of ITF.
+
+    It is what travels to whoever judges it: 16 bytes a line.
+    """
+
+    path: Path
+    name: str
+    offsets: array[int] = field(default_factory=lambda: array("q"))
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    size: int = 0
+    """Bytes."""
+    problem: str = ""
 
 
 def read_recordings(
@@ -33,14 +50,27 @@ def read_recordings(
     What cannot be read makes its trace one with a problem. UserError if a file cannot be opened,
     or if there is no trace at all.
     """
-    total, done, count = sum(map(_size, paths)), 0, 0
+    total, done = bytes_of(paths), 0
+    with RecordingReader() as reader:
+        for one in locate(paths):
+            done += one.size
+            tell(done, total)
+            yield reader.read(one)
+
+
+def bytes_of(paths: Sequence[Path]) -> int:
+    """How long the files are together. UserError if one cannot be opened."""
+    return sum(map(_size, paths))
+
+
+def locate(paths: Sequence[Path]) -> Iterator[Located]:
+    """Where the recordings of some files are, in the order in which they begin; errors as above."""
+    count = 0
     for path in paths:
-        reader = _itf if path.name.endswith(".itf.json") else _ndjson
-        for recording, read in reader(path):
+        itf = path.name.endswith(".itf.json")
+        for one in (Located(path, path.name, size=_size(path)),) if itf else _index(path):
             count += 1
-            tell(done + read, total)
-            yield recording
-        done += _size(path)
+            yield one
     if not count:
         names = ", ".join(map(str, paths))
         raise UserError(
@@ -53,7 +83,60 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path} cannot be read: {error.strerror}.")
+
+
+class RecordingReader(AbstractContextManager["RecordingReader"]):
+    """Reads located recordings, and shares what stands in many of them. Closing closes its file."""
+
+    def __init__(self) -> None:
+        self._events = EventReader()
+        self._file: BinaryIO | None = None
+        self._path: Path | None = None
+
+    def read(self, one: Located) -> Recording:
+        """A recording. UserError if its file cannot be read."""
+        if one.path.name.endswith(".itf.json"):
+            return _itf(one.path)
+        first = f"{one.path}:{one.numbers[0]}"
+        if one.problem:
+            return Recording(one.name, (), first, f"{one.problem}\n{first}")
+        try:
+            return self._recording(self._opened(one.path), one, first)
+        except OSError as error:
+            raise _unreadable(one.path, error) from error
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _opened(self, path: Path) -> BinaryIO:
+        if self._file is None or self._path != path:
+            if self._file is not None:
+                self._file.close()
+            self._file, self._path = path.open("rb"), path
+        return self._file
+
+    def _recording(self, file: BinaryIO, one: Located, first: str) -> Recording:
+        events: list[Event] = []
+        problem = ""
+        for offset, number in zip(one.offsets, one.numbers, strict=True):
+            file.seek(offset)
+            try:
+                events.append(self._events.read(file.readline(), f"{one.path}:{number}"))
+            except (DataError, ValueError) as error:
+                problem = f"{error}\n{one.path}:{number}"
+                break
+        return Recording(one.name, tuple(events), first, problem)
 
 
 # --- NDJSON ---------------------------------------------------------------------------------------
@@ -68,41 +151,26 @@ class _Head(msgspec.Struct):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-@dataclass(slots=True)
-class _Lines:
-    """Where the lines of one trace are."""
-
-    offsets: array[int] = field(default_factory=lambda: array("q"))
-    numbers: array[int] = field(default_factory=lambda: array("q"))
-    problem: str = ""
-
-
-def _ndjson(path: Path) -> Iterator[tuple[Recording, int]]:
+def _index(path: Path) -> Iterator[Located]:
+    """The traces by name; a line that is no event is a trace of its own, so that it is counted."""
+    found: dict[str, Located] = {}
+    offset = 0
     try:
         with path.open("rb") as file:
-            index = _index(file)
-            read = 0
-            for name, lines in index.items():
-                recording, size = _recording(file, path, name, lines)
-                read += size
-                yield recording, read
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    name, problem = _name(line, number)
+                    one = found.get(name)
+                    if one is None:
+                        one = found[name] = Located(path, name)
+                    one.offsets.append(offset)
+                    one.numbers.append(number)
+                    one.size += len(line)
+                    one.problem = one.problem or problem
+                offset += len(line)
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-
-
-def _index(file: BinaryIO) -> dict[str, _Lines]:
-    """The traces by name; a line that is no event is a trace of its own, so that it is counted."""
-    found: dict[str, _Lines] = {}
-    offset = 0
-    for number, line in enumerate(file, 1):
-        if line.strip():
-            name, problem = _name(line, number)
-            lines = found.setdefault(name, _Lines())
-            lines.offsets.append(offset)
-            lines.numbers.append(number)
-            lines.problem = lines.problem or problem
-        offset += len(line)
-    return found
+        raise _unreadable(path, error) from error
+    yield from found.values()
 
 
 def _name(line: bytes, number: int) -> tuple[str, str]:
@@ -117,27 +185,10 @@ def _name(line: bytes, number: int) -> tuple[str, str]:
     return str(head.trace), ""
 
 
-def _recording(file: BinaryIO, path: Path, name: str, lines: _Lines) -> tuple[Recording, int]:
-    events: list[Event] = []
-    problem = f"{lines.problem}\n{path}:{lines.numbers[0]}" if lines.problem else ""
-    size = 0
-    for offset, number in zip(lines.offsets, lines.numbers, strict=True):
-        if problem:
-            break
-        file.seek(offset)
-        line = file.readline()
-        size += len(line)
-        try:
-            events.append(read_event(json.loads(line), f"{path}:{number}"))
-        except (DataError, ValueError) as error:
-            problem = f"{error}\n{path}:{number}"
-    return Recording(name, tuple(events), f"{path}:{lines.numbers[0]}", problem), size
-
-
 # --- ITF ------------------------------------------------------------------------------------------
 
 
-def _itf(path: Path) -> Iterator[tuple[Recording, int]]:
+def _itf(path: Path) -> Recording:
     """One file is one trace, its states complete, its steps numbered."""
     source = f"{path}:1"
     try:
@@ -152,9 +203,8 @@ def _itf(path: Path) -> Iterator[tuple[Recording, int]]:
             patterns = (ActionPattern(action.name, action.args),) if action else ()
             parts = [Part(Place(n), v) for n, v in zip(trace.variables, state, strict=True)]
             events.append(Event(patterns, (), tuple(parts), number, source=source))
-        recording = Recording(path.name, tuple(events), source)
+        return Recording(path.name, tuple(events), source)
     except (DataError, UnicodeDecodeError) as error:
-        recording = Recording(path.name, (), source, f"{error}\n{source}")
+        return Recording(path.name, (), source, f"{error}\n{source}")
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    yield recording, _size(path)
+        raise _unreadable(path, error) from error

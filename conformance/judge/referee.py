@@ -26,7 +26,7 @@ from conformance.modelcheck.manifest import Check
 from conformance.modelcheck.outcome import said
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc
-from conformance.tla import ActionPattern, Part, Spec, Tools, Value, format_value
+from conformance.tla import ActionPattern, Part, Place, Spec, Tools, Value, format_value
 
 __all__ = ["Refereed", "referee"]
 
@@ -73,14 +73,19 @@ def referee(
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes the module: each distinct text stands in a table once, events are rows of numbers."""
+    """Writes the module: each value stands in a table once, events are rows of numbers.
+
+    Which places an event shows is its *shape*; recordings have few. So TLC looks a value up by its
+    number, and goes through no list that grows with the recordings.
+    """
 
     prepared: PreparedModel
     recordings: Sequence[Recording]
     silent: Sequence[ActionPattern]
     steps: int
     _steps: dict[str, int] = field(default_factory=dict)
-    _shown: dict[str, int] = field(default_factory=dict)
+    _shapes: dict[str, int] = field(default_factory=dict)
+    _seen: dict[str, int] = field(default_factory=dict)
 
     def generated(self) -> Generated:
         """Module and configuration."""
@@ -96,10 +101,11 @@ class _Writer:
         body = [
             *definitions(model),
             "VARIABLES kconform_t, kconform_i, kconform_k",
-            f"kconform_events == {_rows(rows)}",
+            f"kconform_values == {_tuple(self._seen)}",
+            f"kconform_events == {_lines(map(_tuple, rows))}",
             f"kconform_vars == <<{', '.join(variables)}>>",
             f"kconform_step(n) == {_cases(self._steps)}",
-            f"kconform_now(n) == {_cases(self._shown)}",
+            f"kconform_now(n, seen) == {_cases(self._shapes)}",
             f"kconform_silent == {_choice(self.prepared.spec, self.silent)}",
             f"ASSUME \\A t \\in 1..{len(self.recordings)} : TLCSet(t, 0)",
             _FRAME.format(init=model.check.init or "Init", steps=self.steps, label=_EXPLAINED),
@@ -110,14 +116,18 @@ class _Writer:
         )
         return Generated(name, text, config_text(model, check, held), {})
 
-    def _row(self, event: Event) -> tuple[int, int, int]:
-        """An event: its step, what is seen before it and after; 0 where there is nothing."""
+    def _row(self, event: Event) -> str:
+        """An event: its step; what is seen before it, and after, each as shape and values."""
         step = _choice(self.prepared.spec, event.actions) if event.actions else ""
-        return (
-            _number(self._steps, step),
-            _number(self._shown, _shows(event.before)),
-            _number(self._shown, _shows(event.after)),
+        return _tuple(
+            [str(_number(self._steps, step)), *self._shown(event.before), *self._shown(event.after)]
         )
+
+    def _shown(self, parts: Sequence[Part]) -> tuple[str, str]:
+        """0 where nothing was seen."""
+        shape = " /\\ ".join(_place_shows(part.place, n) for n, part in enumerate(parts, 1))
+        numbers = [str(_number(self._seen, format_value(part.value))) for part in parts]
+        return str(_number(self._shapes, f"({shape})" if shape else "")), _tuple(numbers)
 
 
 _FRAME = """kconform_init ==
@@ -129,9 +139,9 @@ _FRAME = """kconform_init ==
 kconform_event ==
   /\\ kconform_i < Len(kconform_events[kconform_t])
   /\\ \\E event \\in {{kconform_events[kconform_t][kconform_i + 1]}} :
-       /\\ kconform_now(event[2])
+       /\\ kconform_now(event[2], event[3])
        /\\ IF event[1] = 0 THEN UNCHANGED kconform_vars ELSE kconform_step(event[1])
-       /\\ kconform_now(event[3])'
+       /\\ kconform_now(event[4], event[5])'
   /\\ kconform_i' = kconform_i + 1
   /\\ kconform_k' = 0
   /\\ UNCHANGED kconform_t
@@ -155,9 +165,8 @@ def _number(table: dict[str, int], text: str) -> int:
     return table.setdefault(text, len(table) + 1) if text else 0
 
 
-def _rows(rows: Iterable[Iterable[tuple[int, ...]]]) -> str:
-    traces = [_tuple(_tuple(map(str, event)) for event in events) for events in rows]
-    return "<<" + ",\n  ".join(traces) + ">>"
+def _lines(items: Iterable[str]) -> str:
+    return "<<" + ",\n  ".join(items) + ">>"
 
 
 def _tuple(items: Iterable[str]) -> str:
@@ -175,19 +184,13 @@ def _choice(spec: Spec, patterns: Sequence[ActionPattern]) -> str:
     return "(" + r" \/ ".join(map(str, actions)) + ")" if actions else "FALSE"
 
 
-def _shows(parts: Sequence[Part]) -> str:
-    """The conjunction of what was seen; an entry that is not there makes it false."""
-    if not parts:
-        return ""
-    return "(" + r" /\ ".join(map(_shown, parts)) + ")"
-
-
-def _shown(part: Part) -> str:
-    texts, place = [], part.place.variable
-    for key in part.place.path:
-        texts.append(f"{format_value(key)} \\in DOMAIN {place}")
-        place += f"[{format_value(key)}]"
-    texts.append(f"{place} = {format_value(part.value)}")
+def _place_shows(place: Place, number: int) -> str:
+    """That a place has the value of this number in `seen`; an entry that is not there has none."""
+    texts, found = [], place.variable
+    for key in place.path:
+        texts.append(f"{format_value(key)} \\in DOMAIN {found}")
+        found += f"[{format_value(key)}]"
+    texts.append(f"{found} = kconform_values[seen[{number}]]")
     return " /\\ ".join(texts)
 
 

@@ -8,56 +8,104 @@ the search is exhaustive, unless a limit cuts it short; it then says so, and no 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
-from conformance.errors import SpecError
-from conformance.judge.events import Event
+from conformance.judge.candidates import (
+    Arrival,
+    Budget,
+    Candidate,
+    Candidates,
+    CandidateSet,
+    Origin,
+    Sight,
+    Spent,
+)
 from conformance.judge.order import Cut, Order
-from conformance.judge.steps import Steps
-from conformance.tla import Action, Part, State, TooManyInstances, Value, canonical_key
+from conformance.judge.verdict import Explanation
+from conformance.tla import Action, State, canonical_key
 
-__all__ = ["Blocked", "Found", "Limits", "Move", "Node", "Search"]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How far the search goes. All but `silent` end it without a verdict."""
-
-    silent: int = 0
-    """At most so many steps in a row go unseen."""
-    candidates: int = 20_000
-    """Of so many states at once the search keeps track."""
-    seconds: float = 120.0
+__all__ = ["Blocked", "Found", "Level", "Reached", "search", "survivors"]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """How a state was reached: an event (None: unseen), and the action (None: a snapshot)."""
-
-    event: int | None
-    action: Action | None
-    state: State
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A candidate: a state after the events of a cut, and one way to it from the one before."""
+class Way(NamedTuple):
+    """A set of candidates, as one event led to it from a cut of the level before."""
 
     cut: Cut
-    state: State
-    moves: tuple[Move, ...] = ()
-    before: Node | None = None
-    sources: list[State] = field(default_factory=list)
-    """The states from which the last event led here, on every way that was found."""
+    event: int
+    arrival: Arrival
 
-    def path(self) -> Iterator[Node]:
-        """The candidates from the first one to this."""
-        nodes = [self]
-        while (previous := nodes[-1].before) is not None:
-            nodes.append(previous)
-        return reversed(nodes)
+
+class Reached(NamedTuple):
+    """What is possible at a cut, and all ways that led to it."""
+
+    candidates: CandidateSet
+    ways: tuple[Way, ...]
+
+
+Level = Mapping[Cut, Reached]
+"""What is possible after so many events, by cut."""
+
+
+class Trail(Protocol):
+    """What was possible after each number of events, from none on."""
+
+    def __len__(self) -> int:
+        """The number of levels."""
+
+    def level(self, done: int) -> Level:
+        """The level after so many events."""
+
+    def size(self, done: int) -> int:
+        """How many states are possible then."""
+
+    def back(self, done: int, cut: Cut, candidate: Candidate) -> tuple[int, Cut, Origin]:
+        """How a candidate of a level was reached: by which event, from which cut, and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The trail of a total order, where each level has one cut: the arrivals say it all."""
+
+    start: CandidateSet
+    arrivals: Sequence[Arrival]
+
+    def __len__(self) -> int:
+        return len(self.arrivals) + 1
+
+    def level(self, done: int) -> Level:
+        if not done:
+            return {(0,): Reached(self.start, ())}
+        arrival = self.arrivals[done - 1]
+        return {(done,): Reached(arrival.candidates, (Way((done - 1,), done - 1, arrival),))}
+
+    def size(self, done: int) -> int:
+        return len((self.arrivals[done - 1].candidates if done else self.start).members)
+
+    def back(self, done: int, cut: Cut, candidate: Candidate) -> tuple[int, Cut, Origin]:
+        return done - 1, cut, self.arrivals[done - 1].origins[candidate]
+
+
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """The trail of a partial order."""
+
+    levels: Sequence[Level]
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def level(self, done: int) -> Level:
+        return self.levels[done]
+
+    def size(self, done: int) -> int:
+        return _size(self.levels[done])
+
+    def back(self, done: int, cut: Cut, candidate: Candidate) -> tuple[int, Cut, Origin]:
+        ways = self.levels[done][cut].ways
+        way = next(way for way in ways if candidate in way.arrival.origins)
+        return way.event, way.cut, way.arrival.origins[candidate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +120,10 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the search came to. The levels hold, for each number of events, the candidates."""
+    """What the search came to."""
 
-    levels: tuple[tuple[Node, ...], ...]
+    trail: Trail
     explained: bool
-    exhaustive: bool
     blocked: tuple[Blocked, ...] = ()
     limits: tuple[str, ...] = ()
     """Why it is not exhaustive."""
@@ -84,198 +131,231 @@ class Found:
     """Candidates and states between them that were looked at."""
 
     @property
-    def last(self) -> tuple[Node, ...]:
-        """The candidates after as many events as can be explained."""
-        return self.levels[-1] if self.levels else ()
+    def exhaustive(self) -> bool:
+        """Whether no limit cut the search short."""
+        return not self.limits
 
+    @property
+    def done(self) -> int:
+        """So many events, from the first, can be explained."""
+        return len(self.trail) - 1
 
-_States = dict[State, Node]
-_Reached = dict[State, tuple[Node, tuple[Move, ...]]]
-"""States with the candidate that they were reached from, and the unseen steps on the way."""
+    @property
+    def levels(self) -> Iterator[Level]:
+        """What is possible after no event, after one, and so on."""
+        return map(self.trail.level, range(len(self.trail)))
 
+    @property
+    def most_candidates(self) -> int:
+        """The largest number of states that were possible at once."""
+        return max(map(self.trail.size, range(len(self.trail))))
 
-@dataclass(slots=True)
-class Search:
-    """One recording's search."""
+    def states_after(self, done: int) -> tuple[State, ...]:
+        """The states that are possible after so many events."""
+        reached = self.trail.level(done).values()
+        return tuple(state for one in reached for state in one.candidates.states)
 
-    steps: Steps
-    events: Sequence[Event]
-    order: Order
-    limits: Limits
-    _limits: dict[str, None] = field(default_factory=dict)
-    _tried: int = 0
-    _deadline: float = 0.0
-    _positions: dict[str, int] = field(default_factory=dict)
-    _compared: dict[tuple[int, int], tuple[Value, bool]] = field(default_factory=dict)
-    """Of a part and a value, by identity, whether the value shows it; the value is kept alive."""
-
-    def __post_init__(self) -> None:
-        """Where each variable is in a state."""
-        self._positions = {name: n for n, name in enumerate(self.steps.variables)}
-
-    def run(
-        self, initial: Iterable[State], progress: Callable[[int], None] = lambda _: None
-    ) -> Found:
-        """Explain the events from these states on."""
-        self._deadline = time.monotonic() + self.limits.seconds
-        start = self.order.start
-        level: dict[Cut, _States] = {start: {state: Node(start, state) for state in initial}}
-        levels = [_nodes(level)]
-        for done in range(len(self.events)):
-            closed = {cut: self._closure(states) for cut, states in level.items()}
-            following = self._next_level(closed)
-            if not following:
-                return self._found(levels, closed)
-            self._compared.clear()
-            level = self._within_limit(following, done + 1)
-            levels.append(_nodes(level))
-            progress(done + 1)
-        return self._found(levels, {})
-
-    def _found(self, levels: list[tuple[Node, ...]], closed: dict[Cut, _Reached]) -> Found:
-        explained = bool(levels[-1]) and len(levels) == len(self.events) + 1
-        return Found(
-            tuple(levels),
-            explained,
-            not self._limits,
-            () if explained else self._blocked(closed),
-            tuple(self._limits),
-            self._tried,
+    def explanation(self, done: int) -> Explanation:
+        """The behaviour that leads to the first of the states after so many events."""
+        cut, reached = next(iter(self.trail.level(done).items()))
+        candidate, back = reached.candidates.members[0], self.trail.back
+        actions: list[Action] = []
+        states: list[State] = []
+        events: list[int | None] = []
+        for number in range(done, 0, -1):
+            event, cut, (origin, unseen, action) = back(number, cut, candidate)
+            if action is not None:
+                actions.append(action)
+                states.append(candidate.state)
+                events.append(event)
+            for taken, after in reversed(unseen):
+                actions.append(taken)
+                states.append(after.state)
+                events.append(None)
+            candidate = origin
+        return Explanation(
+            candidate.state, tuple(actions[::-1]), tuple(states[::-1]), tuple(events[::-1])
         )
 
-    def _blocked(self, closed: dict[Cut, _Reached]) -> tuple[Blocked, ...]:
-        states: dict[int, list[State]] = {}
-        for cut, reached in closed.items():
-            for event in self.order.ready(cut):
-                states.setdefault(event, []).extend(reached)
-        return tuple(
-            Blocked(event, tuple(tried[:_KEPT]), len(tried)) for event, tried in states.items()
-        )
 
-    # --- from level to level --------------------------------------------------------------------
-
-    def _closure(self, states: _States) -> _Reached:
-        """The states that at most `silent` unseen steps lead to, fewest steps first."""
-        reached: _Reached = {state: (node, ()) for state, node in states.items()}
-        ahead = list(states)
-        for _ in range(self.limits.silent):
-            found: list[State] = []
-            for before in ahead:
-                node, moves = reached[before]
-                for action, state in self._silent(before):
-                    if state not in reached:
-                        reached[state] = node, (*moves, Move(None, action, state))
-                        found.append(state)
-            ahead = found
-            if self._crowded(reached) or self._late() or not ahead:
-                break
-        self._tried += len(reached)
-        return reached
-
-    def _crowded(self, reached: _Reached) -> bool:
-        limit = self.limits.candidates
-        if len(reached) > limit:
-            self._limit(f"unseen steps lead to more than {limit:,} states at once")
-        return len(reached) > limit
-
-    def _next_level(self, closed: dict[Cut, _Reached]) -> dict[Cut, _States]:
-        following: dict[Cut, _States] = {}
-        for cut, reached in closed.items():
-            for event in self.order.ready(cut):
-                after = self.order.after(cut, event)
-                states = following.get(after, {})
-                self._take(event, after, reached, states)
-                if states:
-                    following[after] = states
-        return following
-
-    def _take(self, number: int, after: Cut, reached: _Reached, states: _States) -> None:
-        """Add the candidates in which the event has happened."""
-        event = self.events[number]
-        for before, (node, moves) in reached.items():
-            if self._late():
-                return
-            for action, state in self._explain(event, before):
-                known = states.get(state)
-                if known is None:
-                    move = Move(number, action, state)
-                    known = states[state] = Node(after, state, (*moves, move), node)
-                if action is not None:
-                    known.sources.append(before)
-
-    def _explain(self, event: Event, state: State) -> Iterator[tuple[Action | None, State]]:
-        """The ways in which the event may have happened in a state."""
-        if not self._shows(state, event.before):
-            return
-        if event.is_snapshot:
-            if self._shows(state, event.after):
-                yield None, state
-            return
-        for action, after in self._taken(event, state):
-            if self._shows(after, event.after):
-                yield action, after
-
-    def _shows(self, state: State, parts: Sequence[Part]) -> bool:
-        """Compared once for each value of a variable: candidates have most of them in common."""
-        positions, known = self._positions, self._compared
-        for part in parts:
-            position = positions[part.place.variable]
-            value = state[position]
-            key = id(part), id(value)
-            compared = known.get(key)
-            if compared is None:
-                compared = known[key] = value, part.shown_by(state, position)
-            if not compared[1]:
-                return False
-        return True
-
-    # --- limits -----------------------------------------------------------------------------------
-
-    def _taken(self, event: Event, state: State) -> Sequence[tuple[Action, State]]:
-        try:
-            return self.steps.taken(state, event.actions)
-        except TooManyInstances as many:
-            self._limit(f"{many}: its arguments were not seen")
-        except SpecError as error:
-            self._limit(str(error))
-        return ()
-
-    def _silent(self, state: State) -> Sequence[tuple[Action, State]]:
-        try:
-            return self.steps.silent(state)
-        except SpecError as error:
-            self._limit(str(error))
-        return ()
-
-    def _late(self) -> bool:
-        if time.monotonic() > self._deadline:
-            self._limit(f"{self.limits.seconds:g} seconds were not enough")
-            return True
-        return False
-
-    def _limit(self, why: str) -> None:
-        self._limits[why] = None
-
-    def _within_limit(self, level: dict[Cut, _States], done: int) -> dict[Cut, _States]:
-        """The level itself, or as much of it as may be kept: what needed fewest unseen steps."""
-        count = sum(map(len, level.values()))
-        if count <= self.limits.candidates:
-            return level
-        self._limit(f"more than {self.limits.candidates:,} candidates after {done} events")
-        nodes = sorted(_nodes(level), key=_fewest)[: self.limits.candidates]
-        kept: dict[Cut, _States] = {}
-        for node in nodes:
-            kept.setdefault(node.cut, {})[node.state] = node
-        return kept
+def search(
+    candidates: Candidates,
+    sights: Sequence[Sight],
+    order: Order,
+    initial: Iterable[State],
+) -> Found:
+    """Explain what the events show from these states on, within the limits of `candidates`."""
+    return _Search(candidates, sights, order).run(initial)
 
 
 _KEPT = 200
 """Of so many states it is kept that an event was tried from them."""
 
 
-def _fewest(node: Node) -> tuple[int, object]:
-    return len(node.moves), canonical_key(node.state)
+class _Search:
+    """One recording's search."""
+
+    def __init__(self, candidates: Candidates, sights: Sequence[Sight], order: Order) -> None:
+        self._candidates = candidates
+        self._sights = sights
+        self._order = order
+        self._budget = Budget(candidates.limits)
+
+    def run(self, initial: Iterable[State]) -> Found:
+        start = self._candidates.of(initial)
+        most = self._candidates.limits.candidates
+        if len(self._order.chains) == 1 and len(start.members) <= most:
+            line = self._along(start)
+            if line is not None:
+                return line
+            self._budget = Budget(self._candidates.limits)
+        return self._across(start)
+
+    def _along(self, start: CandidateSet) -> Found | None:
+        """A total order's search; None if a level has more candidates than may be kept.
+
+        It says what `_across` says of such an order. Nearly all that it asks was asked before.
+        """
+        budget, most = self._budget, self._candidates.limits.candidates
+        arrivals: list[Arrival] = []
+        candidates = start
+        for sight in self._sights:
+            try:
+                arrived = candidates.arrivals.get(sight)
+                if arrived is None:
+                    arrived = self._candidates.arrival(candidates, sight, budget)
+                budget.tries(arrived.tried)
+            except Spent as spent:
+                budget.falls_short([str(spent)])
+                break
+            if arrived.problems:
+                budget.falls_short(arrived.problems)
+            candidates = arrived.candidates
+            if not candidates.members:
+                break
+            if len(candidates.members) > most:
+                return None
+            arrivals.append(arrived)
+        else:
+            return self._found(_Line(start, arrivals), ())
+        line = _Line(start, arrivals)
+        return self._found(line, self._blocked(line.level(len(arrivals))))
+
+    def _across(self, start: CandidateSet) -> Found:
+        """The search of any order, cut by cut."""
+        levels: list[Level] = [{self._order.start: Reached(start, ())}]
+        for done in range(1, len(self._sights) + 1):
+            try:
+                following = self._following(levels[-1])
+            except Spent as spent:
+                self._budget.falls_short([str(spent)])
+                following = {}
+            if not following:
+                return self._found(_Levels(levels), self._blocked(levels[-1]))
+            levels.append(self._within_limit(following, done))
+        return self._found(_Levels(levels), ())
+
+    def _found(self, trail: Trail, blocked: tuple[Blocked, ...]) -> Found:
+        budget = self._budget
+        return Found(trail, not blocked, blocked, tuple(budget.reasons), budget.tried)
+
+    def _following(self, level: Level) -> Level:
+        """What is possible after one event more."""
+        order, budget, arrival = self._order, self._budget, self._candidates.arrival
+        ways: dict[Cut, list[Way]] = {}
+        for cut, reached in level.items():
+            for event in order.ready(cut):
+                arrived = arrival(reached.candidates, self._sights[event], budget)
+                budget.tries(arrived.tried)
+                if arrived.problems:
+                    budget.falls_short(arrived.problems)
+                if arrived.candidates.members:
+                    ways.setdefault(order.after(cut, event), []).append(Way(cut, event, arrived))
+        return {cut: self._reached(found) for cut, found in ways.items()}
+
+    def _reached(self, ways: Sequence[Way]) -> Reached:
+        if len(ways) == 1:
+            return Reached(ways[0].arrival.candidates, tuple(ways))
+        each = [one for way in ways for one in way.arrival.candidates.members]
+        return Reached(self._candidates.among(dict.fromkeys(each)), tuple(ways))
+
+    def _blocked(self, level: Level) -> tuple[Blocked, ...]:
+        """The events that might have been next. Where time ran out, they were not all tried."""
+        states: dict[int, list[State]] = {}
+        for cut, reached in level.items():
+            closure = reached.candidates.closure
+            tried: Iterable[Candidate] = closure.reached if closure else reached.candidates.members
+            for event in self._order.ready(cut):
+                states.setdefault(event, []).extend(one.state for one in tried)
+        return tuple(
+            Blocked(event, tuple(tried[:_KEPT]), len(tried)) for event, tried in states.items()
+        )
+
+    def _within_limit(self, level: Level, done: int) -> Level:
+        """The level itself, or as much of it as may be kept: what needed fewest unseen steps."""
+        most = self._candidates.limits.candidates
+        if _size(level) <= most:
+            return level
+        self._budget.falls_short([f"more than {most:,} candidates after {done} events"])
+        ranked = sorted(
+            (len(_origin(reached, one).unseen), canonical_key(one.state), cut, one)
+            for cut, reached in level.items()
+            for one in reached.candidates.members
+        )[:most]
+        kept: dict[Cut, list[Candidate]] = {}
+        for _, _, cut, one in ranked:
+            kept.setdefault(cut, []).append(one)
+        return {
+            cut: Reached(self._candidates.among(members), level[cut].ways)
+            for cut, members in kept.items()
+        }
 
 
-def _nodes(level: dict[Cut, _States]) -> tuple[Node, ...]:
-    return tuple(node for states in level.values() for node in states.values())
+def _size(level: Level) -> int:
+    size = 0
+    for reached in level.values():
+        size += len(reached.candidates.members)
+    return size
+
+
+def _origin(reached: Reached, candidate: Candidate) -> Origin:
+    way = next(way for way in reached.ways if candidate in way.arrival.origins)
+    return way.arrival.origins[candidate]
+
+
+def survivors(found: Found, candidates: Candidates) -> tuple[Level, ...]:
+    """The levels without the states from which the later events cannot be explained.
+
+    Every behaviour that explains all explained events is in these states; the levels themselves,
+    if it would take too long to say which these are.
+    """
+    budget = Budget(candidates.limits)
+    levels: list[Level] = [found.trail.level(found.done)]
+    try:
+        for number in range(found.done, 0, -1):
+            levels.append(_alive(found.trail.level(number - 1), levels[-1], candidates, budget))
+    except Spent:
+        return tuple(found.levels)
+    return tuple(reversed(levels))
+
+
+def _alive(level: Level, later: Level, candidates: Candidates, budget: Budget) -> Level:
+    """The candidates of a level from which some candidate of the later one is reached."""
+    befores: dict[Cut, set[Candidate]] = {}
+    for reached in later.values():
+        for way in reached.ways:
+            arrived = [one for one in reached.candidates.members if one in way.arrival.sources]
+            for one in arrived:
+                befores.setdefault(way.cut, set()).update(way.arrival.sources[one])
+    alive: dict[Cut, Reached] = {}
+    for cut, wanted in befores.items():
+        members = level[cut].candidates.members
+        if len(members) > 1:
+            members = tuple(one for one in members if _leads(one, wanted, candidates, budget))
+        alive[cut] = Reached(candidates.among(members), level[cut].ways)
+    return alive
+
+
+def _leads(one: Candidate, wanted: set[Candidate], candidates: Candidates, budget: Budget) -> bool:
+    closure = candidates.closure(candidates.among([one]), budget)
+    return not wanted.isdisjoint(closure.reached)

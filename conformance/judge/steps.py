@@ -25,19 +25,12 @@ class Steps(Protocol):
 
 
 class SpecSteps:
-    """The steps of a bound spec, its actions found by their patterns, once for each pattern.
+    """The steps of a bound spec, its actions found by their patterns, once for each pattern."""
 
-    `remember` bounds the states whose silent steps are kept.
-    """
-
-    def __init__(
-        self, spec: Spec, silent: Sequence[ActionPattern], *, remember: int = 50_000
-    ) -> None:
+    def __init__(self, spec: Spec, silent: Sequence[ActionPattern]) -> None:
         self._spec = spec
         self._silent = spec.select(silent)
-        self._remember = remember
         self._selections: dict[tuple[str, ...], Selection] = {}
-        self._steps: dict[State, tuple[Step, ...]] = {}
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -55,10 +48,4 @@ class SpecSteps:
         return found
 
     def silent(self, state: State) -> Sequence[Step]:
-        known = self._steps.get(state)
-        if known is None:
-            if len(self._steps) >= self._remember:
-                self._steps.clear()
-            steps = self._spec.successors_in(self._silent, state)
-            known = self._steps[state] = tuple(steps)
-        return known
+        return self._spec.successors_in(self._silent, state)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from conformance.errors import DataError, UserError
 from conformance.judge.events import Event, Recording
 from conformance.judge.mapping import Collect, Mapping, Rename, Translate
@@ -147,7 +149,7 @@ class _Translator:
 
     def event(self, event: Event) -> Event:
         """The event in the specification's names."""
-        return replace(
+        return msgspec.structs.replace(
             event,
             actions=tuple(map(self._action, event.actions)),
             before=self._parts(event.before),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.events import Difference
 from conformance.tla import Action, Part, State
@@ -110,7 +110,13 @@ class Judgement:
     """If it is inconclusive: what would decide it."""
     actions: Mapping[str, int] = field(default_factory=Counter)
     """The steps of the explanation, by action."""
+    silent: int = 0
+    """So many of them nobody saw."""
     most_candidates: int = 0
     tried: int = 0
     start: str = ""
     seconds: float = 0.0
+
+    def brief(self) -> Judgement:
+        """The same without the explanation, if it passes: what there is to count."""
+        return replace(self, explanation=None) if self.verdict is Verdict.PASS else self

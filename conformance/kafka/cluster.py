@@ -58,6 +58,11 @@ class Settings:
     """Broker settings besides `DEFAULTS`, or in their place."""
     jvm: tuple[str, ...] = ()
     """Further options of each node's JVM; `{node}` and `{folder}` are replaced."""
+    listeners: Mapping[str, str] = field(default_factory=dict)
+    """Further listeners for clients, by name the security protocol; what they need besides (keys,
+    SASL mechanisms, users) is in `properties`, under listener.name.NAME. as Kafka has it."""
+    scram: tuple[str, ...] = ()
+    """Users, each as Kafka's StorageTool takes it: SCRAM-SHA-256=[name=alice,password=secret]."""
     ready_seconds: float = 120.0
 
 
@@ -218,6 +223,8 @@ class Cluster:
         # A cluster's id is a uuid; Kafka refuses one that begins with a dash.
         drawn = random.Random(settings.seed).randbytes(16)
         self.cluster_id = "K" + base64.urlsafe_b64encode(drawn)[1:22].decode("ascii")
+        pairs = [(node, name) for node in numbers for name in settings.listeners]
+        self._further = dict(zip(pairs, free_ports(len(pairs)), strict=True))
         self._tell = tell
         self._java, _ = find_java(os.environ)
         self.nodes = {number: self._node(number, folder / f"node{number}") for number in numbers}
@@ -246,6 +253,10 @@ class Cluster:
         """The addresses that a client is given."""
         ports = [self.endpoints.advertised[number, CLIENT] for number in self.nodes]
         return ",".join(f"127.0.0.1:{port}" for port in ports)
+
+    def addresses(self, listener: str) -> str:
+        """The addresses at one of the further listeners."""
+        return ",".join(f"127.0.0.1:{self._further[number, listener]}" for number in self.nodes)
 
     def connection(self, number: int | None = None) -> Connection:
         """A connection to a node's own port, past any tap; to any that answers by default."""
@@ -433,20 +444,28 @@ class Cluster:
             f"{other}@127.0.0.1:{ends.voters[number, other]}"
             for other in range(1, self.settings.brokers + 1)
         ]
+        more = self.settings.listeners
         own = {
             "process.roles": "broker,controller",
             "node.id": str(number),
             "controller.quorum.voters": ",".join(voters),
             "controller.listener.names": CONTROLLER,
             "inter.broker.listener.name": BROKER,
-            "listeners": _addresses(ends.bound, number, LISTENERS),
-            "advertised.listeners": _addresses(ends.advertised, number, (CLIENT, BROKER)),
-            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in LISTENERS),
+            "listeners": _addresses({**ends.bound, **self._further}, number, (*LISTENERS, *more)),
+            "advertised.listeners": _addresses(
+                {**ends.advertised, **self._further}, number, (CLIENT, BROKER, *more)
+            ),
+            "listener.security.protocol.map": ",".join(
+                f"{name}:{protocol}"
+                for name, protocol in {**dict.fromkeys(LISTENERS, "PLAINTEXT"), **more}.items()
+            ),
             "log.dirs": str(folder / "data"),
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": "1",
         }
+        if any(protocol.startswith("SASL") for protocol in more.values()):
+            own["sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
         merged = {**DEFAULTS, **own, **self.settings.properties}
         return "".join(f"{key}={value}\n" for key, value in sorted(merged.items()))
 
@@ -460,6 +479,7 @@ class Cluster:
         self._tell(f"formatting {len(fresh)} nodes")
         options = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id]
+        tool += [word for user in self.settings.scram for word in ("--add-scram", user)]
         running = [
             (
                 node,

@@ -188,7 +188,7 @@ class _States:
 
 
 def _tables(parts: Sequence[Behaviour], width: int) -> tuple[_States, list[list[str]]]:
-    """The states as tuples of positions, and each variable's values: a text stands there once.
+    """The states as tuples of positions, and each variable's values: a text is listed once.
 
     By text, because True and 1 are one key to Python and two values to TLA+.
     """
@@ -302,7 +302,7 @@ def _stopped(run: TlcResult, parts: Sequence[Behaviour]) -> Visit | None:
 def _first_false(lines: Iterable[str], names: Sequence[str]) -> dict[int, Judgement]:
     """What TLC printed, by behaviour: the first step at which something is false.
 
-    A line may stand there twice: TLC evaluates again when it shows an error.
+    A line may be there twice: TLC evaluates again when it shows an error.
     """
     false: dict[int, dict[int, set[str]]] = {}
     for line in lines:

@@ -18,7 +18,7 @@ from conformance.modelcheck.dump import read_dump
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
 from conformance.modelcheck.manifest import Model
-from conformance.modelcheck.outcome import Outcome, read_outcome
+from conformance.modelcheck.outcome import EngineOutcome, read_outcome
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import PreparedModel, model_key, prepare, written
 from conformance.modelcheck.result import CheckResult, judge
@@ -143,7 +143,7 @@ def graph_and_spec(
     return graph, prepared
 
 
-def _no_graph(model: Model, outcome: Outcome) -> str:
+def _no_graph(model: Model, outcome: EngineOutcome) -> str:
     reason = {
         "violated": f"TLC stops at a violation of {outcome.violated}",
         "timeout": "TLC did not finish in time",
@@ -193,7 +193,7 @@ class _Engine:
 
     def run(
         self, prepared: PreparedModel, key: str, processes: Processes, *, dump: bool
-    ) -> tuple[Outcome, StateGraph | None]:
+    ) -> tuple[EngineOutcome, StateGraph | None]:
         """Run TLC and cache what it found; with `dump` also the graph, if the model holds."""
         model = prepared.model
         with (
@@ -226,7 +226,7 @@ class _Engine:
             self._cache.store("check", key, outcomes.encode(outcome))
         return outcome, graph
 
-    def _read_graph(self, dot: Path, prepared: PreparedModel, outcome: Outcome) -> StateGraph:
+    def _read_graph(self, dot: Path, prepared: PreparedModel, outcome: EngineOutcome) -> StateGraph:
         graph = read_dump(
             dot,
             ValueReader(),
@@ -252,7 +252,7 @@ class _Engine:
             self._cache.discard("graph", key)
             return None
 
-    def _cached_outcome(self, key: str) -> Outcome | None:
+    def _cached_outcome(self, key: str) -> EngineOutcome | None:
         blob = self._cache.load("check", key)
         return None if blob is None else outcomes.decode(blob)
 

@@ -77,11 +77,10 @@ class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     description: str = ""
     tier: Tier = "ci"
     variant: str = ""
-    granularity: str = ""
-    brokers: int | None = None
     feeds_suite: bool = False
     mutant: str = ""
-    constants: dict[str, str] = {}  # msgspec copies mutable defaults
+    labels: dict[str, str | int] = {}  # msgspec copies mutable defaults
+    constants: dict[str, str] = {}
     definitions: dict[str, str] = {}
     overrides: dict[str, str] = {}
     situations: SituationNames = SituationNames()
@@ -101,10 +100,10 @@ class Model:
     description: str = ""
     tier: Tier = "ci"
     variant: str = ""
-    granularity: str = ""
-    brokers: int | None = None
     feeds_suite: bool = False
     mutant: str = ""
+    labels: Mapping[str, str | int] = field(default_factory=dict)
+    """What its authors sort their models by; nothing here depends on them."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """TLA+ expressions, by constant."""
     literals: Mapping[str, Value] = field(default_factory=dict)
@@ -157,10 +156,9 @@ def load_model(path: Path) -> Model:
         description=manifest.description,
         tier=manifest.tier,
         variant=manifest.variant,
-        granularity=manifest.granularity,
-        brokers=manifest.brokers,
         feeds_suite=manifest.feeds_suite,
         mutant=manifest.mutant,
+        labels=manifest.labels,
         constants=manifest.constants,
         definitions=manifest.definitions,
         overrides=manifest.overrides,

@@ -39,7 +39,7 @@ class KeptStep(msgspec.Struct, frozen=True):
     state: str
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class EngineOutcome(msgspec.Struct, frozen=True):
     """The facts of one run; times, verdicts and expectations are no part of them."""
 
     result: Result
@@ -79,7 +79,7 @@ class Outcome(msgspec.Struct, frozen=True):
         )
 
 
-def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec) -> Outcome:
+def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec) -> EngineOutcome:
     """Make sense of a run; SpecError where TLC could not read module or configuration."""
     transcript, module = run.transcript, spec.module
     if run.exit_code in _EXIT_PARSE_ERRORS:
@@ -87,7 +87,7 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
     result = _result(run, model)
     violation = transcript.violation if result == "violated" else None
     name = _violated_name(violation, model, module) if violation else ""
-    return Outcome(
+    return EngineOutcome(
         result=result,
         exit_code=run.exit_code,
         tlc_version=transcript.version,
@@ -204,14 +204,14 @@ def _never_fired(transcript: Transcript, generated: Generated) -> tuple[str, ...
     return tuple(dict.fromkeys(a.name for a in actions if a.name not in fired))
 
 
-def encode(outcome: Outcome) -> bytes:
+def encode(outcome: EngineOutcome) -> bytes:
     """For the cache."""
     return msgspec.msgpack.encode(outcome)
 
 
-def decode(blob: bytes) -> Outcome | None:
+def decode(blob: bytes) -> EngineOutcome | None:
     """From the cache; None if it is of another form."""
     try:
-        return msgspec.msgpack.decode(blob, type=Outcome)
+        return msgspec.msgpack.decode(blob, type=EngineOutcome)
     except msgspec.DecodeError:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.events import Exhibit, Finding, JsonValue
 from conformance.modelcheck.manifest import Expect, Model, near, reference
-from conformance.modelcheck.outcome import Outcome
+from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.tlc_output import ViolationKind
 from conformance.story.behaviour import Step, lines
@@ -24,7 +24,7 @@ class CheckResult:
     """
 
     model: Model
-    outcome: Outcome
+    outcome: EngineOutcome
     verdict: Verdict
     problems: tuple[str, ...]
     """In what it differs from the expectation."""
@@ -108,8 +108,7 @@ class CheckResult:
             "model": model.name,
             "spec": model.spec,
             "variant": model.variant,
-            "granularity": model.granularity,
-            "brokers": model.brokers,
+            "labels": dict(model.labels),
             "tier": model.tier,
             "mutant": model.mutant,
             "verdict": str(self.verdict),
@@ -135,7 +134,7 @@ class CheckResult:
 
 def judge(
     model: Model,
-    outcome: Outcome,
+    outcome: EngineOutcome,
     jar_sha256: str,
     seconds: float,
     *,
@@ -163,7 +162,7 @@ def _only_assumes(model: Model) -> bool:
     return not (model.check.specification or model.check.init)
 
 
-def _verdict(outcome: Outcome, problems: Sequence[str]) -> Verdict:
+def _verdict(outcome: EngineOutcome, problems: Sequence[str]) -> Verdict:
     if outcome.result == "error":
         return Verdict.ERROR
     if outcome.result == "timeout":
@@ -171,7 +170,7 @@ def _verdict(outcome: Outcome, problems: Sequence[str]) -> Verdict:
     return Verdict.FAIL if problems else Verdict.PASS
 
 
-def _problems(model: Model, outcome: Outcome) -> list[str]:
+def _problems(model: Model, outcome: EngineOutcome) -> list[str]:
     if outcome.result == "error":
         return [f"TLC cannot evaluate it: {outcome.error}"]
     if outcome.result == "timeout":
@@ -191,7 +190,7 @@ def _problems(model: Model, outcome: Outcome) -> list[str]:
     return _other_violation(model.expect, outcome)
 
 
-def _other_result(expect: Expect, outcome: Outcome) -> str:
+def _other_result(expect: Expect, outcome: EngineOutcome) -> str:
     if outcome.result == "not exhausted":
         return f"no random behaviour violates {expect.violated}: let it simulate more"
     if outcome.result == "holds":
@@ -202,7 +201,7 @@ def _other_result(expect: Expect, outcome: Outcome) -> str:
     return f"{outcome.violated} is violated after {len(outcome.steps)} states, but the model holds"
 
 
-def _other_numbers(expect: Expect, outcome: Outcome) -> list[str]:
+def _other_numbers(expect: Expect, outcome: EngineOutcome) -> list[str]:
     if not expect.distinct_states:
         return [
             f"has {outcome.distinct_states} distinct states; `expect.distinct_states` states none"
@@ -219,7 +218,7 @@ def _other_numbers(expect: Expect, outcome: Outcome) -> list[str]:
     return problems
 
 
-def _other_violation(expect: Expect, outcome: Outcome) -> list[str]:
+def _other_violation(expect: Expect, outcome: EngineOutcome) -> list[str]:
     if outcome.violated != expect.violated:
         return [f"violates {outcome.violated}, expected {expect.violated}"]
     if outcome.kind == ViolationKind.TEMPORAL_PROPERTY:

@@ -166,6 +166,11 @@ class Driver:
         """Whether a divergence may be the machine's: it was too busy."""
         return self._patient is not None
 
+    @property
+    def late(self) -> str:
+        """Why a divergence at the last step may be the machine's, which was too slow."""
+        return "" if self._patient is None else self._patient.late
+
     def foresee(self, actions: Sequence[Action]) -> str:
         """Why the system cannot be driven along this path; empty if it can."""
         return "" if self._patient is None else self._patient.foresee(actions)
@@ -181,6 +186,8 @@ class Driver:
                 observed = self._system.observe()
         except ActionRefused as refusal:
             return self._divergence(Kind.REFUSED, (initial,), (initial,), {}, str(refusal))
+        except UserError:
+            raise  # not the system's fault
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
             return self._raised(error, (initial,), (initial,))
         if self._agreements.holds(initial, observed):
@@ -212,6 +219,8 @@ class Driver:
                     observed = self._look_again(self._patient, allowed, observed)
         except ActionRefused as refusal:
             return self._divergence(Kind.REFUSED, before, allowed, {}, str(refusal))
+        except UserError:
+            raise  # not the system's fault
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
             return self._raised(error, before, allowed)
         if len(allowed) == 1 and self._agreements.holds(allowed[0], observed):
@@ -320,13 +329,15 @@ def _offer_lines(more: Sequence[Action], less: Sequence[Action]) -> str:
 class PathResult:
     """One path's end: steps taken, and the divergence or the action that was not enabled.
 
-    `not_driven`: why the system cannot be driven along it at all.
+    `not_driven`: why the system cannot be driven along it at all. `late`: which timer may have
+    run out too early, so that the divergence may be the machine's.
     """
 
     steps: int
     divergence: Divergence | None = None
     disabled: str = ""
     not_driven: str = ""
+    late: str = ""
 
 
 def run_path(driver: Driver, initial: State, actions: Iterable[Action]) -> PathResult:
@@ -336,7 +347,7 @@ def run_path(driver: Driver, initial: State, actions: Iterable[Action]) -> PathR
         return PathResult(0, not_driven=reason)
     divergence = driver.reset(initial)
     if divergence is not None:
-        return PathResult(0, divergence)
+        return PathResult(0, divergence, late=driver.late)
     steps = 0
     for action in actions:
         try:
@@ -345,7 +356,7 @@ def run_path(driver: Driver, initial: State, actions: Iterable[Action]) -> PathR
             return PathResult(steps, disabled=str(disabled))
         steps += 1
         if divergence is not None:
-            return PathResult(steps, divergence)
+            return PathResult(steps, divergence, late=driver.late)
     return PathResult(steps)
 
 

@@ -27,6 +27,8 @@ MakeSystem = Callable[[], SystemUnderTest]
 
 _TRIES = 3
 """Runs of a test that diverges in real time before the divergence is believed."""
+_LATE_TRIES = 12
+"""Runs of a test, in all, whose steps took longer than its timers allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +133,20 @@ class _Run:
         """Drive them in threads, each with a system of its own, which ends its calls itself:
         a watch, made of the process's timers, can stop the main thread only."""
         with ThreadPoolExecutor(lanes, "lane") as pool:
-            for lane in [pool.submit(self._lane) for _ in range(lanes)]:
-                lane.result()
+            running = [pool.submit(self._lane) for _ in range(lanes)]
+            try:
+                for lane in running:
+                    lane.result()
+            except BaseException:
+                self._left = iter(())  # an interrupt too: the lanes end with their present test
+                raise
 
     def _lane(self) -> None:
         system = self._make_system()
         try:
             self.tests(Driver(system, self._oracle, nullcontext()))
         except BaseException:
-            self._left = iter(())  # the other lanes end with their present test
+            self._left = iter(())  # the others need not wait to be told
             raise
         finally:
             close(system)
@@ -153,19 +160,27 @@ class _Run:
     def _run_test(
         self, driver: Driver, initial: State, path: Sequence[Action]
     ) -> tuple[PathResult, int]:
-        """In real time a divergence is believed when it comes each time."""
-        tries = 1
-        outcome = run_path(driver, initial, path)
-        while outcome.divergence is not None and driver.in_real_time and tries < _TRIES:
+        """In real time a divergence is believed when it comes each time that all was in time."""
+        tries, in_time = 0, 0
+        while True:
             tries += 1
             outcome = run_path(driver, initial, path)
-        return outcome, tries
+            in_time += not outcome.late
+            if outcome.divergence is None or not driver.in_real_time:
+                return outcome, tries
+            if in_time == _TRIES or tries == _LATE_TRIES:
+                return outcome, tries
 
     def _count(self, number: int, codes: Sequence[int], outcome: PathResult, tries: int) -> None:
         self._steps += outcome.steps
         self._taken.update(codes[: outcome.steps])
         self._visited[self._suite.tests[number].edges[: outcome.steps]] = True
-        if outcome.divergence is not None:
+        if outcome.divergence is not None and outcome.late:
+            self._inconclusive += 1
+            self._notes.append(
+                f"test {number}: the machine was too slow {tries} times: {outcome.late}"
+            )
+        elif outcome.divergence is not None:
             if len(self._divergences) < self._stop_after:
                 self._divergences.append(self._shorten(outcome.divergence))
         elif outcome.disabled:
@@ -208,7 +223,8 @@ class _Run:
         def attempt(initial: State, actions: Sequence[Action]) -> Divergence | None:
             system = self._make_system()
             try:
-                return run_path(Driver(system, self._oracle), initial, actions).divergence
+                outcome = run_path(Driver(system, self._oracle), initial, actions)
+                return None if outcome.late else outcome.divergence
             finally:
                 close(system)
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from conformance.errors import ExitCode
 from conformance.events import Emit, Event, Finding, Held, JsonValue, StageFinished
 from conformance.verdict import Verdict, merge
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When a stage ran, in seconds since the run began."""
+
+    stage: str
+    subject: str
+    start: float
+    end: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +35,8 @@ class Report:
     header: dict[str, JsonValue]
     held: tuple[Held, ...] = ()
     """What was held against what, in the order in which it was met."""
+    spans: tuple[Span, ...] = ()
+    """By stage, in the order in which they ended."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -32,10 +46,15 @@ class Report:
 
 
 class Collector:
-    """An `Emit` that keeps what a report needs and passes every event on."""
+    """An `Emit` that keeps what a report needs and passes every event on.
 
-    def __init__(self, *consumers: Emit) -> None:
+    `clock` gives seconds; what it says now is when the run begins.
+    """
+
+    def __init__(self, *consumers: Emit, clock: Callable[[], float] = time.monotonic) -> None:
         self._consumers = consumers
+        self._clock, self._began = clock, clock()
+        self._spans: list[Span] = []
         self.stages: list[StageFinished] = []
         self._findings: dict[str, Finding] = {}
         self._held: dict[tuple[str, str], Held] = {}
@@ -43,6 +62,9 @@ class Collector:
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageFinished):
             self.stages.append(event)
+            end = self._clock() - self._began
+            start = max(0.0, end - event.seconds)
+            self._spans.append(Span(event.stage, event.subject, start, end))
         elif isinstance(event, Finding):
             self._merge(event)
         elif isinstance(event, Held):
@@ -68,6 +90,7 @@ class Collector:
             seconds,
             header,
             tuple(self._held.values()),
+            tuple(self._spans),
         )
 
     def _merge(self, finding: Finding) -> None:

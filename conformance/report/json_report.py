@@ -33,6 +33,15 @@ def to_json(report: Report) -> dict[str, JsonValue]:
             body |= {key: value for key, value in stage.figures.items() if key != "seconds"}
     if others or report.command == "gate":
         body["stages"] = _by_stage(others)
+    body["time_line"] = [
+        {
+            "stage": span.stage,
+            "subject": span.subject,
+            "start": round(span.start, 3),
+            "end": round(span.end, 3),
+        }
+        for span in report.spans
+    ]
     body["findings"] = [finding_json(finding) for finding in report.findings]
     return body
 

@@ -17,7 +17,8 @@ from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.engine import close
 from conformance.stages.held import held
 from conformance.stages.overridden import expected_of, with_deviations
-from conformance.systems.protocol import SystemUnderTest
+from conformance.suites.restricted import Limits
+from conformance.systems.protocol import Distant, SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
 from conformance.tla import Value, find_tools
 from conformance.verdict import Verdict
@@ -98,6 +99,30 @@ class Workbench:
     def constants(self) -> Mapping[str, Value]:
         """The model's constants, as values; operators are left out."""
         return constants_of(self.prepared)
+
+    @property
+    def distant(self) -> bool:
+        """Whether its system is driven in real time."""
+        made_by: object = load_factory(self.factory)
+        return isinstance(made_by, Distant)
+
+    @property
+    def beyond_reach(self) -> Mapping[str, str]:
+        """The actions that cannot be brought about at all, and why."""
+        made_by: object = load_factory(self.factory)
+        return made_by.beyond_reach() if isinstance(made_by, Distant) else {}
+
+    @property
+    def limits(self) -> Limits | None:
+        """What of the model's graph its system cannot be driven along; None if all of it can."""
+        made_by: object = load_factory(self.factory)
+        if not isinstance(made_by, Distant):
+            return None
+        passing, variables = made_by.passes, self.graph.variables
+        return Limits(
+            made_by.beyond_reach(),
+            lambda state: passing(dict(zip(variables, state, strict=True))),
+        )
 
     def make_system(self) -> SystemUnderTest:
         """A fresh system for this model's constants."""

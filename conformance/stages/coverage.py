@@ -17,6 +17,7 @@ def coverage(
     covered: Mapping[str, Mapping[str, tuple[int, int]]],
     *,
     chosen: bool = False,
+    distant: bool = False,
     stopped: Sequence[bool] = (),
 ) -> None:
     """Hold a system's replays and traces against the thresholds; one event per system.
@@ -25,24 +26,33 @@ def coverage(
     covered and all of `states` and `transitions` in recorded traces, summed over its models. An
     action of the spec that no model of the run ever takes makes a pass vacuous; where models were
     `chosen` by what a system can take, only an action of one of their graphs: others are told.
+    A `distant` system is asked for no action that is beyond its reach; each is told, with why.
     `stopped` says which replays ended early at a divergence, and left things out because of it.
     """
     early = {one.factory for one, ended in zip(benches, stopped, strict=False) if ended}
     by_system: dict[str, Counter[str]] = {}
     names: dict[str, dict[str, None]] = {}
     promised: dict[str, set[str]] = {}
+    beyond: dict[str, dict[str, str]] = {}
     for bench, steps in zip(benches, replayed, strict=True):
         by_system.setdefault(bench.factory, Counter()).update(steps)
         known = names.setdefault(bench.factory, {})
         known.update(dict.fromkeys(action.name for action in bench.prepared.spec.actions))
+        if distant:
+            beyond.setdefault(bench.factory, {}).update(bench.beyond_reach)
         if chosen:
             within = promised.setdefault(bench.factory, set())
             within.update(action.name for action in bench.graph.actions)
     for system, steps in by_system.items():
         with stage(context, "coverage", system) as outcome:
-            within = promised.get(system, {*names[system]})
+            far = beyond.get(system, {})
+            within = promised.get(system) or {*names[system]}
+            undriven = {name: why for name, why in far.items() if name in within}
+            within = within - undriven.keys()
             never = [name for name in names[system] if not steps[name] and name in within]
-            outside = [name for name in names[system] if name not in within]
+            outside = [
+                name for name in names[system] if name not in within and name not in undriven
+            ]
             shares = {
                 "actions": (len(within) - len(never), len(within)),
                 **covered.get(system, {}),
@@ -58,8 +68,11 @@ def coverage(
                 outcome.summary += f"; never taken in a replay: {', '.join(never)}"
             if outside:
                 outcome.summary += f"; in no suite that it can take: {', '.join(outside)}"
+            for name, why in undriven.items():
+                outcome.summary += f"; {name} cannot be driven: {why}"
             outcome.figures = {
                 "actions": dict(steps),
+                **({"beyond_reach": dict(undriven)} if undriven else {}),
                 "never_taken": list(never),
                 **({"in_no_suite": list(outside)} if outside else {}),
                 **{f"covered_{what}": part for what, (part, _) in shares.items()},

@@ -27,6 +27,8 @@ class Presence(StrEnum):
     SEEN = "seen"
     GONE = "gone"
     OTHERWISE = "diverges otherwise"
+    UNREACHABLE = "not reachable"
+    """Its path needs another deviation, which this version does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,9 @@ class Shown:
     @property
     def as_expected(self) -> bool:
         """Whether the table says the same."""
-        wanted = Presence.SEEN if self.expected else Presence.GONE
-        return self.presence is wanted
+        if self.expected:
+            return self.presence is Presence.SEEN
+        return self.presence in (Presence.GONE, Presence.UNREACHABLE)
 
 
 def deviations(context: Context, system: str) -> list[Shown]:
@@ -81,12 +84,17 @@ def _told(shown: Shown) -> str:
 
 def _show(context: Context, known: Deviating, deviation: Deviation, system: str) -> Shown:
     expected = deviation.expected_in(known.version)
+    expected_here = {one.id for one in known.deviations() if one.expected_in(known.version)}
+    if not {*deviation.given} <= expected_here:
+        return Shown(deviation, Presence.UNREACHABLE, expected=False)
     saved = load(known.file(deviation.path))
-    _, divergence = _follow(context, saved, system, ())
+    _, divergence = _follow(context, saved, system, deviation.given)
     if divergence is None:
         return Shown(deviation, Presence.GONE, expected)
     if divergence.step != len(saved.actions):
         return Shown(deviation, Presence.OTHERWISE, expected)
+    if not deviation.consequence:
+        return Shown(deviation, Presence.SEEN, expected)
     counterexample = load(known.file(deviation.consequence))
     bench, divergence = _follow(context, counterexample, system, (deviation.id,))
     reached = divergence is None and deviation.id in bench.deviations

@@ -1,6 +1,7 @@
 """Stage `judge`: what a real system left behind, against the specification; into a store if asked.
 
-`kconform import` and `kconform judge` are this stage; it needs neither Spark nor a state graph.
+`kconform import` and `kconform judge` are this stage; it needs no state graph, and Spark only for
+many traces.
 """
 
 from __future__ import annotations
@@ -12,11 +13,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+from conformance.audit.spread import Rules, judge_on
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
-from conformance.judge.reading import read_recordings
+from conformance.judge.reading import (
+    Located,
+    RecordingReader,
+    bytes_of,
+    locate,
+    read_recordings,
+)
 from conformance.judge.stored import stored_trace
 from conformance.judge.translate import derived_constants, translated
 from conformance.judge.verdict import FormulaVerdict, Judgement
@@ -90,9 +100,8 @@ class Tally:
         self.actions.update(judgement.actions)
         self.formulas.update({one.name: one.judged for one in judgement.formulas})
         self.most_candidates = max(self.most_candidates, judgement.most_candidates)
-        if judgement.explanation is not None:
-            self.steps += len(judgement.explanation.actions)
-            self.silent += judgement.explanation.silent
+        self.steps += sum(judgement.actions.values())
+        self.silent += judgement.silent
         if finding is not None:
             known = self.findings.get(finding.key)
             merged = finding if known is None else _merged(known, finding)
@@ -135,13 +144,18 @@ def judge_files(
     *,
     name: str = "judge",
     replace_store: bool = False,
+    spark: SparkSession | None = None,
 ) -> Tally:
-    """Judge every trace of the files; with `store`, the behaviours that explain them are kept."""
+    """Judge every trace of the files; with `store`, the behaviours that explain them are kept.
+
+    Without `spark` it is done in this process, by the same judge.
+    """
     subject = str(store or ", ".join(map(str, request.files)))
     with stage(context, name, subject) as outcome:
         bench = _Bench.of(context, request)
         tally = Tally()
-        judged = bench.judged(context, name, tally)
+        judgements = bench.here() if spark is None else bench.on(spark, brief=store is None)
+        judged = bench.counted(judgements, context, name, tally)
         if store is None:
             for _ in judged:
                 pass
@@ -163,7 +177,9 @@ class _Bench:
 
     request: Request
     prepared: PreparedModel
+    rules: Rules
     judge: Judge
+    """By these rules, in this process."""
 
     @staticmethod
     def of(context: Context, request: Request) -> _Bench:
@@ -174,33 +190,46 @@ class _Bench:
         tools = context.check.tools or find_tools()
         prepared = bound(model, tools, context.check.parser)
         names = [n for n in model.check.properties if is_safety_property(prepared.module, n)]
-        judge = Judge(
+        rules = Rules.of(
             prepared.spec,
             mapping,
             model.check.invariants,
             names,
             invariants_only=request.invariants_only,
         )
-        return _Bench(request, prepared, judge)
+        # Made in any case: an error of the mapping is the user's, and no worker's.
+        return _Bench(request, prepared, rules, rules.judge(prepared.spec))
 
-    def judged(self, context: Context, name: str, tally: Tally) -> Iterator[Judgement]:
-        """Every trace with its judgement, counted as it comes; progress in bytes that were read."""
-        told = 0.0
-        done = (0, 0)
+    def here(self) -> Iterator[tuple[Located, Judgement]]:
+        """Every trace that is wanted with its judgement, made in this process."""
+        with RecordingReader() as reader:
+            for located in self._wanted():
+                yield located, self.judge.judge(reader.read(located))
 
-        def tell(read: int, total: int) -> None:
-            nonlocal done
-            done = read, total
+    def on(self, spark: SparkSession, *, brief: bool) -> Iterator[tuple[Located, Judgement]]:
+        """The same, made on Spark."""
+        return judge_on(spark, self.rules, self._wanted(), brief=brief)
 
-        for recording in read_recordings(self.request.files, tell):
-            if self.request.only not in (None, recording.name):
-                continue
-            judgement = self.judge.judge(recording)
+    def _wanted(self) -> Iterator[Located]:
+        only = self.request.only
+        return (one for one in locate(self.request.files) if only in (None, one.name))
+
+    def counted(
+        self,
+        judgements: Iterable[tuple[Located, Judgement]],
+        context: Context,
+        name: str,
+        tally: Tally,
+    ) -> Iterator[Judgement]:
+        """The judgements, counted as they come; progress in bytes that were judged."""
+        told, done, total = 0.0, 0, bytes_of(self.request.files)
+        for located, judgement in judgements:
+            done += located.size
             finding = self._finding(judgement) if judgement.verdict is Verdict.FAIL else None
             tally.add(judgement, finding)
             if time.monotonic() - told > _TELL_EVERY:
                 told = time.monotonic()
-                context.emit(Progress(name, *done, f"{tally.traces:,} traces, in bytes"))
+                context.emit(Progress(name, done, total, f"{tally.traces:,} traces, in bytes"))
             yield judgement
 
     def _finding(self, judgement: Judgement) -> Finding:

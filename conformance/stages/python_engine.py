@@ -9,7 +9,7 @@ from dataclasses import replace
 from conformance.errors import UserError
 from conformance.events import Progress, Reason, StageFinished, StageStarted
 from conformance.modelcheck.manifest import Model
-from conformance.modelcheck.outcome import KeptStep, Outcome
+from conformance.modelcheck.outcome import EngineOutcome, KeptStep
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.modelcheck.why import why
@@ -77,13 +77,13 @@ def _check(context: Context, model: Model) -> CheckResult:
     return result
 
 
-def _outcome(prepared: PreparedModel, found: SearchResult) -> Outcome:
+def _outcome(prepared: PreparedModel, found: SearchResult) -> EngineOutcome:
     violated = found.violated
     path = None if violated is None else violated.counterexample
     transitions = found.transitions
     fired = {action.name for action in transitions.actions} if transitions else set()
     names = dict.fromkeys(action.name for action in prepared.spec.actions)
-    return Outcome(
+    return EngineOutcome(
         result="holds" if violated is None else "violated",
         exit_code=0 if violated is None else 12,
         tlc_version=ENGINE,

@@ -12,14 +12,28 @@ from conformance.stages.context import Context, stage
 from conformance.suites.coverage import Coverage, coverage
 from conformance.suites.greedy import greedy_cover
 from conformance.suites.postman import transition_cover
+from conformance.suites.restricted import Limits, cover_within
 from conformance.suites.situations import situations
 from conformance.suites.suite import Suite
 from conformance.suites.walks import random_walks
 from conformance.verdict import Verdict
 
 
-def cover(context: Context, name: str, graph: StateGraph, *, compare: bool = False) -> Suite:
-    """The minimal transition-covering suite; with `compare`, a greedy one's size beside it."""
+def cover(
+    context: Context,
+    name: str,
+    graph: StateGraph,
+    *,
+    compare: bool = False,
+    limits: Limits | None = None,
+) -> Suite:
+    """The minimal transition-covering suite; with `compare`, a greedy one's size beside it.
+
+    `limits`: what the system cannot be driven along; what lies within them is covered then, and
+    the rest is counted.
+    """
+    if limits is not None:
+        return _cover_within(context, name, graph, limits)
     with stage(context, "suite", name) as outcome:
         suite = transition_cover(graph)
         covered = coverage(graph, suite)
@@ -35,6 +49,22 @@ def cover(context: Context, name: str, graph: StateGraph, *, compare: bool = Fal
             else ""
         )
     return suite
+
+
+def _cover_within(context: Context, name: str, graph: StateGraph, limits: Limits) -> Suite:
+    with stage(context, "suite", name) as outcome:
+        found = cover_within(graph, limits)
+        covered = coverage(graph, found.suite)
+        left_out = sum(found.left_out.values())
+        complete = covered.covered_transitions == int(found.reachable.sum())
+        outcome.verdict = Verdict.PASS if complete and len(found.suite) else Verdict.INCONCLUSIVE
+        outcome.summary = summary(found.suite, covered)
+        if left_out:
+            told = "; ".join(f"{count:,}: {why}" for why, count in found.left_out.items())
+            outcome.summary += f"; {left_out:,} transitions cannot be driven ({told})"
+        outcome.figures = figures(found.suite, covered)
+        outcome.figures["beyond_reach"] = dict(found.left_out)
+    return found.suite
 
 
 def measured(context: Context, name: str, graph: StateGraph, suite: Suite) -> Suite:

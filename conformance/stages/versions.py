@@ -53,6 +53,9 @@ class Cell:
     unexpected: tuple[str, ...] = ()
     """Those of them that the table does not expect of this version."""
     reason: str = ""
+    tests: int = 0
+    steps: int = 0
+    """Of the suite with which it agrees, under these deviations; 0 if there is none."""
 
     @property
     def verdict(self) -> Verdict:
@@ -75,7 +78,14 @@ class Cell:
             parts.append(f": {', '.join(self.deviations)}")
         if self.unexpected:
             parts.append(f"; not expected of this version: {', '.join(self.unexpected)}")
+        if self.steps:
+            parts.append(f"; {self.driven}")
         return "".join(parts) + (f": {self.reason}" if self.reason else "")
+
+    @property
+    def driven(self) -> str:
+        """How much was driven and agreed; empty if nothing did."""
+        return f"{self.tests:,} tests, {self.steps:,} steps" if self.steps else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +141,9 @@ class _Matrix:
             self._context.emit(Progress(STAGE, len(results), len(jobs)))
         return results
 
-    def explain(self, failing: Sequence[Trial]) -> dict[Trial, tuple[str, ...]]:
+    def explain(self, failing: Sequence[Trial]) -> dict[Trial, tuple[Trial, ReplayResult]]:
         """For each the fewest known deviations with which its suite passes, if there are any."""
-        found: dict[Trial, tuple[str, ...]] = {}
+        found: dict[Trial, tuple[Trial, ReplayResult]] = {}
         known = {trial: self._known(trial) for trial in failing}
         for size in range(1, max(map(len, known.values()), default=0) + 1):
             tried = {
@@ -144,19 +154,30 @@ class _Matrix:
             }
             for overridden, result in self.drive([*tried]).items():
                 if result.verdict is Verdict.PASS:
-                    found.setdefault(tried[overridden], overridden.overrides)
+                    found.setdefault(tried[overridden], (overridden, result))
         return found
 
-    def cell(self, trial: Trial, result: ReplayResult, ids: tuple[str, ...] | None) -> Cell:
+    def cell(
+        self, trial: Trial, result: ReplayResult, explained: tuple[Trial, ReplayResult] | None
+    ) -> Cell:
         """What came out, held against what the table expects of the version."""
+        cell = Cell(trial.system, trial.model, Answer.NEW)
         if not result.failed:
             agrees = result.verdict is Verdict.PASS
-            return Cell(trial.system, trial.model, Answer.AGREES if agrees else Answer.UNDECIDED)
-        if ids is None:
-            return Cell(trial.system, trial.model, Answer.NEW)
+            answer = Answer.AGREES if agrees else Answer.UNDECIDED
+            return replace(cell, answer=answer, tests=result.passed, steps=result.steps)
+        if explained is None:
+            return cell
+        overridden, agreed = explained
         expected = {one.id for one in expected_of(self._paths[trial.system])}
-        unexpected = tuple(one for one in ids if one not in expected)
-        return Cell(trial.system, trial.model, Answer.DEVIATES, ids, unexpected)
+        return replace(
+            cell,
+            answer=Answer.DEVIATES,
+            deviations=overridden.overrides,
+            unexpected=tuple(one for one in overridden.overrides if one not in expected),
+            tests=agreed.passed,
+            steps=agreed.steps,
+        )
 
     def report(self, trial: Trial, cell: Cell, result: ReplayResult | None) -> None:
         """Tell of a cell; of a new divergence with its story."""
@@ -167,7 +188,8 @@ class _Matrix:
             "answer": str(cell.answer),
             "deviations": list(cell.deviations),
             "unexpected": list(cell.unexpected),
-            "steps": result.steps if result else 0,
+            "tests": cell.tests,
+            "steps": cell.steps,
         }
         if result and cell.answer is Answer.NEW:
             bench, _ = self._bench(trial)
@@ -183,7 +205,7 @@ class _Matrix:
         return [
             one.id
             for one in self._table(trial.system).values()
-            if all(operator(name) is not None for name in one.overrides)
+            if one.overrides and all(operator(name) is not None for name in one.overrides)
         ]
 
     def _table(self, system: str) -> Mapping[str, Deviation]:

@@ -19,19 +19,27 @@ SUFFIX = ".picture.toml"
 Sign = Literal["", "election", "crash", "restart", "loss"]
 
 
+class Further(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A lane for each key of one more function; `name` is what it is called, with `{key}`."""
+
+    keys_of: str
+    name: str = "{key}"
+
+
 class Lanes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A lane for each key of the function `keys_of`, and further ones that no key names."""
+    """A lane for each key of the function `keys_of`, and further ones to the left of them."""
 
     keys_of: str
     before: tuple[str, ...] = ()
-    """Lanes to the left of those of the keys."""
+    """Lanes that no key names, the leftmost."""
+    further: tuple[Further, ...] = ()
 
 
 class At(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where an action is drawn, and with which sign.
 
-    `lane` is a lane's name; without it `argument`, counted from 1, names the lane; without both
-    it is the first argument that is a lane.
+    `lane` is a lane's name, in which `{1}` is the first argument; without it `argument`, counted
+    from 1, names the lane; without both it is the first argument that is a lane.
     """
 
     lane: str = ""
@@ -53,9 +61,10 @@ class Log(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Badge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A text at a lane, shown where it changes, while `variable` has the value `is_` there.
 
-    `is_` (written `is`) is a value's text as TLC prints it, `{lane}` the lane's own; without it
-    the badge is always shown. `{name}` in the text is what the variable `name` has: at the lane
-    if it is a function of lanes. `line` draws the lane's own line in another way meanwhile.
+    `is_` (written `is`) is a value's text as TLC prints it, `{lane}` the lane's name, `{key}` its
+    key; without it the badge is always shown. `{name}` in the text is what the variable `name`
+    has: at the lane if it is a function of lanes. `line` draws the lane's own line in another way
+    meanwhile.
     """
 
     text: str
@@ -63,6 +72,8 @@ class Badge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     is_: str = msgspec.field(default="", name="is")
     lane: str = ""
     """Of this lane only; the badge then reads variables as they are."""
+    of: str = ""
+    """At the further lanes of this function, in place of those of `keys_of`."""
     line: Literal["", "leads", "down"] = ""
 
 
@@ -104,6 +115,25 @@ class Exchange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: str = ""
 
 
+class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message from the action that sends it to the one that receives or loses it.
+
+    `from` and `to` are lanes, in which `{1}` is the action's first argument. What it carries is
+    the entry of `variable` at the arguments `at`, once the sending action is done; of a sequence
+    its head.
+    """
+
+    sent: str
+    received: tuple[str, ...]
+    from_: str = msgspec.field(name="from")
+    to: str
+    lost: tuple[str, ...] = ()
+    variable: str = ""
+    at: tuple[int, ...] = ()
+    type: str = "type"
+    carries: tuple[str, ...] = ()
+
+
 class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How behaviours of one specification are drawn."""
 
@@ -117,6 +147,7 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     messages: tuple[Message, ...] = ()
     announcements: tuple[Announcement, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
+    deliveries: tuple[Delivery, ...] = ()
 
 
 def find_picture(modules: Iterable[Path]) -> Picture | None:

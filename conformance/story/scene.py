@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from conformance.story.behaviour import Behaviour, Seen, Step
-from conformance.story.picture import Announcement, Badge, Log, Message, Picture, Sign
+from conformance.story.picture import (
+    Announcement,
+    Badge,
+    Delivery,
+    Log,
+    Message,
+    Picture,
+    Sign,
+)
 from conformance.tla import Action, Fn, ModelValue, Value, canonical_sorted, equal, format_value
 
 _MOST_LANES = 12
@@ -88,15 +96,40 @@ def scene_of(behaviour: Behaviour, picture: Picture | None) -> Scene:
     return _generic(behaviour)
 
 
-def _lanes(behaviour: Behaviour, picture: Picture) -> tuple[str, ...]:
-    """The lanes' names; none if the variable that names them was not seen."""
-    position = behaviour.variables.index(picture.lanes.keys_of)
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """Where a lane's values are: at the key `key` of functions like `of`; nowhere of its own."""
+
+    name: str
+    of: str = ""
+    key: str = ""
+
+
+def _lanes(behaviour: Behaviour, picture: Picture) -> tuple[_Lane, ...]:
+    """The lanes, from the left; none if the variable that names them was not seen."""
+    lanes = picture.lanes
+    own = [_Lane(key, lanes.keys_of, key) for key in _keys(behaviour, lanes.keys_of)]
+    if not own:
+        return ()
+    further = [
+        _Lane(one.name.replace("{key}", key), one.keys_of, key)
+        for one in lanes.further
+        for key in _keys(behaviour, one.keys_of)
+    ]
+    return (*map(_Lane, lanes.before), *further, *own)
+
+
+def _keys(behaviour: Behaviour, function: str) -> tuple[str, ...]:
+    """The keys of a function, as texts, from the first state that shows it."""
+    if function not in behaviour.variables:
+        return ()
+    position = behaviour.variables.index(function)
     for step in behaviour.steps:
         value = step.state[position]
         if isinstance(value, Fn):
-            return (*picture.lanes.before, *map(plain, canonical_sorted(value)))
+            return tuple(map(plain, canonical_sorted(value)))
         if isinstance(value, tuple) and value:
-            return (*picture.lanes.before, *(str(n) for n in range(1, len(value) + 1)))
+            return tuple(str(n) for n in range(1, len(value) + 1))
     return ()
 
 
@@ -142,10 +175,11 @@ def _actor(action: Action | None) -> str | None:
 class _Painter:
     """Reads one behaviour by one picture."""
 
-    def __init__(self, behaviour: Behaviour, picture: Picture, lanes: tuple[str, ...]) -> None:
+    def __init__(self, behaviour: Behaviour, picture: Picture, lanes: tuple[_Lane, ...]) -> None:
         self._behaviour = behaviour
         self._picture = picture
-        self._lanes = lanes
+        self._lanes = tuple(lane.name for lane in lanes)
+        self._known = {lane.name: lane for lane in lanes}
         self._places = {name: index for index, name in enumerate(behaviour.variables)}
         actual = behaviour.actual
         last = len(behaviour.steps) - 1
@@ -187,8 +221,9 @@ class _Painter:
         if action is None:
             return None
         at = self._picture.actions.get(action.name)
-        if at is not None and at.lane in self._lanes:
-            return self._lanes.index(at.lane)
+        if at is not None and at.lane:
+            lane = _filled_in(at.lane, action)
+            return self._lanes.index(lane) if lane in self._lanes else 0
         named = [plain(argument) for argument in action.args]
         if at is not None and 0 < at.argument <= len(named):
             named = [named[at.argument - 1]]
@@ -240,14 +275,14 @@ class _Painter:
         ]
 
     def _holds(self, badge: Badge, state: Seen, lane: str) -> bool:
-        if badge.lane and badge.lane != lane:
-            return False
-        if not badge.lane and lane in self._picture.lanes.before:
+        of = "" if badge.lane else badge.of or self._picture.lanes.keys_of
+        if badge.lane not in ("", lane) or (of and self._known[lane].of != of):
             return False
         if not badge.variable:
             return True
         value = self._at_lane(state, badge.variable, lane)
-        return value is not None and plain(value) == badge.is_.replace("{lane}", lane)
+        wanted = badge.is_.replace("{lane}", lane).replace("{key}", self._known[lane].key)
+        return value is not None and plain(value) == wanted
 
     def _filled(self, text: str, state: Seen, lane: str) -> str:
         def value_of(found: re.Match[str]) -> str:
@@ -267,11 +302,11 @@ class _Painter:
 
     def _at_lane(self, state: Seen, name: str, lane: str) -> Value | None:
         """What a variable has at a lane; the variable's own value where it is no function of it."""
-        value = self._variable(state, name)
+        value, at = self._variable(state, name), self._known[lane].key
         if isinstance(value, Fn):
-            return next((value[key] for key in value if plain(key) == lane), value)
-        if isinstance(value, tuple) and lane.isdecimal() and 0 < int(lane) <= len(value):
-            return value[int(lane) - 1]
+            return next((value[key] for key in value if plain(key) == at), value)
+        if isinstance(value, tuple) and at.isdecimal() and 0 < int(at) <= len(value):
+            return value[int(at) - 1]
         return value
 
     # --- arrows ---------------------------------------------------------------------------
@@ -284,6 +319,40 @@ class _Painter:
             yield from self._announced(announcement)
         for number, step in enumerate(self._behaviour.steps):
             yield from self._exchanged(number, step)
+            yield from self._delivered(number, step)
+
+    def _delivered(self, number: int, step: Step) -> Iterator[Arrow]:
+        """The messages that an action sends, until another receives or loses them."""
+        action = step.action
+        for delivery in self._picture.deliveries:
+            if action is None or action.name != delivery.sent:
+                continue
+            ends = [_filled_in(name, action) for name in (delivery.from_, delivery.to)]
+            if not all(name in self._lanes for name in ends):
+                continue
+            end = self._end_of(delivery, number, ends)
+            later = None if end is None else self._behaviour.steps[end].action
+            lost = later is not None and later.name in delivery.lost
+            value = self._variable(self._states[number], delivery.variable)
+            for position in delivery.at:
+                value = _entry_of(value, action.args[position - 1])
+            text = _carried(
+                value[0] if isinstance(value, tuple) and value else value,
+                None,
+                delivery.type,
+                delivery.carries,
+            )
+            sender, receiver = map(self._lanes.index, ends)
+            yield Arrow(sender, number, receiver, end, text, lost)
+
+    def _end_of(self, delivery: Delivery, sent: int, ends: list[str]) -> int | None:
+        for number in range(sent + 1, len(self._behaviour.steps)):
+            action = self._behaviour.steps[number].action
+            if action is None or action.name not in (*delivery.received, *delivery.lost):
+                continue
+            if ends == [_filled_in(name, action) for name in (delivery.from_, delivery.to)]:
+                return number
+        return None
 
     def _deliveries(self, message: Message, lane: str) -> Iterator[Arrow]:
         """One arrow for each time that the lane's message is another one than before."""
@@ -344,10 +413,7 @@ class _Painter:
                 yield Arrow(ends[0], sent, ends[1], number, f"{plain(key)}: {text}")
 
     def _entry(self, state: Seen, variable: str, key: Value) -> Value | None:
-        value = self._variable(state, variable)
-        if isinstance(value, tuple) and isinstance(key, int) and 0 < key <= len(value):
-            return value[key - 1]
-        return value.get(key) if isinstance(value, Fn) else None
+        return _entry_of(self._variable(state, variable), key)
 
     def _exchanged(self, number: int, step: Step) -> Iterator[Arrow]:
         action = step.action
@@ -374,6 +440,19 @@ def _sending(
         pill = Pill(f"→ {', '.join(to)}: {text}", sends=True)
         found[lanes[sender]] = (*found.get(lanes[sender], ()), pill)
     return found
+
+
+def _filled_in(lane: str, action: Action) -> str:
+    """A lane's name with the action's arguments put in, counted from 1."""
+    for position, argument in enumerate(action.args, 1):
+        lane = lane.replace(f"{{{position}}}", plain(argument))
+    return lane
+
+
+def _entry_of(function: Value | None, key: Value) -> Value | None:
+    if isinstance(function, tuple) and isinstance(key, int) and 0 < key <= len(function):
+        return function[key - 1]
+    return function.get(key) if isinstance(function, Fn) else None
 
 
 def _same(one: Value | None, other: Value | None) -> bool:

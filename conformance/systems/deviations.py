@@ -34,10 +34,11 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     severity: Severity
     description: str
     """A paragraph as for a bug report."""
-    definitions: Mapping[str, str]
+    definitions: Mapping[str, str] = {}
     """Operators that say what the implementation does: `name(parameters)` to body."""
-    overrides: Mapping[str, str]
-    """Operators of the specification, and what takes their place."""
+    overrides: Mapping[str, str] = {}
+    """Operators of the specification, and what takes their place. None where the specification
+    cannot say it: then a suite that reaches the deviation fails."""
     breaks: tuple[str, ...] = ()
     """Formulas that no longer hold of some model with the override."""
     seen: tuple[str, ...]
@@ -46,10 +47,13 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Versions that were run and do not have it."""
     path: str
     """The saved divergence that shows it; it names its model."""
-    consequence: str
-    """A counterexample of a model with the override, which the implementation follows."""
-    violated: str
+    consequence: str = ""
+    """A counterexample of a model with the override, which the implementation follows; none if it
+    breaks nothing."""
+    violated: str = ""
     """The formula that is false at the counterexample's end."""
+    given: tuple[str, ...] = ()
+    """Deviations without which its path cannot be reached; they override what judges it too."""
 
     def expected_in(self, version: str) -> bool:
         """Whether this version should show it.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from conformance.tla import Action, Value
+from conformance.tla import Action, State, Value
 
 
 class ActionRefused(Exception):
@@ -119,6 +120,11 @@ class Patient(Protocol):
     def look_again(self, seconds: float) -> Mapping[str, Value]:
         """Observe as soon as something may have changed, after so many seconds at the latest."""
 
+    @property
+    def late(self) -> str:
+        """Which timer may have run out before the path came to it, as the steps took too long;
+        empty if none. A divergence is not believed then: it may be the machine's."""
+
 
 @runtime_checkable
 class Limited(Protocol):
@@ -155,6 +161,78 @@ class Offers(Protocol):
 
     def offers(self) -> frozenset[Action]:
         """The instances of these actions that it would start now; changes nothing."""
+
+
+class SpecSteps(Protocol):
+    """The specification's steps, for whoever composes them."""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """In the order of a state's values."""
+
+    def successors(self, state: State, action: Action) -> Sequence[State]:
+        """Where the action leads; empty if it is not enabled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn of a thread's own loop did."""
+
+    asked: tuple[str, ...] = ()
+    """Its requests in their order, by the specification's names of messages."""
+    waited: bool = False
+    """Whether it found nothing to do, and waited."""
+    delayed: bool = False
+    """Whether what it works at is left alone from now on, until a back-off has passed."""
+
+
+class Loop(Protocol):
+    """The loop of a kind of thread: which of the specification's steps a turn takes, in order."""
+
+    @property
+    def steps(self) -> frozenset[str]:
+        """The actions that only turns take."""
+
+    @property
+    def forgetting(self) -> frozenset[str]:
+        """Actions after which the back-off of their first argument's thread is over."""
+
+    def turn(
+        self, spec: SpecSteps, state: State, thread: str, *, delayed: bool, lost: bool
+    ) -> tuple[State, Turn] | None:
+        """Where a turn must lead, and what it must do; None where there is no turn to take.
+
+        `delayed`: its back-off runs. `lost`: no message of it arrives.
+        """
+
+
+@runtime_checkable
+class Looping(Protocol):
+    """Optional: a system whose threads' own loops can be driven, a turn at a time.
+
+    Driving steps cannot show in which order a thread takes them, nor that it backs off. With this
+    a turn of the real loop has to come out as the specification's steps in the loop's order.
+    """
+
+    @property
+    def loop(self) -> Loop:
+        """What a turn is."""
+
+    @property
+    def threads(self) -> tuple[str, ...]:
+        """Whose loops there are: values of the specification."""
+
+    def make_looping(self) -> bool:
+        """Called before the first reset, if at all. False if this model's steps are not apart."""
+
+    def take_turn(self, thread: str, *, lost: bool) -> Turn:
+        """Let the loop's body run once. Raises ActionRefused if there is nothing to run."""
+
+    def backs_off(self, thread: str) -> bool:
+        """Whether its back-off runs now."""
+
+    def end_back_off(self, thread: str) -> None:
+        """Let the back-off pass."""
 
 
 @runtime_checkable
@@ -213,6 +291,21 @@ class Selective(Protocol):
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why it cannot make a system for this root module and these constants; empty if it can."""
+
+
+@runtime_checkable
+class Distant(Protocol):
+    """Optional, of a factory: its systems are driven in real time, by what they let in.
+
+    Their suites are driven one after the other, each with tests side by side. They are not asked
+    for random traces: what comes next is not known there, so no timer could be made ready for it.
+    """
+
+    def beyond_reach(self) -> Mapping[str, str]:
+        """The actions that cannot be brought about at all, by name, and why."""
+
+    def passes(self, state: Mapping[str, Value]) -> str:
+        """Why no system stays in this state of the spec until the next step; empty if one does."""
 
 
 SystemFactory: TypeAlias = Callable[[Mapping[str, Value]], SystemUnderTest]

@@ -15,6 +15,7 @@ from conformance.systems.protocol import SystemFactory
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
+        "acknowledgement": "conformance.systems.acknowledgement:create",
         "controller": "conformance.systems.controller:create",
         "delayed": "conformance.systems.delayed:create",
         "group": "conformance.systems.group:create",

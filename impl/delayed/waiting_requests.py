@@ -32,9 +32,10 @@ from impl.errors import ApiException, Errors
 from impl.metrics import Meter, MetricName, MetricsRegistry
 from impl.network import FetchRequest, FetchResponse
 from impl.partition import ACKS_ALL, FetchParams
-from impl.purgatory.action_queue import ActionQueue
-from impl.purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
+from impl.purgatory.action_queue import ActionQueue, Actions
+from impl.purgatory.delayed_operation_purgatory import DEFAULT_SHARDS, DelayedOperationPurgatory
 from impl.purgatory.system_timer import SystemTimer
+from impl.purgatory.timer_task import Timer
 from impl.purgatory.watchers import OperationT
 from impl.records import MemoryRecords
 from impl.replica_manager import ReplicaManager, fetch_params
@@ -50,7 +51,8 @@ class WaitingRequests:
 
     The replica manager tells `try_complete_delayed_requests` of every change of a partition.
     With real threads the purgatories have reapers and executors of their own; a single caller
-    gives an `executor`, moves its clock and calls `advance_clock`.
+    gives an `executor`, moves its clock and calls `advance_clock`, or gives the `timers` and the
+    `actions` that it steps itself.
     """
 
     def __init__(
@@ -61,13 +63,20 @@ class WaitingRequests:
         *,
         broker_id: int = 0,
         executor: Scheduler | None = None,
+        timers: Callable[[str], Timer] | None = None,
+        actions: Actions | None = None,
+        shards: int = DEFAULT_SHARDS,
     ) -> None:
         self._clock = clock
         self._concurrency = concurrency
         self._metrics = metrics
         self._broker_id = broker_id
-        self._executor = executor
-        self._actions = ActionQueue(concurrency)
+        self._is_stepped = executor is not None or timers is not None
+        self._timers = timers or (
+            lambda name: SystemTimer(name, clock, concurrency, executor=executor)
+        )
+        self._actions: Actions = actions or ActionQueue(concurrency)
+        self._shards = shards
         self._fetch: DelayedOperationPurgatory[DelayedFetch] = self._purgatory("Fetch")
         self._produce: DelayedOperationPurgatory[DelayedProduce] = self._purgatory("Produce")
         self._delete_records: DelayedOperationPurgatory[DelayedDeleteRecords] = self._purgatory(
@@ -84,14 +93,14 @@ class WaitingRequests:
     def _purgatory(
         self, name: str, purge_interval: int = _FETCH_PURGE_INTERVAL
     ) -> DelayedOperationPurgatory[OperationT]:
-        timer = SystemTimer(name, self._clock, self._concurrency, executor=self._executor)
         return DelayedOperationPurgatory(
             name,
-            timer,
+            self._timers(name),
             self._concurrency,
             broker_id=self._broker_id,
             purge_interval=purge_interval,
-            reaper_enabled=self._executor is None,
+            shards=self._shards,
+            reaper_enabled=not self._is_stepped,
             metrics=self._metrics,
         )
 

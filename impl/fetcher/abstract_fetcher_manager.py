@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
-from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread
+from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread, FetcherRuntime
 from impl.fetcher.failed_partitions import FailedPartitions
-from impl.fetcher.followed_partitions import FetcherRuntime
 from impl.fetcher.state import PartitionFetchState
 from impl.metrics import MetricName
 from impl.types import BrokerEndPoint, InitialFetchState, TopicPartition

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from impl.fetcher.abstract_fetcher_manager import AbstractFetcherManager
+from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.fetch_session_handler import FetchSessionHandler
-from impl.fetcher.followed_partitions import FetcherRuntime
 from impl.fetcher.local_leader_endpoint import LocalFetch, LocalLeaderEndPoint
 from impl.fetcher.remote_leader_endpoint import RemoteLeaderEndPoint
 from impl.fetcher.replica_alter_log_dirs_thread import ReplicaAlterLogDirsThread

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 
 from impl.errors import IllegalStateException
-from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread
+from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread, FetcherRuntime
 from impl.fetcher.failed_partitions import FailedPartitions
-from impl.fetcher.followed_partitions import FetcherRuntime
 from impl.fetcher.remote_leader_endpoint import RemoteLeaderEndPoint
 from impl.fetcher.replicas import (
     AlterLogDirsManager,

@@ -143,10 +143,19 @@ class GroupOffsets:
             self._pending_transactional.pop(producer_id, None)
 
     def complete_pending_txn_offset_commit(self, producer_id: int, is_commit: bool) -> None:
-        """The transaction ended; a committed position counts from where it lies in the log."""
+        """The transaction ended; a committed position counts from where it lies in the log.
+
+        Raises `IllegalStateException` for the commit of a position that was never appended:
+        whoever loads the log would not find it.
+        """
         pending = self._pending_transactional.pop(producer_id, {})
         if is_commit:
             for topic_partition, commit in pending.items():
+                if commit.appended_batch_offset is None:
+                    raise IllegalStateException(
+                        f"producer {producer_id} commits a position of {topic_partition} that is"
+                        " not in the log"
+                    )
                 self._put_if_newer(topic_partition, commit)
 
     def has_pending_txn_of(self, producer_id: int) -> bool:

@@ -10,12 +10,23 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from impl.concurrency import Concurrency
 
 _log = logging.getLogger(__name__)
 
 Action = Callable[[], object]
+
+
+class Actions(Protocol):
+    """Where actions wait; who steps a broker's threads by hand gives one of its own."""
+
+    def add(self, action: Action, /) -> None:
+        """Do `action` later."""
+
+    def try_complete_actions(self) -> None:
+        """Do what is queued. The caller must hold no lock."""
 
 
 class ActionQueue:

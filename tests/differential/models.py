@@ -22,7 +22,7 @@ from conformance.modelcheck.check import CheckOptions, check, graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import Model, find_models
-from conformance.modelcheck.outcome import Outcome
+from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.tla import Action, Fingerprinter, find_tools
@@ -86,7 +86,7 @@ def _searched(prepared: PreparedModel) -> SearchResult:
     return search(problem, keep_transitions=True)
 
 
-def _compare_violations(tlc: Outcome, ours: SearchResult) -> Compared:
+def _compare_violations(tlc: EngineOutcome, ours: SearchResult) -> Compared:
     found = ours.violated
     theirs = {tlc.violated: len(tlc.steps)} if tlc.violated else {}
     mine = {found.name: len(found.counterexample or ())} if found else {}
@@ -94,7 +94,7 @@ def _compare_violations(tlc: Outcome, ours: SearchResult) -> Compared:
     return Compared(Figures(None, None, None, theirs), Figures(None, None, None, mine), differing)
 
 
-def _compare_graphs(tlc: Outcome, graph: StateGraph, ours: SearchResult) -> Compared:
+def _compare_graphs(tlc: EngineOutcome, graph: StateGraph, ours: SearchResult) -> Compared:
     violations = {
         result.name: len(result.counterexample)
         for result in ours.formulas

@@ -1,4 +1,5 @@
-"""Ctrl-C in each phase: exit code 130, one sentence, nothing half-written, no JVM left behind."""
+"""Ctrl-C in each phase, or a plain kill: exit code 130, one sentence, nothing half-written, no JVM
+left behind."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,7 +86,10 @@ def touched(folder: Path, _mark: str) -> bool:
 
 def reading(folder: Path, mark: str) -> bool:
     """A process has opened the named pipe, and waits for what we never write."""
-    opened = [link for pid, _ in processes(mark) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    opened: list[Path] = []
+    for pid, _ in processes(mark):
+        with suppress(FileNotFoundError):  # it has ended since
+            opened += Path(f"/proc/{pid}/fd").iterdir()
     return str(folder / "run.ndjson") in map(os.path.realpath, opened)
 
 
@@ -96,6 +101,7 @@ PHASES = {
     "replay": Phase(f"replay {SLOW}", touched, ("kconform-out",)),
     "explore": Phase(f"explore {SLOW}", touched, ("kconform-out",)),
     "import": Phase(f"import run.ndjson -o store --model {MODEL}", reading, ("store",)),
+    "judge here": Phase(f"judge run.ndjson --model {MODEL}", reading),
     "bugs": Phase("bugs A1 --traces 0", running("conformance.bugs.worker")),
     "gate": Phase("gate models/endless.toml --no-canary", running("tlc2.TLC")),
 }
@@ -103,6 +109,10 @@ ON_SPARK = {
     "Spark's start": Phase(f"record {SLOW} -o store", running("SparkSubmit"), ("store",)),
     "record": Phase(f"record {SLOW} -o store --traces 10", touched, ("store",)),
     "audit": Phase("audit recorded --master local[1]", running("pyspark.daemon")),
+    "judge": Phase(
+        f"judge begin.ndjson --model {MODEL} --master local[1] --report told",
+        running("pyspark.daemon"),
+    ),
 }
 
 
@@ -151,14 +161,26 @@ def scratch(folder: Path) -> Path:
     return path
 
 
-def interrupted(folder: Path, phase: Phase) -> None:
+def by_terminal(process: subprocess.Popen[str]) -> None:
+    """Ctrl-C reaches all processes in the foreground."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def by_kill(process: subprocess.Popen[str]) -> None:
+    """`kill PID`, `timeout`, and a CI's runner that stops a job: one process is told to end."""
+    process.terminate()
+
+
+def interrupted(
+    folder: Path, phase: Phase, end: Callable[[subprocess.Popen[str]], None] = by_terminal
+) -> None:
     """Run a phase, interrupt it, and look at what it leaves."""
     before = {path.relative_to(folder) for path in folder.rglob("*")}
     process = start(folder, phase.command)
     mark = str(folder.parent)
     wait_until(lambda: process.poll() is not None or phase.begun(folder, mark))
     assert process.poll() is None, process.communicate()
-    os.killpg(process.pid, signal.SIGINT)
+    end(process)
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, (out, err)
     assert "Traceback" not in out + err
@@ -186,10 +208,29 @@ def test_an_interrupted_gate_says_that_it_is_incomplete(here: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_an_interrupt_on_spark_leaves_nothing_behind(here: Path, name: str) -> None:
+    prepare(here, name)
+    interrupted(here, ON_SPARK[name])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["audit", "judge"])
+def test_a_kill_on_spark_leaves_nothing_behind(here: Path, name: str) -> None:
+    prepare(here, name)
+    interrupted(here, ON_SPARK[name], by_kill)
+    assert not [path for path in scratch(here).iterdir() if not path.name.startswith("hsperfdata")]
+
+
+@pytest.mark.parametrize("name", ["import", "judge here"])
+def test_a_kill_leaves_nothing_behind(here: Path, name: str) -> None:
+    interrupted(here, PHASES[name], by_kill)
+    assert not [path for path in scratch(here).iterdir() if not path.name.startswith("hsperfdata")]
+
+
+def prepare(folder: Path, name: str) -> None:
+    """What a phase on Spark needs to begin with."""
+    event = {"trace": 1, "step": 0, "state": {"answer": "none"}}
+    (folder / "begin.ndjson").write_text(json.dumps(event) + "\n")
     if name == "audit":
-        event = {"trace": 1, "step": 0, "state": {"answer": "none"}}
-        (here / "begin.ndjson").write_text(json.dumps(event) + "\n")
-        imported = start(here, f"import begin.ndjson -o recorded --model {MODEL}")
+        imported = start(folder, f"import begin.ndjson -o recorded --model {MODEL}")
         out, err = imported.communicate(timeout=PATIENCE)
         assert imported.returncode == 0, (out, err)
-    interrupted(here, ON_SPARK[name])

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec import structs
 
+from conformance.judge.candidates import Limits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping, Start
+from conformance.judge.mutations import mutants, proves
 from conformance.judge.referee import referee
-from conformance.judge.search import Limits
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.modelcheck.tlc import Processes, TlcOptions
@@ -28,6 +30,7 @@ from conformance.tla import (
     make_function,
     make_record,
     parse_pattern,
+    value_at,
 )
 from conformance.verdict import Verdict
 
@@ -73,25 +76,10 @@ def view(seed: int, variables: Sequence[str]) -> Recording:
     return Recording(str(seed), tuple(events), str(seed))
 
 
-def mutants(recording: Recording, seed: int) -> Iterator[Recording]:
-    """A dropped, a doubled, a moved event; a changed value."""
-    rng, events = random.Random(seed), list(recording.events)
-    if len(events) < 3:
-        return
-    at = rng.randrange(len(events) - 1)
-    one, other = events[at], events[at + 1]
-    yield replace(recording, events=(*events[:at], *events[at + 1 :]))
-    yield replace(recording, events=(*events[:at], one, *events[at:]))
-    yield replace(recording, events=(*events[:at], other, one, *events[at + 2 :]))
-    part = one.after[0]
-    lie = replace(one, after=(replace(part, value=events[-1].after[0].value), *one.after[1:]))
-    yield replace(recording, events=(*events[:at], lie, *events[at + 1 :]))
-
-
 @pytest.mark.parametrize("variables", [COORDINATOR, COORDINATOR[:1]], ids=["five", "one"])
 def test_tlc_explains_as_many_events_of_each_recording(variables: Sequence[str]) -> None:
     originals = [one for seed in range(12) if (one := view(seed, variables)).events]
-    recordings = [*originals, *(m for one in originals for m in mutants(one, 3) if m.events)]
+    recordings = [*originals, *(one.recording for one in mutants(originals, 40, seed=3))]
     judge = Judge(group().spec, DECLARED)
     found = [judge.judge(one) for one in recordings]
     with Processes() as processes:
@@ -109,7 +97,7 @@ def test_a_lie_is_found_at_its_event() -> None:
     for seed in range(20):
         recording = view(seed, COORDINATOR)
         for at, event in enumerate(recording.events):
-            lie = replace(event, after=(Part(Place("generation"), 7),))
+            lie = structs.replace(event, after=(Part(Place("generation"), 7),))
             events = (*recording.events[:at], lie, *recording.events[at + 1 :])
             judged = judge.judge(replace(recording, events=events))
             assert (judged.verdict, judged.explained) == (Verdict.FAIL, at)
@@ -163,10 +151,150 @@ def test_three_brokers_with_thirty_epochs_and_offsets_to_3000() -> None:
     judge, events = large()
     found = judge.judge(Recording("large", tuple(events)))
     assert found.verdict is Verdict.PASS, found.reason
-    lie = replace(events[2], after=(Part(Place("highWatermark", ("b1",)), 7),))
+    lie = structs.replace(events[2], after=(Part(Place("highWatermark", ("b1",)), 7),))
     found = judge.judge(Recording("large", (*events[:2], lie, *events[3:])))
     assert (found.verdict, found.explained) == (Verdict.FAIL, 2)
     unknown = Event((ActionPattern("Crash"),), source="crash")
     found = judge.judge(Recording("large", (events[0], unknown)))
     assert found.verdict is Verdict.INCONCLUSIVE
     assert any("instances of the action" in hint for hint in found.decide)
+
+
+# --- a newcomer's captures ------------------------------------------------------------------------
+
+LIE = Part(Place("highWatermark", ("b1",)), 777)
+"""No behaviour of the model shows it."""
+
+
+@cache
+def replication() -> PreparedModel:
+    (model,) = find_models(["replication/truncate-on-fetch-fine-2b-1-record"])
+    return bound(model, find_tools())
+
+
+def captured(seed: int, length: int = 9) -> tuple[State, list[tuple[Action, State]]]:
+    """A behaviour of two brokers that replicate."""
+    rng, spec = random.Random(seed), replication().spec
+    state = rng.choice(list(spec.initial_states()))
+    first, steps = state, []
+    while len(steps) < length and (choices := spec.successors(state)):
+        action, state = rng.choice(choices)
+        steps.append((action, state))
+    return first, steps
+
+
+def parts(state: State, *, broker: str | None = None) -> tuple[Part, ...]:
+    """The state; or what one broker can see of it."""
+    values = dict(zip(replication().spec.variables, state, strict=True))
+    if broker is None:
+        return tuple(Part(Place(name), value) for name, value in values.items())
+    places = [Place(name, (broker,)) for name in ("log", "highWatermark")]
+    return tuple(Part(p, found) for p in places if (found := value_at(values[p.variable], p.path)))
+
+
+def step(action: Action, after: State, *, name_only: bool = False) -> Event:
+    pattern = ActionPattern(action.name, None if name_only else action.args)
+    return Event((pattern,), after=parts(after), source=str(action))
+
+
+Capture = tuple[list[Event], Mapping]
+
+
+def declared(silent: Sequence[str], row: int, start: Start | None = None) -> Mapping:
+    patterns = tuple(map(ActionPattern, sorted(set(silent))))
+    limits = Limits(row, 50_000, 60)
+    return Mapping(declared=True, silent=patterns, limits=limits, start=start or Start())
+
+
+def everything() -> list[str]:
+    return [action.name for action in replication().spec.actions]
+
+
+def hidden_steps(seed: int) -> Capture:
+    _, steps = captured(seed)
+    hidden = [name for name in everything() if name.startswith(("Send", "Process"))]
+    events = [step(action, after) for action, after in steps if action.name not in hidden]
+    return events, declared(hidden, len(steps))
+
+
+def one_broker(seed: int) -> Capture:
+    first, steps = captured(seed, 6)
+    seen = [Event(after=parts(state, broker="b1")) for state in (first, *(s for _, s in steps))]
+    return seen, declared(everything(), 1)
+
+
+def from_the_middle(seed: int) -> Capture:
+    _, steps = captured(seed)
+    events = [Event(after=parts(steps[3][1])), *(step(*one) for one in steps[4:])]
+    return events, declared((), 0, Start("any"))
+
+
+def snapshots(seed: int) -> Capture:
+    first, steps = captured(seed, 6)
+    states = [first, *(state for _, state in steps)]
+    return [Event(after=parts(state)) for state in states[::2]], declared(everything(), 2)
+
+
+def no_arguments(seed: int) -> Capture:
+    _, steps = captured(seed)
+    return [step(*one, name_only=True) for one in steps], declared((), 0)
+
+
+CAPTURES = (hidden_steps, one_broker, from_the_middle, snapshots, no_arguments)
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda capture: capture.__name__)
+def test_no_capture_of_what_may_be_is_called_wrong_and_a_lie_in_it_is(
+    capture: Callable[[int], Capture],
+) -> None:
+    """Three brokers with offsets to 3,000 have a test of their own, above."""
+    spec = replication().spec
+    for seed in range(3):
+        events, mapping = capture(seed)
+        judge, nothing_said = Judge(spec, mapping), Judge(spec, Mapping())
+        honest = Recording("honest", tuple(events))
+        found = judge.judge(honest)
+        assert found.verdict is Verdict.PASS, found.reason
+        assert nothing_said.judge(honest).verdict is not Verdict.FAIL
+        at = len(events) - 1
+        lie = structs.replace(events[at], after=(LIE,))
+        wrong = Recording("lie", (*events[:at], lie))
+        found = judge.judge(wrong)
+        assert (found.verdict, found.explained) == (Verdict.FAIL, at)
+        assert nothing_said.judge(wrong).verdict is Verdict.INCONCLUSIVE
+
+
+def test_every_mutant_is_rejected_or_explained_with_a_proof() -> None:
+    spec, judge = group().spec, Judge(group().spec, DECLARED)
+    originals = [one for seed in range(30) if len((one := view(seed, COORDINATOR)).events) > 2]
+    made = list(mutants(originals, 120, seed=5))
+    assert len(made) == 120
+    at_the_lie, explained = 0, 0
+    for mutant in made:
+        found = judge.judge(mutant.recording)
+        assert found.explained >= mutant.at
+        at_the_lie += found.verdict is Verdict.FAIL and found.explained == mutant.at
+        if found.verdict is Verdict.PASS:
+            assert found.explanation is not None
+            events = mutant.recording.events
+            assert proves(spec, DECLARED.silent, STEPS, events, found.explanation)
+            explained += 1
+    assert at_the_lie > 60
+    assert explained < 30
+
+
+def test_a_proof_is_one_only_if_every_step_is() -> None:
+    spec = group().spec
+    recording = view(3, COORDINATOR)
+    found = Judge(spec, DECLARED).judge(recording)
+    assert found.explanation is not None
+    good, events = found.explanation, recording.events
+    assert proves(spec, DECLARED.silent, STEPS, events, good)
+    assert not proves(spec, DECLARED.silent, 0, events, good)
+    assert not proves(spec, (), STEPS, events, good)
+    assert not proves(spec, DECLARED.silent, STEPS, events[:-1], good)
+    other = replace(good, states=(*good.states[:-1], good.initial))
+    assert not proves(spec, DECLARED.silent, STEPS, events, other)
+    assert not proves(spec, DECLARED.silent, STEPS, events, replace(good, initial=good.states[0]))
+    lie = structs.replace(events[-1], after=(Part(Place("generation"), 77),))
+    assert not proves(spec, DECLARED.silent, STEPS, (*events[:-1], lie), good)

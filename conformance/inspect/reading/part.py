@@ -86,11 +86,11 @@ class _Reading:
             case "metadata-snapshot":
                 self._metadata_snapshot(item, data)
             case "checkpoint":
-                self._checkpoint(item, bytes(data))
+                self._checkpoint(item, bytes(data[: texts.MAX_SIZE + 1]))
             case "identity":
-                self._identity(item, bytes(data))
+                self._identity(item, bytes(data[: texts.MAX_SIZE + 1]))
             case "producer-snapshot":
-                self._producers(item, bytes(data))
+                self._producers(item, bytes(data[: texts.MAX_SIZE + 1]))
             case "server-log":
                 self._log(item, data)
 
@@ -131,7 +131,6 @@ class _Reading:
     # Segments
 
     def _segment(self, item: Item, data: Buffer, items: Mapping[str, Item]) -> None:
-        place = item.place
         with ExitStack() as stack:
             beside = {
                 kind: content
@@ -140,13 +139,13 @@ class _Reading:
             }
             hints = indexes.hints(beside["index"]) if "index" in beside else None
             walk = headers.walk(data, hints)
-            known = indexes.Knowing(place.base_offset, len(data)) if beside else None
-            self._batches(item, data, walk, known)
+            knowing = indexes.Knowing(item.place.base_offset, len(data))
+            self._batches(item, data, walk, knowing)
+            known = knowing.all(walk.positions)
             for kind, content in beside.items():
-                assert known is not None
                 tell = self._damage(items[kind])
                 indexes.check_size(content, kind, tell)
-                _CHECKS[kind](content, known.all(walk.positions), tell)
+                _CHECKS[kind](content, known, tell)
 
     def _beside(self, item: Item, stack: ExitStack) -> Buffer | None:
         try:
@@ -157,15 +156,14 @@ class _Reading:
         self.outcomes[item.found] = ("read", "")
         return data
 
-    def _batches(self, item: Item, data: Buffer, walk: Walk, known: indexes.Knowing | None) -> None:
+    def _batches(self, item: Item, data: Buffer, walk: Walk, knowing: indexes.Knowing) -> None:
         segment = Segment(item.found.broker, item.found.shown, item.place)
         tell, decode = self._damage(item), self._decode(item)
-        wanted = segments.touched(data, walk, self.job.filters)
+        wanted = segments.touched(data, walk, self._filters(item))
         if wanted is None:
             self.outcomes[item.found] = ("skipped", "outside of the time that was asked for")
         for chunk in segments.columns(data, walk):
-            if known is not None:
-                known.note(chunk)
+            knowing.note(chunk)
             asked = chunk.within(wanted)
             if asked is None:
                 continue
@@ -183,8 +181,12 @@ class _Reading:
     ) -> None:
         table, decoder = decode
         for row in _decoded(data, chunk, good, decoder, tell):
-            if self._in_time(table, row):
+            if table == METADATA_COPIES or self.job.filters.in_time(row["timestamp"]):
                 self.writer.row(table, row)
+
+    def _filters(self, item: Item) -> Filters:
+        """Of the metadata log everything is read: what holds at a time was often said before."""
+        return Filters() if item.place.topic == CLUSTER_METADATA else self.job.filters
 
     def _decode(self, item: Item) -> tuple[str, Decode] | None:
         """How values become rows, and of which table, if the topic's are evidence."""
@@ -195,9 +197,6 @@ class _Reading:
         if place.topic == CONSUMER_OFFSETS:
             return "group_records", group_rows(_schemas(self.job.jars), broker, place)
         return None
-
-    def _in_time(self, table: str, row: Row) -> bool:
-        return table == METADATA_COPIES or self.job.filters.in_time(row["timestamp"])
 
     def _metadata_snapshot(self, item: Item, data: Buffer) -> None:
         tell, decode = self._damage(item), self._decode(item)
@@ -278,10 +277,9 @@ class _Reading:
             self.writer.row("producers", identity | entry)
 
     def _log(self, item: Item, data: Buffer) -> None:
+        zone = time_zone(self.job.zone)
         try:
-            for row in lines.rows(
-                data, item.found.path, time_zone(self.job.zone), self.job.filters
-            ):
+            for row in lines.rows(data, item.found.path, zone, self.job.filters):
                 identity = {"broker": item.found.broker, "path": item.found.shown}
                 self.writer.row("log_lines", identity | row)
         except DataError as error:
@@ -295,11 +293,23 @@ _CHECKS = {
 }
 
 
+_FOR_VALUES = (
+    "position",
+    "size",
+    "magic",
+    "base_offset",
+    "leader_epoch",
+    "attributes",
+    "base_timestamp",
+    "records",
+)
+
+
 def _decoded(
     data: Buffer, chunk: Columns, good: Any, decode: Decode, tell: Damage
 ) -> Iterator[Row]:
     """The rows of the records of all batches whose bytes can be trusted."""
-    lists = {name: array.tolist() for name, array in chunk.arrays.items()}
+    lists = {name: chunk[name].tolist() for name in _FOR_VALUES}
     for row in range(len(chunk)):
         if good is not None and not good[row]:
             continue

@@ -92,9 +92,11 @@ def columns(data: Buffer, walk: Walk) -> Iterator[Columns]:
 
 
 def _columns(data: Buffer, positions: Positions) -> Columns:
+    if positions[-1] + headers.HEADER.itemsize <= len(data):
+        header = headers.gather(data, positions)
+        if (header["magic"] == 2).all():
+            return Columns(_current(positions, header))
     current = headers.magics(data, positions) == 2
-    if current.all():
-        return Columns(_current(positions, headers.gather(data, positions)))
     parts = [
         _current(positions[current], headers.gather(data, positions[current]))
         if current.any()

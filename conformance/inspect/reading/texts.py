@@ -15,7 +15,7 @@ from itertools import pairwise
 from conformance.errors import DataError
 from conformance.inspect.reading.names import EPOCH_CHECKPOINT, IDENTITY_FILES, OFFSET_CHECKPOINTS
 
-_MAX_SIZE = 64 << 20
+MAX_SIZE = 64 << 20
 """No such file comes near it; a hostile one must not fill the memory."""
 _INT32, _INT64 = 1 << 31, 1 << 63
 _PROPERTY = re.compile(r"\s*([^\s=:#!][^=:\s]*)\s*[=:\s]\s*(.*?)\s*")
@@ -34,8 +34,8 @@ class Entry:
 
 def text_of(data: bytes) -> str:
     """The file as text. Raises DataError."""
-    if len(data) > _MAX_SIZE:
-        raise DataError(f"{len(data)} bytes are too many for such a file")
+    if len(data) > MAX_SIZE:
+        raise DataError(f"more than {MAX_SIZE} bytes are too many for such a file")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

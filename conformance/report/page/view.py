@@ -11,6 +11,7 @@ from conformance.report.causes import Cause, causes
 from conformance.report.collect import Report
 from conformance.report.page.counts import SpecCounts, counts
 from conformance.report.page.shapes import Shape, shapes
+from conformance.report.page.timeline import TimeLine, time_line
 from conformance.report.trend import Gone, Trend
 from conformance.verdict import Verdict
 
@@ -96,6 +97,7 @@ class View:
     models: tuple[ModelRow, ...]
     specs: tuple[SpecCounts, ...]
     shapes: tuple[Shape, ...]
+    time_line: TimeLine | None
     trend: Trend | None
 
     @property
@@ -123,6 +125,7 @@ def view_of(report: Report, trend: Trend | None = None) -> View:
         tuple(_models(report)),
         counts(report),
         shapes(report),
+        time_line(report),
         trend,
     )
 

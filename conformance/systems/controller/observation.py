@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from conformance.systems.controller.connection import Connection
 from conformance.systems.controller.controllers import Controller, type_of
@@ -24,10 +24,6 @@ from impl.types import NO_LEADER
 
 NO_EPOCH = -1
 NO_TOPIC = 0
-OF_CONTROLLERS = ("context", "batch", "queue", "channel")
-OF_BROKERS = ("partition", "hasLog", "seenController", "metadata", "brokerEpoch")
-VARIABLES = ("registration", "activeController", "online", "late", *OF_CONTROLLERS, *OF_BROKERS)
-"""Observed: all but the ghosts."""
 
 
 class Names:
@@ -106,16 +102,11 @@ class Observer:
 
     # ---- controllers -----------------------------------------------------------------------
 
-    def controller(self, controller: Controller | None) -> tuple[Value, ...]:
-        """The values of OF_CONTROLLERS."""
-        return (
-            self._context(controller),
-            self._batch(controller),
-            self._queue(controller),
-            self._channels(controller),
-        )
+    def controller(self, controller: Controller | None) -> dict[str, Value]:
+        """The variables that are functions of the controllers, of one of them."""
+        return {name: value(self, controller) for name, value in OF_CONTROLLERS.items()}
 
-    def _context(self, controller: Controller | None) -> Fn:
+    def context(self, controller: Controller | None) -> Fn:
         """What a controller believes; nothing before it is elected and after it resigned."""
         state = "None" if controller is None else controller.state
         if controller is None or state == "Resigned":
@@ -159,7 +150,7 @@ class Observer:
             {one: values.get(one, otherwise) for one in self._names.ids.values()}
         )
 
-    def _batch(self, controller: Controller | None) -> Fn:
+    def batch(self, controller: Controller | None) -> Fn:
         """A batch's registries."""
         if controller is None:
             return Fn(
@@ -224,7 +215,7 @@ class Observer:
 
     # ---- the network -----------------------------------------------------------------------
 
-    def _queue(self, controller: Controller | None) -> Value:
+    def queue(self, controller: Controller | None) -> Value:
         """What each broker is still to be told."""
         queued: dict[int, Value] = {
             broker: ()
@@ -265,7 +256,7 @@ class Observer:
             told["partitions"] = told.pop("present")
         return told
 
-    def _channels(self, controller: Controller | None) -> Value:
+    def channels(self, controller: Controller | None) -> Value:
         """What the heads of the queues have come to."""
         connections = {} if controller is None else controller.connections
         return self._names.by_broker(
@@ -274,17 +265,11 @@ class Observer:
 
     # ---- brokers ---------------------------------------------------------------------------
 
-    def node(self, node: Node) -> tuple[Value, ...]:
-        """The values of OF_BROKERS."""
-        return (
-            self._partition(node),
-            node.has_log,
-            node.controller_epoch,
-            self._metadata(node),
-            node.epoch,
-        )
+    def node(self, node: Node) -> dict[str, Value]:
+        """The variables that are functions of the brokers, of one of them."""
+        return {name: value(self, node) for name, value in OF_BROKERS.items()}
 
-    def _partition(self, node: Node) -> Fn:
+    def partition(self, node: Node) -> Fn:
         """The partition as a broker has it."""
         partition = node.partition
         if partition is None:
@@ -300,7 +285,7 @@ class Observer:
             }
         )
 
-    def _metadata(self, node: Node) -> Fn:
+    def metadata(self, node: Node) -> Fn:
         """What a broker tells clients."""
         snapshot = node.metadata
         state = snapshot.partition_states.get(TOPIC_PARTITION)
@@ -327,3 +312,24 @@ def _partition_error(response: ControlResponse) -> Errors:
     if isinstance(response, UpdateMetadataResponse):
         return Errors.NONE
     return response.partitions.get(TOPIC_PARTITION, Errors.NONE)
+
+
+OF_CONTROLLERS: dict[str, Callable[[Observer, Controller | None], Value]] = {
+    "context": Observer.context,
+    "batch": Observer.batch,
+    "queue": Observer.queue,
+    "channel": Observer.channels,
+}
+"""Each variable that is a function of the controllers' epochs, and how a controller shows it."""
+
+OF_BROKERS: dict[str, Callable[[Observer, Node], Value]] = {
+    "partition": Observer.partition,
+    "hasLog": lambda _, node: node.has_log,
+    "seenController": lambda _, node: node.controller_epoch,
+    "metadata": Observer.metadata,
+    "brokerEpoch": lambda _, node: node.epoch,
+}
+"""Each variable that is a function of the brokers, and how a broker shows it."""
+
+VARIABLES = ("registration", "activeController", "online", "late", *OF_CONTROLLERS, *OF_BROKERS)
+"""Observed: all but the ghosts."""

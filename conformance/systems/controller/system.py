@@ -83,8 +83,8 @@ class ControllerSystem:
         self._online = dict.fromkeys(self._brokers, True)
         self._late: dict[int, ControlRequest | None] = dict.fromkeys(self._brokers)
         self._topics_created = 0
-        self._seen_controllers: dict[int, tuple[Value, ...]] = {}
-        self._seen_nodes: dict[int, tuple[Value, ...]] = {}
+        self._seen_controllers: dict[int, dict[str, Value]] = {}
+        self._seen_nodes: dict[int, dict[str, Value]] = {}
         first = elect(self._zookeeper)
         first.send()
         self._controllers = {first.kafka.context.epoch: first}
@@ -132,20 +132,20 @@ class ControllerSystem:
             "online": self._names.by_broker(self._online),
             "late": self._names.by_broker(late),
         }
-        for place, name in enumerate(OF_CONTROLLERS):
-            values[name] = make_function({one: seen[place] for one, seen in controllers.items()})
-        for place, name in enumerate(OF_BROKERS):
-            values[name] = self._names.by_broker({one: seen[place] for one, seen in nodes.items()})
+        for name in OF_CONTROLLERS:
+            values[name] = make_function({one: seen[name] for one, seen in controllers.items()})
+        for name in OF_BROKERS:
+            values[name] = self._names.by_broker({one: seen[name] for one, seen in nodes.items()})
         return Observation(values)
 
-    def _see_controller(self, epoch: int) -> tuple[Value, ...]:
+    def _see_controller(self, epoch: int) -> dict[str, Value]:
         seen = self._seen_controllers.get(epoch)
         if seen is None:
             seen = self._observer.controller(self._controllers.get(epoch))
             self._seen_controllers[epoch] = seen
         return seen
 
-    def _see_node(self, broker: int) -> tuple[Value, ...]:
+    def _see_node(self, broker: int) -> dict[str, Value]:
         seen = self._seen_nodes.get(broker)
         if seen is None:
             seen = self._seen_nodes[broker] = self._observer.node(self._nodes[broker])

@@ -6,7 +6,7 @@ made once per view and kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from conformance.systems.group.exchange import HeartbeatView, MessageView, partitions
 from conformance.systems.group.settings import NO_INSTANCE, Settings
@@ -14,42 +14,6 @@ from conformance.systems.group.view import GroupView, ProcessView
 from conformance.systems.protocol import Observation
 from conformance.tla import Fn, Value
 from impl.group.group_records import GroupMember, GroupMetadataValue
-
-_GROUP = (
-    "groupState",
-    "generation",
-    "protocolName",
-    "leader",
-    "members",
-    "pendingMembers",
-    "staticMembers",
-    "supported",
-    "awaitingJoin",
-    "awaitingSync",
-    "newMembers",
-    "pendingSync",
-    "assignment",
-    "joinTimer",
-    "initialDelays",
-    "newMemberAdded",
-    "groupRecord",
-)
-OF_PROCESSES = (
-    "memberState",
-    "memberGeneration",
-    "rejoinNeeded",
-    "needsJoinPrepare",
-    "joinFuture",
-    "isLeader",
-    "owned",
-    "protocols",
-    "failed",
-    "channel",
-    "heartbeat",
-)
-"""The variables of the members' side."""
-VARIABLES = (*_GROUP, *OF_PROCESSES)
-"""Observed: all but the ghosts `idsGiven` and `failures`."""
 
 _TIMERS = {None: "None", "initial join": "Initial", "join": "Rebalance"}
 _REMEMBERED = 200_000
@@ -80,7 +44,7 @@ class Observer:
         return known
 
     def _state(self, group: GroupView, processes: tuple[ProcessView, ...]) -> Observation:
-        head = dict(zip(_GROUP, self._group(group), strict=True))
+        head = dict(zip(OF_COORDINATOR, self._group(group), strict=True))
         return Observation({**head, **self.of_processes(processes)})
 
     def of_processes(self, processes: tuple[ProcessView, ...]) -> dict[str, Value]:
@@ -94,32 +58,12 @@ class Observer:
     def _group(self, view: GroupView) -> tuple[Value, ...]:
         known = self._groups.get(view)
         if known is None:
-            known = self._groups[view] = self._make_group(view)
+            known = tuple(value(self, view) for value in OF_COORDINATOR.values())
+            self._groups[view] = known
         return known
 
-    def _make_group(self, view: GroupView) -> tuple[Value, ...]:
-        members = view.members
-        return (
-            view.state,
-            view.generation,
-            view.protocol or NO_INSTANCE,
-            self._id(view.leader),
-            self.id_set(member.member_id for member in members),
-            self.id_set(view.pending),
-            self._by_instance(view.static),
-            self.by_id((each.member_id, frozenset(each.protocols)) for each in members),
-            self.id_set(member.member_id for member in members if member.awaits_join),
-            self.id_set(member.member_id for member in members if member.awaits_sync),
-            self.id_set(member.member_id for member in members if member.is_new),
-            self.id_set(view.pending_sync),
-            self.by_id((each.member_id, partitions(each.assignment)) for each in members),
-            _TIMERS[view.join_timer],
-            view.initial_delays,
-            view.new_member_added,
-            self._record(view.record),
-        )
-
-    def _record(self, record: GroupMetadataValue | None) -> Fn:
+    def record(self, record: GroupMetadataValue | None) -> Fn:
+        """The group's record in the log."""
         members: tuple[GroupMember, ...] = () if record is None else record.members
         protocol = None if record is None else record.protocol
         static = [
@@ -132,9 +76,9 @@ class Observer:
                 "present": record is not None,
                 "generation": 0 if record is None else record.generation,
                 "protocol": protocol or NO_INSTANCE,
-                "leader": self._id(None if record is None else record.leader),
+                "leader": self.id(None if record is None else record.leader),
                 "members": self.id_set(each.member_id for each in members),
-                "staticMembers": self._by_instance(static),
+                "staticMembers": self.by_instance(static),
                 "supported": self.by_id(
                     (each.member_id, frozenset({protocol or NO_INSTANCE})) for each in members
                 ),
@@ -149,55 +93,36 @@ class Observer:
     def _row(self, view: ProcessView) -> tuple[Value, ...]:
         row = self._rows.get(view)
         if row is None:
-            row = self._rows[view] = self._make_row(view)
+            row = self._rows[view] = tuple(value(self, view) for value in OF_PROCESSES.values())
         return row
 
-    def _make_row(self, view: ProcessView) -> tuple[Value, ...]:
-        return (
-            view.state,
-            Fn(
-                {
-                    "generation": view.generation,
-                    "memberId": self._id(view.member_id),
-                    "protocol": view.protocol or NO_INSTANCE,
-                }
-            ),
-            view.rejoin_needed,
-            view.needs_join_prepare,
-            Fn({"state": view.future, "assignment": view.future_assignment}),
-            view.is_leader,
-            view.owned,
-            view.protocols,
-            view.failed,
-            self._message(view.channel),
-            self._heartbeat(view.heartbeat),
-        )
-
-    def _message(self, value: MessageView) -> Fn:
+    def message(self, value: MessageView) -> Fn:
+        """A request to join, sync or commit, or its answer."""
         return Fn(
             {
                 "type": value.type,
-                "sentMemberId": self._id(value.sent_member_id),
+                "sentMemberId": self.id(value.sent_member_id),
                 "sentGeneration": value.sent_generation,
                 "abandoned": value.abandoned,
                 "protocols": value.protocols,
                 "assignments": self.by_id(value.assignments),
                 "error": value.error,
-                "memberId": self._id(value.member_id),
+                "memberId": self.id(value.member_id),
                 "generation": value.generation,
                 "protocol": value.protocol or NO_INSTANCE,
-                "leader": self._id(value.leader),
+                "leader": self.id(value.leader),
                 "members": self.id_set(value.members),
                 "assignment": value.assignment,
                 "skipAssignment": value.skip_assignment,
             }
         )
 
-    def _heartbeat(self, value: HeartbeatView) -> Fn:
+    def heartbeat(self, value: HeartbeatView) -> Fn:
+        """A heartbeat, or its answer."""
         return Fn(
             {
                 "type": value.type,
-                "memberId": self._id(value.member_id),
+                "memberId": self.id(value.member_id),
                 "generation": value.generation,
                 "error": value.error,
             }
@@ -205,19 +130,80 @@ class Observer:
 
     # ---- names -----------------------------------------------------------------------------
 
-    def _id(self, real: str | None) -> str:
+    def id(self, real: str | None) -> str:
+        """The spec's member id; the empty one of nobody."""
         return self._ids.get(real, real) if real else ""
 
     def id_set(self, real: Iterable[str]) -> frozenset[Value]:
         """A set of the spec's ids."""
-        return frozenset([self._id(each) for each in real])
+        return frozenset([self.id(each) for each in real])
 
     def by_id(self, values: Iterable[tuple[str, Value]]) -> Fn:
         """A function on all ids; an empty set where there is nothing."""
-        return Fn({**self._nothing, **{self._id(real): value for real, value in values}})
+        return Fn({**self._nothing, **{self.id(real): value for real, value in values}})
 
-    def _by_instance(self, static: Iterable[tuple[str, str]]) -> Fn:
+    def by_instance(self, static: Iterable[tuple[str, str]]) -> Fn:
         """A function on all instances; no member id where there is nothing."""
         mapped: dict[Value, Value] = dict.fromkeys(self._instances, "")
-        mapped.update({instance: self._id(real) for instance, real in static})
+        mapped.update({instance: self.id(real) for instance, real in static})
         return Fn(mapped)
+
+
+def _member_generation(to: Observer, view: ProcessView) -> Value:
+    return Fn(
+        {
+            "generation": view.generation,
+            "memberId": to.id(view.member_id),
+            "protocol": view.protocol or NO_INSTANCE,
+        }
+    )
+
+
+OF_COORDINATOR: dict[str, Callable[[Observer, GroupView], Value]] = {
+    "groupState": lambda _, view: view.state,
+    "generation": lambda _, view: view.generation,
+    "protocolName": lambda _, view: view.protocol or NO_INSTANCE,
+    "leader": lambda to, view: to.id(view.leader),
+    "members": lambda to, view: to.id_set(each.member_id for each in view.members),
+    "pendingMembers": lambda to, view: to.id_set(view.pending),
+    "staticMembers": lambda to, view: to.by_instance(view.static),
+    "supported": lambda to, view: to.by_id(
+        (each.member_id, frozenset(each.protocols)) for each in view.members
+    ),
+    "awaitingJoin": lambda to, view: to.id_set(
+        each.member_id for each in view.members if each.awaits_join
+    ),
+    "awaitingSync": lambda to, view: to.id_set(
+        each.member_id for each in view.members if each.awaits_sync
+    ),
+    "newMembers": lambda to, view: to.id_set(
+        each.member_id for each in view.members if each.is_new
+    ),
+    "pendingSync": lambda to, view: to.id_set(view.pending_sync),
+    "assignment": lambda to, view: to.by_id(
+        (each.member_id, partitions(each.assignment)) for each in view.members
+    ),
+    "joinTimer": lambda _, view: _TIMERS[view.join_timer],
+    "initialDelays": lambda _, view: view.initial_delays,
+    "newMemberAdded": lambda _, view: view.new_member_added,
+    "groupRecord": lambda to, view: to.record(view.record),
+}
+"""Each variable of the coordinator, and how its view shows it."""
+
+OF_PROCESSES: dict[str, Callable[[Observer, ProcessView], Value]] = {
+    "memberState": lambda _, view: view.state,
+    "memberGeneration": _member_generation,
+    "rejoinNeeded": lambda _, view: view.rejoin_needed,
+    "needsJoinPrepare": lambda _, view: view.needs_join_prepare,
+    "joinFuture": lambda _, view: Fn({"state": view.future, "assignment": view.future_assignment}),
+    "isLeader": lambda _, view: view.is_leader,
+    "owned": lambda _, view: view.owned,
+    "protocols": lambda _, view: view.protocols,
+    "failed": lambda _, view: view.failed,
+    "channel": lambda to, view: to.message(view.channel),
+    "heartbeat": lambda to, view: to.heartbeat(view.heartbeat),
+}
+"""Each variable of the members' side, a function of the members, and how a process shows it."""
+
+VARIABLES = (*OF_COORDINATOR, *OF_PROCESSES)
+"""Observed: all but the ghosts `idsGiven` and `failures`."""

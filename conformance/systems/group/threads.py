@@ -31,7 +31,7 @@ def concurrent(running: Action, between: Action) -> bool:
     makes the log refuse everybody's records.
 
     A join that has looked the group up and then finds it dead is told COORDINATOR_NOT_AVAILABLE
-    and comes again. In the spec a join is one step, which makes a deleted group anew.
+    and comes again. In the spec a join is one step, which makes a new group of a deleted one.
     """
     names = {running.name, between.name}
     return names <= REQUESTS | TIMERS and names != {"DeleteGroup", "HandleJoinGroup"}

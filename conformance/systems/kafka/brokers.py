@@ -46,10 +46,17 @@ class _View(msgspec.Struct, frozen=True, array_like=True):
     message: tuple[str, int, int, int, int, int, str, int, int, tuple[int, ...], int, int] | None
 
 
+class _Turn(msgspec.Struct, frozen=True):
+    asked: tuple[str, ...]
+    waited: bool
+
+
 _as_view = msgspec.json.Decoder(_View).decode
 _as_texts = msgspec.json.Decoder(list[str]).decode
 _as_proposal = msgspec.json.Decoder(Proposal | None).decode
 _as_steps = msgspec.json.Decoder(list[str]).decode
+_as_turn = msgspec.json.Decoder(_Turn).decode
+_as_truth = msgspec.json.Decoder(bool).decode
 _as_number = msgspec.json.Decoder(int).decode
 
 
@@ -109,6 +116,16 @@ class Brokers:
             for step in steps
         ]
         self._run(commands, (leader, follower))
+
+    def do_work(self, leader: int, follower: int, *, lost: bool) -> tuple[tuple[str, ...], bool]:
+        """One turn of the fetcher's own loop: what it asked, and whether it waited."""
+        command = {"command": "do_work", "broker": follower, "lost": lost}
+        turn = _as_turn(self._run([command], (leader, follower)))
+        return turn.asked, turn.waited
+
+    def backs_off(self, broker: int) -> bool:
+        """Whether the partition waits out an error in the broker's fetcher."""
+        return _as_truth(self._run([{"command": "backs_off", "broker": broker}], ()))
 
     def next_steps(self, broker: int) -> list[str]:
         """What its fetcher would do next, by the specification's names."""

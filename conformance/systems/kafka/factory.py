@@ -28,9 +28,12 @@ _SPECIFICATION = "Replication"
 
 _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
     "TruncateOnFetch": None,  # the newest that the release has in production
+    "Kip320": "IBP_2_6_IV0",
 }
-"""By protocol of the specification. Up to 3.9 a cluster of ZooKeeper's could still be told to speak
-Kip320 (inter.broker.protocol.version 2.6); why the bridge then diverges is not known yet."""
+"""By protocol of the specification. Followers truncate on fetch from 2.7-IV1 on (KIP-595)."""
+
+_WITHOUT_KIP_320: Final = (4, 0, 0)
+"""Up to 3.9 a cluster of ZooKeeper's could be told to speak inter.broker.protocol.version 2.6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,9 @@ class KafkaFactory:
             return f"Kafka's classes are driven by {_SPECIFICATION}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
-            return f"Kafka is driven as it truncates on fetch (KIP-595), not as {protocol} does"
+            return f"no Kafka that can be driven here speaks {protocol}"
+        if protocol == "Kip320" and release_of(self.version) >= _WITHOUT_KIP_320:
+            return "from 4.0 on Kafka always truncates on fetch (KIP-595): not as Kip320 does"
         return ""
 
 

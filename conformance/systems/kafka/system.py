@@ -14,13 +14,14 @@ from typing import cast
 from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, Channel
 from conformance.systems.kafka.brokers import Brokers
-from conformance.systems.protocol import ActionRefused
+from conformance.systems.protocol import ActionRefused, Turn
 from conformance.systems.replication.broker import TOPIC_PARTITION
 from conformance.systems.replication.controller import (
     AlterPartitionItem,
     Controller,
     Registration,
 )
+from conformance.systems.replication.fetcher_loop import FetcherLoop
 from conformance.systems.replication.observation import VARIABLES, Observer
 from conformance.systems.replication.view import BrokerView
 from conformance.tla import Action, Fn, Value
@@ -172,6 +173,36 @@ class KafkaSystem:
                     names = (self._names[leader - 1], self._names[follower - 1])
                     found.append(Action(prefix + change, names))
         return found
+
+    # ---- Looping ---------------------------------------------------------------------------
+
+    loop = FetcherLoop()
+
+    @property
+    def threads(self) -> tuple[str, ...]:
+        """Every broker has a fetcher, as long as it follows."""
+        return self._names
+
+    def make_looping(self) -> bool:
+        """The bridge needs no preparation; a model must have the steps apart."""
+        return self._fine
+
+    def take_turn(self, thread: str, *, lost: bool) -> Turn:
+        """ReplicaFetcherThread.doWork of this broker's fetcher, once."""
+        follower = self._ids[thread]
+        leader = self._view(follower).leader
+        if leader not in self._all:
+            raise ActionRefused("no fetcher follows the partition")
+        asked, waited = self._brokers.do_work(leader, follower, lost=lost)
+        return Turn(asked, waited, self.backs_off(thread))
+
+    def backs_off(self, thread: str) -> bool:
+        """Whether the partition is delayed in the fetcher."""
+        return self._brokers.backs_off(self._ids[thread])
+
+    def end_back_off(self, thread: str) -> None:
+        """As if replica.fetch.backoff.ms had passed."""
+        self._brokers.step("end_back_off", self._ids[thread])
 
     # ---- leader ----------------------------------------------------------------------------
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.replication.controller import AlterPartitionItem, Controller
 from impl.checkpoint import OffsetCheckpointFile
-from impl.clock import MockClock
+from impl.clock import Clock, MockClock
 from impl.concurrency import Concurrency
 from impl.disk import Disk, Surviving
-from impl.fetcher.followed_partitions import FetcherRuntime
+from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.replica_fetcher_manager import ReplicaFetcherManager
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
 from impl.fetcher.replicas import UnboundedQuota
 from impl.log_manager import LogManager
+from impl.log_types import LogConfig
 from impl.metrics import MetricsRegistry
 from impl.network import (
     BlockingSend,
     FetchConfig,
+    FetchRequest,
+    FetchResponse,
 )
 from impl.partition import Partition
 from impl.partition_state import AlterPartitionCallback, LeaderAndIsr
@@ -32,6 +36,8 @@ from impl.types import NO_LEADER, BrokerEndPoint, ProtocolConfig, TopicPartition
 TOPIC_PARTITION = TopicPartition("topic", 0)
 LOG_DIRECTORY = "data"
 _LAG_MS = 30_000
+_ANY_LAG_MS = -1
+"""As `replica.lag.time.max.ms`: whoever is not at the log end lags."""
 _ONE_BATCH = 1
 """Fetch limit in bytes: at least one batch is always sent, so this means exactly one."""
 
@@ -54,6 +60,29 @@ class BrokerSettings:
 
     protocol: ProtocolConfig
     two_step_isr: bool
+    min_insync_replicas: int = 1
+    fetch_back_off_ms: int = 0
+    """The spec knows no time: an error may be retried at once."""
+
+
+class RequestsAtLeader(Protocol):
+    """Where a broker's requests may wait; without one every fetch is answered at once."""
+
+    def wake(self, topic_partition: TopicPartition, /) -> None:
+        """Something has changed that requests may wait for."""
+
+    def fetch(
+        self,
+        replicas: ReplicaManager,
+        request: FetchRequest,
+        respond: Callable[[FetchResponse], None],
+        /,
+    ) -> None:
+        """Answer now or later."""
+
+
+MakeRequests = Callable[[int, Clock, Concurrency], RequestsAtLeader]
+"""Of a broker's process: its id, its clock, its locks."""
 
 
 class Admission:
@@ -99,30 +128,48 @@ class Broker:
         settings: BrokerSettings,
         connect: Callable[[int], BlockingSend],
         concurrency: Concurrency,
+        make_requests: MakeRequests | None = None,
     ) -> None:
         self.id = broker_id
         self.epoch = epoch
         self.disk = disk
         self.alter_partition: AlterPartitionItem | None = None
-        self._rehearsing = False
-        self._rehearsed: LeaderAndIsr | None = None
         self.admission = Admission(self._epoch_of_last_fetch)
         self.clock = MockClock(1_000_000)
         self._controller = controller
         self._settings = settings
         self._connect = connect
+        self.requests = make_requests and make_requests(broker_id, self.clock, concurrency)
         self._runtime = FetcherRuntime(self.clock, concurrency, MetricsRegistry(self.clock))
         self.replica_manager = ReplicaManager(
             ReplicaManagerConfig(broker_id, epoch, settings.protocol, _LAG_MS),
             self.clock,
-            LogManager(disk, (LOG_DIRECTORY,), ImmediateScheduler(), concurrency),
+            self._log_manager(concurrency),
             self,
             self.admission,
             concurrency,
             _end_point,
             self._fetcher_manager,
+            try_complete_delayed_requests=self._wake,
         )
         self.fetcher_manager = self._fetchers
+
+    def _log_manager(self, concurrency: Concurrency) -> LogManager:
+        config = LogConfig(min_insync_replicas=self._settings.min_insync_replicas)
+        return LogManager(
+            self.disk, (LOG_DIRECTORY,), ImmediateScheduler(), concurrency, default_config=config
+        )
+
+    def _wake(self, topic_partition: TopicPartition) -> None:
+        if self.requests is not None:
+            self.requests.wake(topic_partition)
+
+    def fetch(self, request: FetchRequest, respond: Callable[[FetchResponse], None]) -> None:
+        """Answer a Fetch of a follower or a consumer, now or later."""
+        if self.requests is None:
+            respond(self.replica_manager.fetch(request))
+        else:
+            self.requests.fetch(self.replica_manager, request, respond)
 
     def _fetcher_manager(self, replica_manager: ReplicaManager) -> ReplicaFetcherManager:
         config = FetchConfig(
@@ -140,7 +187,7 @@ class Broker:
             UnboundedQuota(),
             lambda leader, _fetcher_id: self._connect(leader.id),
             self._runtime,
-            fetch_back_off_ms=0,  # the spec knows no time: an error may be retried at once
+            fetch_back_off_ms=self._settings.fetch_back_off_ms,
         )
         return self._fetchers
 
@@ -167,11 +214,8 @@ class Broker:
         replica = partition.get_replica(follower)
         if replica is None:
             raise ActionRefused("the leader knows of no such replica")
-        self.admission.admit(follower)
-        try:
+        with self._admitted(follower):
             partition.maybe_expand_isr(replica)
-        finally:
-            self.admission.admit(None)
 
     def shrink_isr(self, follower: int) -> None:
         """Let replica.lag.time.max.ms pass since this follower, and no other, has caught up."""
@@ -184,33 +228,32 @@ class Broker:
         partition.maybe_shrink_isr()
 
     def proposals(self) -> list[tuple[str, int, LeaderAndIsr]]:
-        """The ISR changes that this leader would propose: ExpandIsr or ShrinkIsr, of whom, what."""
+        """The ISR changes that this leader would propose: ExpandIsr or ShrinkIsr, of whom, what.
+
+        Asked of the partition's own predicates: nothing changes, and no time passes.
+        """
         partition = self.partition
         if partition is None or not partition.is_leader:
             return []
+        lagging = partition.get_out_of_sync_replicas(_ANY_LAG_MS)
         found = []
         for replica in partition.remote_replicas():
-            for name, change in (("ExpandIsr", self.expand_isr), ("ShrinkIsr", self.shrink_isr)):
-                proposed = self._rehearse(partition, change, replica.broker_id)
+            with self._admitted(replica.broker_id):
+                expansion = partition.isr_expansion(replica)
+            shrink = partition.isr_shrink(lagging & {replica.broker_id})
+            for name, proposed in (("ExpandIsr", expansion), ("ShrinkIsr", shrink)):
                 if proposed is not None:
-                    found.append((name, replica.broker_id, proposed))
+                    found.append((name, replica.broker_id, proposed.sent_leader_and_isr))
         return found
 
-    def _rehearse(
-        self, partition: Partition, change: Callable[[int], None], follower: int
-    ) -> LeaderAndIsr | None:
-        """Run the change with nobody listening, and put back what it has touched."""
-        before = partition.partition_state
-        states = [(replica, replica.state) for replica in partition.remote_replicas()]
-        self._rehearsed, self._rehearsing = None, True
+    @contextmanager
+    def _admitted(self, follower: int) -> Iterator[None]:
+        """While the leader sees that this follower is not fenced."""
+        self.admission.admit(follower)
         try:
-            change(follower)
+            yield
         finally:
-            self._rehearsing = False
-            partition.partition_state = before
-            for replica, state in states:
-                replica.state = state
-        return self._rehearsed
+            self.admission.admit(None)
 
     def checkpoint_high_watermark(self, high_watermark: int) -> None:
         """The checkpoint file as it was written when the high watermark was this one."""
@@ -233,9 +276,7 @@ class Broker:
         /,
     ) -> None:
         """Answer at once, or keep the item in flight where the spec has two steps."""
-        if self._rehearsing:
-            self._rehearsed = proposed
-        elif not self._settings.two_step_isr:
+        if not self._settings.two_step_isr:
             on_complete(self._controller.alter_partition(self.id, proposed))
         elif self.alter_partition is None:
             self.alter_partition = AlterPartitionItem(proposed, on_complete)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from greenlet import getcurrent, greenlet
 
@@ -102,11 +103,22 @@ class Connection:
 class Channel:
     """The slot of one follower; it survives the removal and re-addition of the partition."""
 
-    __slots__ = ("_follower", "trip")
+    __slots__ = ("_follower", "_is_alive", "_read", "trip")
 
-    def __init__(self, follower: Callable[[], Broker]) -> None:
+    def __init__(self, follower: Callable[[], Broker], is_alive: Callable[[int], bool]) -> None:
         self._follower = follower
+        self._is_alive = is_alive
+        self._read: RoundTrip | None = None
         self.trip: RoundTrip | None = None
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether the leader has read the fetch and not yet answered it."""
+        return self._read is not None and self._read is self.trip
+
+    def unpark(self) -> None:
+        """The leader's process ended: the fetch lies there unread, for the next one."""
+        self._read = None
 
     # ---- the follower sends ----------------------------------------------------------------
 
@@ -168,13 +180,30 @@ class Channel:
 
     # ---- the leader handles ----------------------------------------------------------------
 
-    def handle(self, leader: Broker, *, delivered: bool) -> None:
-        """Let the leader answer; an answer to an earlier life of the follower is lost."""
+    def handle(self, leader: Broker) -> None:
+        """Let the leader answer, now or, a fetch, later."""
         trip = self.trip
-        if trip is None or trip.leader != leader.id or trip.response is not None:
+        if trip is None or trip.leader != leader.id or trip.response is not None or self.is_parked:
             raise ActionRefused(f"no request of this follower waits at broker {leader.id}")
-        answered = _answered(trip, leader)
-        self.trip = answered if delivered else None
+        manager = leader.replica_manager
+        match trip:
+            case EpochRoundTrip():
+                request = trip.thread.remote_leader.build_epoch_request(trip.request)
+                ends = manager.offsets_for_leader_epoch(request)
+                self._arrive(trip, replace(trip, response=ends))
+            case FetchRoundTrip():
+                self._read = trip
+                leader.fetch(trip.fetch.request, partial(self._answer_fetch, trip))
+            case ListOffsetsRoundTrip():
+                self._arrive(trip, replace(trip, response=manager.list_offsets(trip.request)))
+
+    def _answer_fetch(self, trip: FetchRoundTrip, response: FetchResponse) -> None:
+        self._arrive(trip, replace(trip, response=response))
+
+    def _arrive(self, trip: RoundTrip, answered: RoundTrip) -> None:
+        """What was asked by an earlier life of the follower, or given up, nobody waits for."""
+        if self.trip is trip:
+            self.trip = answered if self._is_alive(trip.broker_epoch) else None
 
     # ---- the follower processes ------------------------------------------------------------
 
@@ -241,15 +270,3 @@ class Channel:
             self.trip = ListOffsetsRoundTrip(
                 trip.thread, trip.leader, trip.broker_epoch, asked, waiting
             )
-
-
-def _answered(trip: RoundTrip, leader: Broker) -> RoundTrip:
-    manager = leader.replica_manager
-    match trip:
-        case EpochRoundTrip():
-            request = trip.thread.remote_leader.build_epoch_request(trip.request)
-            return replace(trip, response=manager.offsets_for_leader_epoch(request))
-        case FetchRoundTrip():
-            return replace(trip, response=manager.fetch(trip.fetch.request))
-        case ListOffsetsRoundTrip():
-            return replace(trip, response=manager.list_offsets(trip.request))

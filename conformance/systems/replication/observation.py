@@ -6,7 +6,7 @@ made once per view and kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from conformance.systems.protocol import Observation
 from conformance.systems.replication.controller import Registration
@@ -18,28 +18,6 @@ from conformance.systems.replication.view import (
 )
 from conformance.tla import Fn, Value
 from impl.types import NO_LEADER
-
-VARIABLES = (
-    "registration",
-    "online",
-    "brokerEpoch",
-    "leaderEpoch",
-    "leader",
-    "isr",
-    "partitionEpoch",
-    "pendingIsr",
-    "followerState",
-    "log",
-    "logStartOffset",
-    "highWatermark",
-    "epochCache",
-    "fetchState",
-    "fetchOffset",
-    "channel",
-    "alterPartition",
-)
-"""Observed. Not observed: `leaderAndIsr` (requests that the controller may still deliver, on no
-broker yet) and the ghosts."""
 
 _REMEMBERED = 200_000
 
@@ -67,53 +45,35 @@ class Observer:
         columns = zip(*map(self._row, views), strict=True)
         values = [self._by_name(column) for column in columns]
         head = self._registration(registration)
-        return Observation(dict(zip(VARIABLES, [head, *values], strict=True)))
+        return Observation({"registration": head, **dict(zip(_OF_BROKERS, values, strict=True))})
 
     def _row(self, view: BrokerView) -> tuple[Value, ...]:
         row = self._rows.get(view)
         if row is None:
-            row = self._rows[view] = self._make_row(view)
+            row = self._rows[view] = tuple(value(self, view) for value in _OF_BROKERS.values())
         return row
-
-    def _make_row(self, view: BrokerView) -> tuple[Value, ...]:
-        followers = [
-            Fn({"logEndOffset": end, "brokerEpoch": epoch}) for end, epoch in view.followers
-        ]
-        cache = [Fn({"epoch": epoch, "start": start}) for epoch, start in view.epoch_cache]
-        return (
-            view.online,
-            view.broker_epoch,
-            view.leader_epoch,
-            self._leader(view.leader),
-            self._set(view.isr),
-            view.partition_epoch,
-            self._set(view.pending_isr),
-            self._by_name(followers),
-            view.log,
-            view.log_start_offset,
-            view.high_watermark,
-            tuple(cache),
-            view.fetch_state,
-            view.fetch_offset,
-            self._message(view.message),
-            self._alter_partition(view.alter_partition),
-        )
 
     def _registration(self, value: Registration) -> Fn:
         return Fn(
             {
-                "leader": self._leader(value.leader),
+                "leader": self.leader(value.leader),
                 "leaderEpoch": value.leader_epoch,
-                "isr": self._set(value.isr),
+                "isr": self.brokers(value.isr),
                 "partitionEpoch": value.partition_epoch,
             }
         )
 
-    def _message(self, value: MessageView) -> Fn:
+    def followers(self, view: BrokerView) -> Fn:
+        """What a leader knows of each follower."""
+        ends = [Fn({"logEndOffset": end, "brokerEpoch": epoch}) for end, epoch in view.followers]
+        return self._by_name(ends)
+
+    def message(self, value: MessageView) -> Fn:
+        """The fetcher's request, or the answer to it."""
         return Fn(
             {
                 "type": value.type,
-                "leader": self._leader(value.leader),
+                "leader": self.leader(value.leader),
                 "currentLeaderEpoch": value.current_leader_epoch,
                 "brokerEpoch": value.broker_epoch,
                 "fetchOffset": value.fetch_offset,
@@ -127,7 +87,8 @@ class Observer:
             }
         )
 
-    def _alter_partition(self, value: AlterPartitionView) -> Fn:
+    def alter_partition(self, value: AlterPartitionView) -> Fn:
+        """The ISR change in flight, or the controller's answer."""
         epochs: dict[Value, Value] = dict.fromkeys(self._names, NO_EPOCH)
         epochs.update({self._names[broker - 1]: epoch for broker, epoch in value.broker_epochs})
         return Fn(
@@ -135,7 +96,7 @@ class Observer:
                 "type": value.type,
                 "leaderEpoch": value.leader_epoch,
                 "partitionEpoch": value.partition_epoch,
-                "isr": self._set(value.isr),
+                "isr": self.brokers(value.isr),
                 "brokerEpochs": Fn(epochs),
                 "error": value.error,
             }
@@ -144,8 +105,39 @@ class Observer:
     def _by_name(self, values: Sequence[Value]) -> Fn:
         return Fn(dict(zip(self._names, values, strict=True)))
 
-    def _leader(self, leader: int | None) -> str:
+    def leader(self, leader: int | None) -> str:
+        """A broker's name, or that there is no leader."""
         return "none" if leader is None or leader == NO_LEADER else self._names[leader - 1]
 
-    def _set(self, brokers: frozenset[int]) -> frozenset[Value]:
+    def brokers(self, brokers: frozenset[int]) -> frozenset[Value]:
+        """Their names."""
         return frozenset(self._names[broker - 1] for broker in brokers)
+
+
+def _epoch_cache(view: BrokerView) -> Value:
+    return tuple(Fn({"epoch": epoch, "start": start}) for epoch, start in view.epoch_cache)
+
+
+_OF_BROKERS: dict[str, Callable[[Observer, BrokerView], Value]] = {
+    "online": lambda _, view: view.online,
+    "brokerEpoch": lambda _, view: view.broker_epoch,
+    "leaderEpoch": lambda _, view: view.leader_epoch,
+    "leader": lambda to, view: to.leader(view.leader),
+    "isr": lambda to, view: to.brokers(view.isr),
+    "partitionEpoch": lambda _, view: view.partition_epoch,
+    "pendingIsr": lambda to, view: to.brokers(view.pending_isr),
+    "followerState": lambda to, view: to.followers(view),
+    "log": lambda _, view: view.log,
+    "logStartOffset": lambda _, view: view.log_start_offset,
+    "highWatermark": lambda _, view: view.high_watermark,
+    "epochCache": lambda _, view: _epoch_cache(view),
+    "fetchState": lambda _, view: view.fetch_state,
+    "fetchOffset": lambda _, view: view.fetch_offset,
+    "channel": lambda to, view: to.message(view.message),
+    "alterPartition": lambda to, view: to.alter_partition(view.alter_partition),
+}
+"""Each variable that is a function of the brokers, and how a broker's view shows it."""
+
+VARIABLES = ("registration", *_OF_BROKERS)
+"""Observed. Not observed: `leaderAndIsr` (requests that the controller may still deliver, on no
+broker yet) and the ghosts."""

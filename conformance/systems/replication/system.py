@@ -6,20 +6,25 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from conformance.errors import UserError
-from conformance.systems.protocol import ActionRefused
+from conformance.systems.protocol import ActionRefused, Turn
 from conformance.systems.replication.broker import (
     LOG_DIRECTORY,
     TOPIC_PARTITION,
     Broker,
     BrokerSettings,
     CrashableDisk,
+    MakeRequests,
 )
 from conformance.systems.replication.channel import Channel, Connection
 from conformance.systems.replication.controller import Controller, Registration
+from conformance.systems.replication.fetcher_loop import FetcherLoop
+from conformance.systems.replication.live import BACK_OFF_MS, CountedWaits, LiveConnection, Network
 from conformance.systems.replication.observation import VARIABLES, Observer
 from conformance.systems.replication.threads import concurrent, in_parts
 from conformance.systems.replication.view import BrokerView, running, stopped
@@ -30,6 +35,7 @@ from impl.disk import MemoryDisk, Surviving, bytes_of
 from impl.log import Log
 from impl.real_disk import ShadowedDisk
 from impl.records import MemoryRecords, Record
+from impl.replica_manager import ReplicaManager
 from impl.types import ProtocolConfig
 
 _RECORD = MemoryRecords.with_records(Record(b"value"))
@@ -51,8 +57,14 @@ class ReplicationSystem:
     variables = VARIABLES
 
     def __init__(
-        self, constants: Mapping[str, Value], make_disk: Callable[[str], CrashableDisk]
+        self,
+        constants: Mapping[str, Value],
+        make_disk: Callable[[str], CrashableDisk],
+        *,
+        min_insync_replicas: int = 1,
+        make_requests: MakeRequests | None = None,
     ) -> None:
+        self._make_requests = make_requests
         self._names = tuple(sorted(str(name) for name in _set(constants["Brokers"])))
         self._ids = {name: number for number, name in enumerate(self._names, 1)}
         self._all = tuple(self._ids.values())
@@ -62,11 +74,14 @@ class ReplicationSystem:
         self._resets = True in (constants["LogStartMoves"], constants["UncleanElection"])
         self._restarts = constants["Crashes"] is True
         self._interruptible = False
-        self._concurrency: NoConcurrency | InterruptibleThreads = NoConcurrency()
+        self._concurrency: NoConcurrency | InterruptibleThreads | CountedWaits = NoConcurrency()
+        self._network: Network | None = None
         self._observer = Observer(self._names)
         self._make_disk = make_disk
         self._settings = BrokerSettings(
-            _protocol(constants["Protocol"]), two_step_isr=constants["TwoStepIsr"] is True
+            _protocol(constants["Protocol"]),
+            two_step_isr=constants["TwoStepIsr"] is True,
+            min_insync_replicas=min_insync_replicas,
         )
         self._actions: dict[str, Callable[..., None]] = {
             "ElectLeader": self._elect_leader,
@@ -222,12 +237,95 @@ class ReplicationSystem:
         return broker.replica_manager.log_manager.get_or_create_log(TOPIC_PARTITION)
 
     def _channel(self, broker: int) -> Channel:
-        return Channel(lambda: self._brokers[broker])
+        return Channel(lambda: self._brokers[broker], lambda epoch: self.runs(broker, epoch))
 
     def _start(self, broker: int, epoch: int, disk: CrashableDisk) -> Broker:
+        network = self._network
+        connect = Connection if network is None else partial(LiveConnection, network=network)
         return Broker(
-            broker, epoch, disk, self._controller, self._settings, Connection, self._concurrency
+            broker,
+            epoch,
+            disk,
+            self._controller,
+            self._settings,
+            connect,
+            self._concurrency,
+            self._make_requests,
         )
+
+    # ---- for what is built on it -----------------------------------------------------------
+
+    def runs(self, broker: int, epoch: int) -> bool:
+        """Whether the broker's process is the one of this broker epoch."""
+        return self._online[broker] and self._brokers[broker].epoch == epoch
+
+    def broker(self, name: str) -> Broker:
+        """The broker's process, or what the disk of a stopped one holds."""
+        return self._brokers[self._ids[name]]
+
+    def channels(self) -> Mapping[str, Channel]:
+        """Each follower's round trip."""
+        return {name: self._channels[broker] for name, broker in self._ids.items()}
+
+    def parked_at(self, follower: str) -> str:
+        """The leader at which the follower's fetch waits; refused if it does not."""
+        channel = self._channels[self._ids[follower]]
+        if channel.trip is None or not channel.is_parked:
+            raise ActionRefused("no fetch of this follower waits")
+        return self._names[channel.trip.leader - 1]
+
+    def lose_parked_at(self, leader: str) -> None:
+        """The broker's process is gone, and with it what it knew of the fetches that waited."""
+        for channel in self._channels.values():
+            if channel.trip is not None and channel.trip.leader == self._ids[leader]:
+                channel.unpark()
+
+    def look_again(self) -> None:
+        """An action has changed brokers that it does not name."""
+        self._views.clear()
+
+    # ---- Looping ---------------------------------------------------------------------------
+
+    loop = FetcherLoop()
+
+    @property
+    def threads(self) -> tuple[str, ...]:
+        """Every broker has a fetcher, as long as it follows."""
+        return self._names
+
+    def make_looping(self) -> bool:
+        """From the next reset on leaders answer fetchers at once, and errors are waited out."""
+        if self._fine:
+            self._network = Network(self._handlers)
+            self._concurrency = CountedWaits()
+            self._settings = replace(self._settings, fetch_back_off_ms=BACK_OFF_MS)
+        return self._fine
+
+    def take_turn(self, thread: str, *, lost: bool) -> Turn:
+        """AbstractFetcherThread.doWork of this broker's fetcher, once."""
+        follower, network, waits = self._ids[thread], self._network, self._concurrency
+        fetcher = self._brokers[follower].fetcher()
+        if fetcher is None or network is None or not isinstance(waits, CountedWaits):
+            raise ActionRefused("no fetcher follows the partition")
+        network.lost, waits.count = lost, 0
+        network.asked.clear()
+        fetcher.do_work()
+        self._views.clear()  # the leader's too
+        return Turn(tuple(network.asked), waits.count > 0, self.backs_off(thread))
+
+    def backs_off(self, thread: str) -> bool:
+        """Whether the partition is delayed in the fetcher."""
+        broker = self._brokers[self._ids[thread]]
+        fetcher = broker.fetcher() if self._online[broker.id] else None
+        state = None if fetcher is None else fetcher.fetch_state(TOPIC_PARTITION)
+        return state is not None and state.is_delayed(broker.clock.milliseconds())
+
+    def end_back_off(self, thread: str) -> None:
+        """Let the broker's clock go on by as much."""
+        self._brokers[self._ids[thread]].clock.sleep(BACK_OFF_MS)
+
+    def _handlers(self, leader: int) -> ReplicaManager | None:
+        return self._brokers[leader].replica_manager if self._online[leader] else None
 
     # ---- Interruptible ---------------------------------------------------------------------
 
@@ -256,10 +354,16 @@ class ReplicationSystem:
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Let one thread of a broker stand still while another takes its action."""
+        return self.interrupt_calls(lambda: self.apply(running), point, lambda: self.apply(between))
+
+    def interrupt_calls(
+        self, running: Callable[[], None], point: int, between: Callable[[], None]
+    ) -> str:
+        """As `interrupt`, of two calls that take steps of these brokers."""
         threads = self._concurrency
         if not isinstance(threads, InterruptibleThreads):
             raise ActionRefused("the steps of these brokers cannot be interrupted")
-        return threads.interrupt(lambda: self.apply(running), point, lambda: self.apply(between))
+        return threads.interrupt(running, point, between)
 
     # ---- controller ------------------------------------------------------------------------
 
@@ -319,11 +423,7 @@ class ReplicationSystem:
         self._channels[follower].send_fetch()
 
     def _handle(self, leader: int, follower: int) -> None:
-        channel = self._channels[follower]
-        trip = channel.trip
-        alive = self._online[follower] and trip is not None
-        same = alive and trip is not None and trip.broker_epoch == self._brokers[follower].epoch
-        channel.handle(self._brokers[leader], delivered=same)
+        self._channels[follower].handle(self._brokers[leader])
 
     def _process(self, follower: int) -> None:
         self._channels[follower].process()

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import parse_qsl
 
 from conformance.errors import UserError
@@ -32,22 +33,51 @@ APIS: Mapping[str, str] = MappingProxyType(
         "DescribeGroups": "describe_groups",
         "DeleteGroups": "delete_groups",
         "FindCoordinator": "find_coordinator",
+        "ListGroups": "list_groups",
+        "OffsetFetch": "offset_fetch",
+        "Metadata": "metadata",
+        "CreateTopics": "create_topics",
+        "DeleteTopics": "delete_topics",
+        "IncrementalAlterConfigs": "incremental_alter_configs",
     }
 )
 """The requests whose version can be fixed, by Kafka's name."""
+OPTIONAL = frozenset(
+    {
+        "list_groups",
+        "offset_fetch",
+        "metadata",
+        "create_topics",
+        "delete_topics",
+        "incremental_alter_configs",
+    }
+)
+"""Requests that a broker may lack: what they would show or do is left out then."""
 
 
-_NUMBERS = ("initial-delay", "patience", "max-size", "session", "rebalance", "groups")
+_NUMBERS = (
+    "initial-delay",
+    "patience",
+    "max-size",
+    "session",
+    "min-session",
+    "rebalance",
+    "groups",
+    "store-failures",
+)
+_TEXTS = ("config", "tls-ca", "fail-over")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     """A broker. Times in ms: `initial_delay` is its group.initial.rebalance.delay.ms, `patience`
     how long a state that the specification does not allow is looked at again; `session` the timeout
-    of a session that is to expire, at least its group.min.session.timeout.ms, 0 if none is to;
+    of a session that is to expire, 0 if none is to; `min_session` its group.min.session.timeout.ms;
     `rebalance` that of a rebalance that is to expire; `groups`: so many side by side; `max_size`
-    its group.max.size, 0 if it is not said; `versions`: of requests by kio's name, others get the
-    newest that both sides know."""
+    its group.max.size, 0 if it is not said; `store_failures`: 1 if its offsets topic may be made to
+    refuse an append for a moment; `config`: a client's configuration file; `tls_ca`: a PEM file of
+    whom to trust; `fail_over`: a command that moves the coordinator; `versions`: of requests by
+    kio's name, others get the newest that both sides know."""
 
     host: str
     port: int
@@ -55,8 +85,13 @@ class Address:
     patience: int = _DEFAULT_PATIENCE_MS
     max_size: int = 0
     session: int = 0
+    min_session: int = 0
     rebalance: int = 800
     groups: int = 8
+    store_failures: int = 0
+    config: str = ""
+    tls_ca: str = ""
+    fail_over: str = ""
     versions: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -72,17 +107,22 @@ def parse_address(text: str) -> Address:
             f"{where!r} is no address of a broker. Write the system as `{FORM}`, for example "
             "`wire:127.0.0.1:9092?initial-delay=3000`."
         )
-    numbers: dict[str, int] = {}
+    numbers: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
     versions: dict[str, int] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name in APIS:
             versions[APIS[name]] = _number(name, value)
         elif name in _NUMBERS:
             numbers[name.replace("-", "_")] = _number(name, value)
+        elif name in _TEXTS:
+            texts[name.replace("-", "_")] = value
         else:
-            known = ", ".join([*_NUMBERS, *APIS])
+            known = ", ".join([*_NUMBERS, *_TEXTS, *APIS])
             raise UserError(f"wire: knows no setting {name!r}. Known: {known}.")
-    return Address(found[1].strip("[]"), int(found[2]), versions=versions, **numbers)
+    numbers.setdefault("min_session", numbers.get("session", 0))
+    host, port = found[1].strip("[]"), int(found[2])
+    return Address(host, port, versions=versions, **numbers, **texts)
 
 
 def _number(name: str, value: str) -> int:

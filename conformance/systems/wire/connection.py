@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
+import time
 from typing import Any
 
-from conformance.systems.protocol import SystemFailed
+from conformance.systems.protocol import SystemFailed, SystemHangs
+from conformance.systems.wire.scram import Refused
+from conformance.systems.wire.security import PLAIN, Login, Security
 from impl.wire.entities import (
     Entity,
     MalformedFrame,
     class_of,
     frame_size,
+    make,
     read_response,
     request_frame,
 )
@@ -23,6 +28,10 @@ from impl.wire.entities import (
 MAX_ANSWER = 100 * 1024 * 1024
 _SHOWN = 256
 """Bytes of a message that a finding shows."""
+
+
+class LoginFailed(Exception):
+    """The broker does not accept the login; the message says why."""
 
 
 class Pending:
@@ -41,15 +50,24 @@ class Pending:
 
 
 class Connection:
-    """Connected at once. Raises OSError where nobody listens, SystemFailed for whatever a broker
-    does that the protocol does not know: with the bytes."""
+    """Connected and logged in at once. Raises OSError where nobody listens or TLS fails,
+    LoginFailed, and SystemFailed for whatever a broker does that the protocol does not know: with
+    the bytes."""
 
-    def __init__(self, host: str, port: int, timeout: float) -> None:
-        self._socket = socket.create_connection((host, port), timeout)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, host: str, port: int, timeout: float, security: Security) -> None:
+        self._timeout = timeout
+        self._socket = _connected(host, port, timeout, security)
         self._correlation_id = 0
         self._received = bytearray()
         self.pending: Pending | None = None
+        self.ended = False
+        """The broker has closed it, perhaps after a last answer."""
+        if security.login is not None:
+            try:
+                self._log_in(security.login)
+            except BaseException:
+                self.close()
+                raise
 
     def fileno(self) -> int:
         """For select."""
@@ -65,20 +83,41 @@ class Connection:
         frame = request_frame(body, self._correlation_id, client_id)
         self.pending = Pending(api, int(kind.__version__), frame)
         try:
-            self._socket.sendall(frame)
+            self._send_all(frame)
         except OSError as error:
             raise self._failed(f"the connection broke as it was sent ({error})") from error
         return self.pending
 
+    def _send_all(self, frame: bytes) -> None:
+        left = memoryview(frame)
+        while left:
+            try:
+                left = left[self._socket.send(left) :]
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                _, ready, _ = select.select([], [self], [], self._timeout)
+                if not ready:
+                    raise TimeoutError("the broker does not read") from None
+
     def receive(self) -> None:
         """Read what has arrived; complete the request under way if its answer is whole."""
-        try:
-            data = self._socket.recv(65_536)
-        except OSError as error:
-            raise self._failed(f"the connection broke ({error})") from error
-        if not data:
+        while True:
+            try:
+                data = self._socket.recv(65_536)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                break  # of TLS: a record that is not whole yet, or one that is not for us
+            except OSError as error:
+                raise self._failed(f"the connection broke ({error})") from error
+            if not data:
+                self.ended = True
+                break
+            self._received += data
+            if len(data) < 65_536 and not isinstance(self._socket, ssl.SSLSocket):
+                break
+        self._take_in()
+        if self.ended and self.pending is not None:
             raise self._failed("the broker closed the connection")
-        self._received += data
+
+    def _take_in(self) -> None:
         if len(self._received) < 4:
             return
         size = frame_size(self._received)
@@ -106,6 +145,40 @@ class Connection:
             raise self._failed(f"the answer is to correlation id {correlation_id}")
         return body
 
+    # ---- logging in (KIP-12, KIP-84, KIP-152) ------------------------------------------------
+
+    def _log_in(self, login: Login) -> None:
+        handshake = make(class_of("sasl_handshake", 1, "request"), mechanism=login.mechanism)
+        offered = self._asked(handshake)
+        if offered.error_code:
+            known = ", ".join(offered.mechanisms)
+            raise LoginFailed(f"it offers {known or 'no mechanism'}, not {login.mechanism}")
+        if login.mechanism == PLAIN:
+            self._authenticate(login.plain())
+            return
+        scram = login.scram()
+        server_first = self._authenticate(scram.first())
+        try:
+            server_final = self._authenticate(scram.final(server_first))
+            scram.verify(server_first, server_final)
+        except Refused as refused:
+            raise LoginFailed(str(refused)) from refused
+
+    def _authenticate(self, data: bytes) -> bytes:
+        answer = self._asked(make(class_of("sasl_authenticate", 1, "request"), auth_bytes=data))
+        if answer.error_code:
+            raise LoginFailed(answer.error_message or f"error {int(answer.error_code)}")
+        return bytes(answer.auth_bytes)
+
+    def _asked(self, body: Any) -> Any:
+        pending = self.send(body, "")
+        until = time.monotonic() + self._timeout
+        while pending.body is None:
+            if not wait_for([self], until - time.monotonic()):
+                raise SystemHangs(f"{pending} was not answered within {self._timeout:.0f} s")
+            self.receive()
+        return pending.body
+
     def _failed(self, what: str) -> SystemFailed:
         request = "" if self.pending is None else f"{self.pending}: "
         sent = b"" if self.pending is None else self.pending.sent
@@ -116,6 +189,20 @@ class Connection:
     def close(self) -> None:
         """Nothing that is under way is waited for."""
         self._socket.close()
+
+
+def _connected(host: str, port: int, timeout: float, security: Security) -> socket.socket:
+    """A socket that does not block, past the TLS handshake if there is one."""
+    connected = socket.create_connection((host, port), timeout)
+    try:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if security.tls is not None:
+            connected = security.tls.wrap_socket(connected, server_hostname=host)
+        connected.setblocking(False)
+    except BaseException:
+        connected.close()
+        raise
+    return connected
 
 
 def _hex(data: bytes) -> str:

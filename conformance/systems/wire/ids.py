@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from conformance.systems.group.settings import Settings
+from conformance.systems.group.settings import TOPIC, Settings
 from impl.group.messages import (
     DescribedGroup,
     HeartbeatRequest,
@@ -17,6 +17,7 @@ from impl.group.messages import (
     JoinGroupResponse,
     LeaveGroupRequest,
     OffsetCommitRequest,
+    OffsetCommitResponse,
     SyncGroupRequest,
 )
 
@@ -63,8 +64,8 @@ class MemberIds:
 
     # ---- messages --------------------------------------------------------------------------
 
-    def outgoing(self, message: Any, group_id: str) -> Any:
-        """A member's request as the broker is to have it: its group, its ids."""
+    def outgoing(self, message: Any, group_id: str, topic: str) -> Any:
+        """A member's request as the broker is to have it: its group, its ids, a topic it has."""
         match message:
             case SyncGroupRequest():
                 assignments = tuple(
@@ -77,7 +78,9 @@ class MemberIds:
                     replace(one, member_id=self.theirs(one.member_id)) for one in message.members
                 )
                 return replace(message, group_id=group_id, members=members)
-            case JoinGroupRequest() | HeartbeatRequest() | OffsetCommitRequest():
+            case OffsetCommitRequest():
+                message = replace(message, partitions=_renamed(message.partitions, topic))
+            case JoinGroupRequest() | HeartbeatRequest():
                 pass
             case _:
                 raise AssertionError(f"{message} is no request of a member")
@@ -85,6 +88,8 @@ class MemberIds:
 
     def incoming(self, answer: Any) -> Any:
         """An answer as the member is to have it."""
+        if isinstance(answer, OffsetCommitResponse):
+            return replace(answer, partitions=_renamed(answer.partitions, TOPIC))
         if not isinstance(answer, JoinGroupResponse):
             return answer
         members = tuple(replace(one, member_id=self.ours(one.member_id)) for one in answer.members)
@@ -99,3 +104,11 @@ class MemberIds:
         """A description with our ids."""
         members = tuple(replace(one, member_id=self.ours(one.member_id)) for one in group.members)
         return replace(group, members=members)
+
+
+def _renamed(partitions: tuple[Any, ...], topic: str) -> tuple[Any, ...]:
+    """The same partitions of another topic."""
+    return tuple(
+        replace(one, topic_partition=one.topic_partition._replace(topic=topic))
+        for one in partitions
+    )

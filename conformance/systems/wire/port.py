@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from conformance.errors import UserError
 from conformance.systems.protocol import SystemFailed, SystemHangs
-from conformance.systems.wire.address import APIS, Address
-from conformance.systems.wire.connection import Connection, Pending, wait_for
+from conformance.systems.wire.address import APIS, OPTIONAL, Address
+from conformance.systems.wire.connection import Connection, LoginFailed, Pending, wait_for
+from conformance.systems.wire.security import Security
 from impl.errors import Errors
-from impl.group.messages import FindCoordinatorRequest, JoinGroupRequest
+from impl.group.messages import (
+    FindCoordinatorRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    SyncGroupResponse,
+)
 from impl.wire import group_requests, group_responses
 from impl.wire.entities import class_of, make
 
@@ -21,13 +28,16 @@ COORDINATOR_SECONDS = 60.0
 """How long a broker may take to find a coordinator: at first it has to make the offsets topic."""
 _RETRY = frozenset({Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS})
 CLIENT_ID = "kconform"
+ABSENT = -1
+"""The version of a request that a broker does not offer and need not."""
 
 
 class Port:
     """One broker. Raises UserError where nobody listens or the versions do not meet."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, security: Security) -> None:
         self.address = address
+        self._security = security
         self._idle: list[Connection] = []
         self._busy: list[Connection] = []
         self.versions = self._agree()
@@ -37,12 +47,20 @@ class Port:
     def _agree(self) -> Mapping[str, int]:
         """Of each API the newest version that both sides know, or the one that was asked for."""
         body = make(class_of("api_versions", 0, "request"))
-        answer = self._ask_body(body)
+        try:
+            answer = self.ask_body(body)
+        except SystemFailed as error:
+            raise UserError(
+                f"What listens at {self.address} does not answer as a Kafka broker does: {error}\n"
+                "If it wants TLS or a login, say so with --tls-ca or --wire-config."
+            ) from error
         offered = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
         return {api: self._version(name, api, offered) for name, api in APIS.items()}
 
     def _version(self, name: str, api: str, offered: Mapping[int, tuple[int, int]]) -> int:
         key = class_of(api, _NEWEST[api], "request").__api_key__
+        if key not in offered and api in OPTIONAL:
+            return ABSENT
         if key not in offered:
             raise UserError(
                 f"The broker at {self.address} does not offer {name}: it coordinates no groups."
@@ -74,7 +92,16 @@ class Port:
     def _connect(self) -> Connection:
         address = self.address
         try:
-            return Connection(address.host, address.port, ANSWER_SECONDS)
+            return Connection(address.host, address.port, ANSWER_SECONDS, self._security)
+        except LoginFailed as error:
+            raise UserError(
+                f"The broker at {address} does not accept the login of {address.config}: {error}."
+            ) from error
+        except ssl.SSLError as error:
+            raise UserError(
+                f"No TLS connection to {address}: {error}. Say whom to trust with --tls-ca, or in "
+                "the file of --wire-config."
+            ) from error
         except OSError as error:
             raise UserError(
                 f"No broker answers at {address}: {error}. Start it, or name another address."
@@ -87,14 +114,22 @@ class Port:
             connection.receive()
             if connection.pending is None:
                 self._busy.remove(connection)
-                self._idle.append(connection)
+                if connection.ended:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
         return bool(ready)
 
     def ask(self, message: Any) -> Any:
         """A message that is answered at once. Raises SystemHangs where it is not."""
         return decoded(self._answer_to(self.submit(message, CLIENT_ID)))
 
-    def _ask_body(self, body: Any) -> Any:
+    def offers(self, api: str) -> bool:
+        """Whether the broker offers a request, by kio's name."""
+        return self.versions[api] != ABSENT
+
+    def ask_body(self, body: Any) -> Any:
+        """An entity of kio, answered at once by another."""
         return self._answer_to(self._send(body, CLIENT_ID)).body
 
     def _answer_to(self, pending: Pending) -> Pending:
@@ -121,6 +156,31 @@ class Port:
 
     # ---- ends ------------------------------------------------------------------------------
 
+    def await_all(self) -> None:
+        """Wait until every request under way is answered. Raises SystemHangs."""
+        until = time.monotonic() + ANSWER_SECONDS
+        while self._busy:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise SystemHangs(f"{self._busy[0].pending} was not answered in time")
+            self.receive(left)
+
+    def renew(self) -> None:
+        """After a fail-over: no connection is used again; a request whose connection broke was
+        one of a coordinator that is gone, and is answered so, as a client takes it."""
+        for connection in self._idle:
+            connection.close()
+        self._idle = []
+        for connection in list(self._busy):
+            pending = connection.pending
+            try:
+                connection.receive()
+            except SystemFailed:
+                connection.close()
+                self._busy.remove(connection)
+                if pending is not None and pending.body is None:
+                    pending.body = GONE
+
     def abandon(self) -> None:
         """Close the connections that wait for an answer; the others can be used again."""
         for connection in self._busy:
@@ -135,8 +195,19 @@ class Port:
         self._idle = []
 
 
+GONE = object()
+"""Stands for the answer of a coordinator that is gone."""
+_OF_THE_GONE: Mapping[str, Any] = {
+    "join_group": JoinGroupResponse(Errors.NOT_COORDINATOR, ""),
+    "sync_group": SyncGroupResponse(Errors.NOT_COORDINATOR),
+}
+"""Of the requests that may be parked."""
+
+
 def decoded(pending: Pending) -> Any:
     """The answer as a message of impl; SystemFailed for an error that Kafka does not know."""
+    if pending.body is GONE:
+        return _OF_THE_GONE[pending.api]
     try:
         return group_responses.from_entity(pending.api, pending.body, pending.version)
     except group_responses.UnknownError as error:
@@ -152,5 +223,11 @@ _NEWEST: Mapping[str, int] = {
     "describe_groups": 5,
     "delete_groups": 2,
     "find_coordinator": 4,
+    "list_groups": 5,
+    "offset_fetch": 9,
+    "metadata": 9,
+    "create_topics": 5,
+    "delete_topics": 5,
+    "incremental_alter_configs": 1,
 }
 """The newest versions that are spoken here."""

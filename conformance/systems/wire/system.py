@@ -19,24 +19,30 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conformance.errors import UserError
 from conformance.systems.group.exchange import Exchange, partitions
 from conformance.systems.group.member import Process
 from conformance.systems.group.observation import OF_PROCESSES, Observer
-from conformance.systems.group.settings import NO_INSTANCE, Settings, settings_of
+from conformance.systems.group.settings import NO_INSTANCE, TOPIC, Settings, settings_of
 from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, REQUESTS_OF_HEARTBEAT
 from conformance.systems.group.view import process_view
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.address import Address, parse_address
+from conformance.systems.wire.admin import delete_topic, make_topic, refusing_appends
 from conformance.systems.wire.connection import Pending
+from conformance.systems.wire.failover import run_command
 from conformance.systems.wire.ids import MemberIds
-from conformance.systems.wire.port import Port, decoded
+from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, decoded
+from conformance.systems.wire.security import Security, security_of
 from conformance.systems.wire.timers import (
     REBALANCES,
     SESSIONS,
     Foresight,
+    beyond_reach,
     foresight,
     not_drivable,
 )
+from conformance.systems.wire.turns import turns_of
 from conformance.tla import Action, Value
 from impl.errors import Errors
 from impl.group.messages import (
@@ -48,15 +54,30 @@ from impl.group.messages import (
     JoinGroupResponse,
     LeaveGroupRequest,
     MemberIdentity,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from impl.types import TopicPartition
 
 _HEARTBEATS_PER_SESSION = 4
 _STABLE, _DEAD = "Stable", "Dead"
+_WITHOUT_MEMBERS = frozenset({_DEAD, "Empty"})
+_MOVING = frozenset(
+    {
+        Errors.NOT_COORDINATOR,
+        Errors.COORDINATOR_NOT_AVAILABLE,
+        Errors.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+_REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
 _DELETED_AT_ONCE = 100
+_LATE_MS = 20
+"""How late a timer of a broker may be that nothing shows."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 """Seconds between two looks: a request is handled within a millisecond, a timer takes its time."""
 SPECIFICATION = "GroupMembership"
@@ -71,6 +92,18 @@ class Session:
     kept_alive: float
 
 
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a model asks of a broker besides its groups."""
+
+    commits: bool
+    """A topic, whose offsets are committed."""
+    fail_overs: bool
+    """Another broker, to which the user's command moves the coordinator."""
+    store_failures: bool
+    """A log that refuses an append."""
+
+
 class WireSystem:
     """One group of a broker at a time; a new one for each test."""
 
@@ -78,22 +111,32 @@ class WireSystem:
     sometimes = frozenset({"protocolName", "assignment"})
     """DescribeGroups tells them of a Stable group only."""
 
-    def __init__(self, settings: Settings, address: Address) -> None:
+    def __init__(
+        self, settings: Settings, address: Address, security: Security, demands: Demands
+    ) -> None:
         self._settings = settings
         self._address = address
+        self._security = security
+        self._demands = demands
+        self._turns = turns_of(address.fail_over, run_command) if demands.fail_overs else None
+        self._in_turn = False
+        self._early_fail_over = False
         self._observer = Observer(settings)
         self._ports: dict[tuple[str, int], Port] = {}
         self._entry = self._port(address.host, address.port)
         self._run = uuid.uuid4().hex[:12]
         self._numbers = itertools.count(1)
         self._made: list[tuple[Port, str]] = []
+        self._topic = self._own_topic() if demands.commits else TOPIC
         self._processes: dict[str, Process] = {}
         self._group_id = ""
         self._foresight = Foresight()
         self._patience, self._pause = address.patience / 1000, _FIRST_PAUSE
+        self.late = ""
         self._others: Mapping[str, Callable[[], None]] = {
             "ExpireInitialDelay": self._wait_for_initial_delay,
             "DeleteGroup": self._delete_group,
+            "FailOver": self._fail_over,
             **dict.fromkeys(REBALANCES, self._wait_for_rebalance),
         }
 
@@ -101,7 +144,7 @@ class WireSystem:
         known = self._ports.get((host, port))
         if known is None:
             there = replace(self._address, host=host, port=port)
-            known = self._ports[host, port] = Port(there)
+            known = self._ports[host, port] = Port(there, self._security)
         return known
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -109,6 +152,10 @@ class WireSystem:
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """A group id that nobody has used, new processes; what was before is left behind."""
         self._leave_behind()
+        self._end_turn()
+        if self._turns is not None:
+            self._turns.begin(late=self._early_fail_over)
+            self._in_turn = True
         group_id = f"kconform-{os.getpid()}-{self._run}-{next(self._numbers)}"
         self._coordinator = self._port(*self._entry.find_coordinator(group_id))
         self._group_id = group_id
@@ -119,6 +166,11 @@ class WireSystem:
         self._new_ids: dict[str, str] = {}
         self._group: DescribedGroup | None = None
         self._sessions: dict[str, Session] = {}
+        self._asked: dict[str, float] = {}
+        self._delayed_since: float | None = None
+        self._phase, self._phase_since = "", time.monotonic()
+        self._overslept = ""
+        self.late = ""
         self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
 
     def apply(self, action: Action) -> None:
@@ -137,6 +189,12 @@ class WireSystem:
         elif name in SESSIONS:
             self._group = None
             self._wait_for_session(str(args[0]), seen=name == "ExpireSession")
+        elif name == "FailToStoreAssignment":
+            process = self._processes[str(args[0])]
+            probe = f"kconform-{os.getpid()}-{self._run}-probe"
+            with refusing_appends(self._coordinator, probe):
+                self._submit(process, process.channel)
+                self._coordinator.await_all()
         elif name in self._others:
             self._group = None
             self._others[name]()
@@ -150,20 +208,25 @@ class WireSystem:
         if self._group is None:
             self._group = self._describe(self._group_id)
         self._park()
+        self.late = self._late()
         views = tuple([process_view(process) for process in self._processes.values()])
         return {**self._of_group(self._group), **self._observer.of_processes(views)}
 
     def foresee(self, actions: Sequence[Action]) -> str:
         """Which timers the next test lets expire; why it cannot be driven, if it cannot."""
-        self._foresight = foresight(actions)
+        self._foresight = foresight(actions, self._address)
+        names = [action.name for action in actions]
+        first = names.index("FailOver") if "FailOver" in names else 0
+        # While the initial delay runs nothing may be waited for.
+        self._early_fail_over = first > 0 and "ExpireInitialDelay" not in names[:first]
         return not_drivable(actions, self._address)
 
     # ---- LeavesOut, Patient, Limited, Closeable --------------------------------------------
 
     @property
     def lanes(self) -> int:
-        """Groups side by side."""
-        return self._address.groups
+        """Groups side by side; one where the whole log is made to refuse appends."""
+        return 1 if self._demands.store_failures else self._address.groups
 
     @property
     def patience(self) -> float:
@@ -190,11 +253,29 @@ class WireSystem:
             with suppress(SystemFailed):
                 self._leave_behind()
                 self._delete_groups()
+                if self._topic != TOPIC:
+                    delete_topic(self._entry, self._topic)
         finally:
+            self._end_turn()
             for port in self._ports.values():
                 port.close()
 
     # ---- requests --------------------------------------------------------------------------
+
+    def _late(self) -> str:
+        """Which timer of the broker may have run out although the path has not come to it."""
+        now, foresight = time.monotonic(), self._foresight
+        if self._delayed_since is not None:
+            over = now - self._delayed_since
+            if over * 1000 > self._address.initial_delay:
+                return f"the initial delay was over after {over:.2f} s"
+        for id, asked in self._asked.items():
+            if id not in self._sessions and (now - asked) * 1000 > foresight.sessions[id]:
+                return f"the session of {id} was over after {now - asked:.2f} s"
+        running = self._phase in _REBALANCING and foresight.rebalance
+        if running and (now - self._phase_since) * 1000 > foresight.rebalance:
+            return f"the rebalance was over after {now - self._phase_since:.2f} s"
+        return self._overslept
 
     def _submit(self, process: Process, exchange: Exchange | None) -> None:
         if exchange is None or not exchange.is_under_way:
@@ -204,14 +285,18 @@ class WireSystem:
             self._joined_last = process.name
             self._new_ids.pop(process.name, None)
             id = self._ids.of_the_spec(message.member_id, process.name)
-            message = self._foresight.asking(message, id, self._address)
+            if self._group is not None and self._group.group_state in _WITHOUT_MEMBERS:
+                self._delayed_since = time.monotonic()
+            message = self._foresight.asking(message, id)
+            if id in self._foresight.sessions:
+                self._asked[id] = time.monotonic()
             if self._settings.initial_delays:
                 delays = self._settings.initial_delays + 1
                 message = replace(
                     message, rebalance_timeout_ms=delays * self._address.initial_delay
                 )
         self._group = None
-        outgoing = self._ids.outgoing(message, self._group_id)
+        outgoing = self._ids.outgoing(message, self._group_id, self._topic)
         pending = self._coordinator.submit(outgoing, process.name)
         if exchange.abandoned:
             process.channel = None
@@ -221,7 +306,8 @@ class WireSystem:
 
     def _take_in(self) -> None:
         """The answers that have arrived, those to joins first: they name ids that others use."""
-        self._coordinator.receive()
+        for port in self._ports.values():
+            port.receive()
         arrived = [one for one in self._waiting if one[2].body is not None]
         if not arrived:
             return
@@ -232,6 +318,8 @@ class WireSystem:
                 self._learn(answer.member_id, process.name)
                 self._begin_session(answer, process.name)
         for process, exchange, answer in answers:
+            if isinstance(answer, OffsetCommitResponse):
+                self._fetch_what_was_committed(exchange, answer)
             if exchange in (process.channel, process.heartbeat):
                 exchange.answer(_as_asked(exchange, self._ids.incoming(answer)))
 
@@ -261,6 +349,8 @@ class WireSystem:
                 self._new_ids[self._joined_last] = self._ids.give(
                     member.member_id, self._joined_last
                 )
+        if group.group_state != self._phase:
+            self._phase, self._phase_since = group.group_state, time.monotonic()
         return self._ids.described(group)
 
     def _of_group(self, group: DescribedGroup) -> dict[str, Value]:
@@ -275,6 +365,62 @@ class WireSystem:
                 (one.member_id, partitions(one.member_assignment)) for one in group.members
             )
         return seen
+
+    def _own_topic(self) -> str:
+        """A topic whose offsets the members commit; what they call it is theirs."""
+        name = f"kconform-{os.getpid()}-{self._run}"
+        return name if make_topic(self._entry, name, self._settings.partitions) else TOPIC
+
+    def _fetch_what_was_committed(self, exchange: Exchange, answer: OffsetCommitResponse) -> None:
+        """OffsetFetch must give what a commit was told is stored."""
+        request = exchange.request.request
+        if not isinstance(request, OffsetCommitRequest) or not self._coordinator.offers(
+            "offset_fetch"
+        ):
+            return
+        stored = {
+            one.topic_partition._replace(topic=self._topic): one.committed_offset
+            for one, told in zip(request.partitions, answer.partitions, strict=True)
+            if told.error_code is Errors.NONE
+        }
+        if not stored:
+            return
+        fetched = self._coordinator.ask(OffsetFetchRequest(self._group_id, tuple(stored)))
+        found = {one.topic_partition: one.committed_offset for one in fetched.partitions}
+        if found != stored:
+            raise SystemFailed(
+                f"OffsetCommit of {_offsets(stored)} was answered NONE, and OffsetFetch gives "
+                f"{_offsets(found)} ({fetched.error_code.name})"
+            )
+
+    def _end_turn(self) -> None:
+        if self._turns is not None and self._in_turn:
+            self._in_turn = False
+            self._turns.end()
+
+    def _fail_over(self) -> None:
+        """Once all tests that run side by side are ready for it."""
+        assert self._turns is not None, "FailOver is beyond reach without a command"
+        self._turns.wait()
+        for port in self._ports.values():
+            port.renew()
+        until = time.monotonic() + COORDINATOR_SECONDS
+        while not self._has_moved():
+            if time.monotonic() > until:
+                raise SystemFailed(f"no coordinator {COORDINATOR_SECONDS:.0f} s after a fail-over")
+            time.sleep(0.05)
+
+    def _has_moved(self) -> bool:
+        """Whether somebody coordinates the group now."""
+        for port in list(self._ports.values()):
+            try:
+                self._coordinator = self._port(*port.find_coordinator(self._group_id))
+                answer = self._coordinator.ask(DescribeGroupsRequest((self._group_id,)))
+            except (SystemFailed, UserError):
+                port.renew()  # that broker is gone: ask another one
+                continue
+            return answer.groups[0].error_code not in _MOVING
+        return False
 
     def _delete_groups(self) -> None:
         for port in self._ports.values():
@@ -318,6 +464,8 @@ class WireSystem:
     def _keep_alive(self) -> None:
         now, often = time.monotonic(), self._address.session / 1000 / _HEARTBEATS_PER_SESSION
         for id, session in self._sessions.items():
+            if (now - session.kept_alive) * 1000 > self._address.session:
+                self._overslept = f"nothing kept the session of {id} alive for too long"
             if now - session.kept_alive > often:
                 self._coordinator.ask(session.heartbeat)
                 self._sessions[id] = replace(session, kept_alive=now)
@@ -326,13 +474,16 @@ class WireSystem:
         """It expires by itself once nothing keeps it alive. DescribeGroups shows a member go, but
         not one whose id was given and not used yet: there the time is waited out."""
         self._sessions.pop(id, None)
+        asked = self._asked.pop(id, 0.0)
         if seen:
             self._patience += self._address.session / 1000
         else:
-            self._wait_out(self._address.session)
+            over = asked + self._foresight.sessions[id] / 1000
+            self._wait_out((over - time.monotonic()) * 1000 + _LATE_MS)
 
     def _wait_for_rebalance(self) -> None:
-        self._patience += self._address.rebalance / 1000
+        self._phase_since = time.monotonic()  # it may run out now
+        self._patience += self._foresight.rebalance / 1000
 
     def _wait_for_initial_delay(self) -> None:
         """It is over by itself; each member that joins meanwhile may prolong it once.
@@ -340,12 +491,13 @@ class WireSystem:
         Where the specification counts how often (`initial_delays`), one delay is one step, which
         shows nothing while it is prolonged.
         """
+        self._delayed_since = None
         if self._settings.initial_delays:
             self._wait_out(self._address.initial_delay)
         prolonged = len(self._settings.members) + 1
         self._patience += prolonged * self._address.initial_delay / 1000
 
-    def _wait_out(self, milliseconds: int) -> None:
+    def _wait_out(self, milliseconds: float) -> None:
         """Let so much time pass; answers that arrive and other members' sessions go on."""
         until = time.monotonic() + milliseconds / 1000
         while (left := until - time.monotonic()) > 0:
@@ -366,15 +518,36 @@ def _as_asked(exchange: Exchange, answer: Any) -> Any:
     return answer
 
 
+def _offsets(offsets: Mapping[TopicPartition, int]) -> str:
+    return ", ".join(f"{partition}: {offset}" for partition, offset in offsets.items()) or "nothing"
+
+
 class WireFactory:
     """Makes systems for a broker, and says which models its port allows."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
+        self._security = security_of(address.config, address.tls_ca)
 
     def __call__(self, constants: Mapping[str, Value]) -> WireSystem:
         """A system for a model's constants. Raises UserError where no broker answers."""
-        return WireSystem(settings_of(constants), self._address)
+        address = self._address
+        demands = Demands(
+            commits=constants["Commits"] is True,
+            fail_overs=constants["FailOvers"] is True and bool(address.fail_over),
+            store_failures=constants["StoreFailures"] is True and bool(address.store_failures),
+        )
+        return WireSystem(settings_of(constants), address, self._security, demands)
+
+    def beyond_reach(self) -> Mapping[str, str]:
+        """What no path can bring about with the settings that were given."""
+        return beyond_reach(self._address)
+
+    def passes(self, state: Mapping[str, Value]) -> str:
+        """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
+        if state["groupState"] == "PreparingRebalance" and not state["members"]:
+            return "a rebalance of a group without members is over at once"
+        return ""
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """Why a model cannot be driven; empty if it can."""

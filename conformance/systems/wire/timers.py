@@ -1,78 +1,130 @@
 """Which timers a path lets expire, and what its members must ask for so that just these do.
 
 A coordinator's timers are real. A path that lets a session, a rebalance or a pending SyncGroup
-time out gives the members concerned a short timeout, all others one that outlasts every test; a
-session that is to expire later is kept alive by heartbeats until then.
+time out gives the members concerned timeouts that run out in the path's own order, all others one
+that outlasts every test; a session that is to expire later is kept alive by heartbeats until then.
+A member whose id was given and not used yet has no heartbeats: its session is made as long as what
+the path waits for until then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from conformance.systems.wire.address import Address
 from conformance.tla import Action
 from impl.group.messages import JoinGroupRequest
 
-SESSIONS = frozenset({"ExpireSession", "ExpirePendingMember"})
+PENDING = "ExpirePendingMember"
+SESSIONS = frozenset({"ExpireSession", PENDING})
 """The timer of one member id: its heartbeats, or its second JoinGroup, did not come."""
 REBALANCES = frozenset({"ExpireRebalance", "ExpireSync"})
 """The timer of the group: members did not join, or did not send SyncGroup, in time."""
-_REASONS = {
-    "ExpireNewMember": "ExpireNewMember takes five minutes (NewMemberJoinTimeoutMs)",
-    "FailOver": "FailOver needs a way to move the coordinator",
-    "FailToStoreAssignment": "FailToStoreAssignment needs a log that refuses an append",
-}
+_INITIAL_DELAY = "ExpireInitialDelay"
 
 
 @dataclass(frozen=True, slots=True)
 class Foresight:
-    """The timers of one path: the spec's ids whose session expires; whether a rebalance does."""
+    """The timers of one path, in ms: of the spec's ids whose session expires; of a rebalance that
+    does, 0 if none does."""
 
-    sessions: frozenset[str] = frozenset()
-    rebalances: bool = False
+    sessions: Mapping[str, int] = field(default_factory=dict)
+    rebalance: int = 0
 
-    def asking(self, request: JoinGroupRequest, id: str, address: Address) -> JoinGroupRequest:
+    def asking(self, request: JoinGroupRequest, id: str) -> JoinGroupRequest:
         """The request of the member with this id of the spec, with timeouts for this path."""
         if id in self.sessions:
-            request = replace(request, session_timeout_ms=address.session)
-        if self.rebalances:
-            request = replace(request, rebalance_timeout_ms=address.rebalance)
+            request = replace(request, session_timeout_ms=self.sessions[id])
+        if self.rebalance:
+            request = replace(request, rebalance_timeout_ms=self.rebalance)
         return request
 
 
+def beyond_reach(address: Address) -> dict[str, str]:
+    """The actions that no path through this port can take, and why."""
+    found = {
+        "ExpireNewMember": "it takes five minutes (NewMemberJoinTimeoutMs)",
+    }
+    if not address.fail_over:
+        found["FailOver"] = "it needs --fail-over 'command' to move the coordinator"
+    if not address.store_failures:
+        found["FailToStoreAssignment"] = (
+            "it needs a log that refuses an append: store-failures=1 lets kconform raise "
+            "min.insync.replicas of the offsets topic for a moment"
+        )
+    if not address.session:
+        why = "it needs a short session: if group.min.session.timeout.ms allows it, say session=150"
+        found.update(dict.fromkeys(sorted(SESSIONS), why))
+    return found
+
+
+def foresight(actions: Sequence[Action], address: Address) -> Foresight:
+    """Timeouts for which this path's timers expire in its order, and no others."""
+    last = max((at for at, one in enumerate(actions) if one.name in REBALANCES), default=-1)
+    before = sum(one.name in SESSIONS for one in actions[: last + 1])
+    rebalance = address.rebalance + before * address.session if last >= 0 else 0
+    waits = _Waits(actions, address, rebalance)
+    sessions: dict[str, int] = {}
+    for at, action in enumerate(actions):
+        if action.name in SESSIONS:
+            length = waits.pending(at) if action.name == PENDING else address.session
+            id = str(action.args[0])
+            sessions[id] = max(length, sessions.get(id, 0))
+    return Foresight(sessions, rebalance)
+
+
 def not_drivable(actions: Sequence[Action], address: Address) -> str:
-    """Why a port does not let this path happen; empty if it does."""
-    for action in actions:
-        if action.name in _REASONS:
-            return _REASONS[action.name]
-        if action.name in SESSIONS and not address.session:
-            return (
-                f"{action.name} needs a short session: if the broker's "
-                "group.min.session.timeout.ms allows it, say session=150"
-            )
-    return _beneath_initial_delay(actions, address)
+    """Why a port does not let this path happen in time; empty if it does.
 
-
-def _beneath_initial_delay(actions: Sequence[Action], address: Address) -> str:
-    """Why a member cannot expire while the initial delay runs, if that would be over first.
-
-    Only one whose id was given and not used yet can: the others have their JoinGroup parked.
+    While the initial delay runs only a member can expire whose id was given and not used yet (the
+    others have their JoinGroup parked), and it must do so before the delay is over.
     """
-    names = [action.name for action in actions]
-    delays = [number for number, name in enumerate(names) if name == "ExpireInitialDelay"]
-    early = delays and "ExpirePendingMember" in names[: delays[-1]]
-    if not early or address.session < address.initial_delay:
-        return ""
-    return (
-        "ExpirePendingMember before the initial delay is over needs session to be less than "
-        "initial-delay"
-    )
+    sessions = foresight(actions, address).sessions
+    delays = [at for at, one in enumerate(actions) if one.name == _INITIAL_DELAY]
+    for at, action in enumerate(actions):
+        early = action.name == PENDING and bool(delays) and at < delays[-1]
+        if early and sessions[str(action.args[0])] >= address.initial_delay:
+            return (
+                f"{PENDING} before the initial delay is over needs a session that is shorter: say "
+                "min-session, the broker's group.min.session.timeout.ms, or lengthen its "
+                "group.initial.rebalance.delay.ms"
+            )
+    return ""
 
 
-def foresight(actions: Sequence[Action]) -> Foresight:
-    """What this path lets expire."""
-    return Foresight(
-        frozenset(str(action.args[0]) for action in actions if action.name in SESSIONS),
-        any(action.name in REBALANCES for action in actions),
-    )
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """How long (ms) a path waits at its timers."""
+
+    actions: Sequence[Action]
+    address: Address
+    rebalance: int
+
+    def pending(self, at: int) -> int:
+        """The session of the member that expires at this step: it starts with a JoinGroup of its
+        process, the first at the earliest, and must outlast what is waited for until then."""
+        process = str(self.actions[at].args[0]).rpartition("-")[0]
+        joins = [
+            number
+            for number, one in enumerate(self.actions[:at])
+            if one.name == "HandleJoinGroup" and str(one.args[0]) == process
+        ]
+        begun = joins[0] if joins else 0
+        waited = sum(self._at(one.name) for one in self.actions[begun:at])
+        return waited + self._shortest() if waited else self._shortest()
+
+    def _shortest(self) -> int:
+        """Half the initial delay where a session would outlast that, and the broker allows it."""
+        address, half = self.address, self.address.initial_delay // 2
+        if address.session < address.initial_delay or half < address.min_session:
+            return address.session
+        return half
+
+    def _at(self, name: str) -> int:
+        if name in SESSIONS:
+            return self.address.session
+        if name in REBALANCES:
+            return self.rebalance
+        # Each member that joins meanwhile may prolong it once; there are two or three.
+        return 3 * self.address.initial_delay if name == _INITIAL_DELAY else 0

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from conformance.tla.front import syntax as s
 from conformance.tla.python import logic
 from conformance.tla.python.protocol import CodeWriter, unsupported
-from conformance.tla.python.scope import FALSE, TRUE, Closure, Code, Context, Kind, Known
+from conformance.tla.python.scope import FALSE, TRUE, Bound, Closure, Code, Frame, Kind
 from conformance.tla.values import format_value
 
 _UNARY_NAMES = (
@@ -19,10 +19,10 @@ UNARY = frozenset(_UNARY_NAMES.split())
 """Operators of one operand, among those that can be passed as an argument."""
 
 _Args = tuple[s.Argument, ...]
-_Handler = Callable[["CodeWriter", _Args, Context], Code]
+_Handler = Callable[["CodeWriter", _Args, Frame], Code]
 
 
-def builtin(writer: CodeWriter, node: s.Builtin, context: Context) -> Code:
+def builtin(writer: CodeWriter, node: s.Builtin, context: Frame) -> Code:
     """A builtin applied to its operands; overrides of the configuration come first."""
     meaning = writer.services.program.meaning(node)
     if isinstance(meaning, s.Definition):
@@ -78,41 +78,41 @@ _CALLS: Mapping[str, tuple[str, Kind]] = MappingProxyType(
 def _fixed(code: Code) -> _Handler:
     """An operator without operands, whose code is always the same."""
 
-    def handler(_writer: CodeWriter, _args: _Args, _context: Context) -> Code:
+    def handler(_writer: CodeWriter, _args: _Args, _context: Frame) -> Code:
         return code
 
     return handler
 
 
-def _and(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _and(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return logic.connective(writer, "and", args, context)
 
 
-def _or(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _or(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return logic.connective(writer, "or", args, context)
 
 
-def _not(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _not(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return Code(f"(not {writer.truth(args[0], context).text})", "bool")
 
 
-def _implies(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _implies(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     negated = s.Builtin(args[0].location, r"\lnot", (args[0],))
     return logic.connective(writer, "or", (negated, args[1]), context)
 
 
-def _equiv(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _equiv(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     left, right = (writer.truth(arg, context).text for arg in args)
     return Code(
         f"({left} is {right})" if "(" not in left + right else f"({left} == {right})", "bool"
     )
 
 
-def _equal(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _equal(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return equality(writer, writer.argument(args[0], context), writer.argument(args[1], context))
 
 
-def _not_equal(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _not_equal(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return Code(f"(not {_equal(writer, args, context).text})", "bool")
 
 
@@ -138,15 +138,15 @@ _ATOMS = frozenset(["int", "str", "bool", "model"])
 _CLASSES = {"int": "int", "str": "str", "bool": "bool", "set": "frozenset", "fn": "Fn"}
 
 
-def _in(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _in(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return membership(writer, writer.argument(args[0], context), args[1], context)
 
 
-def _not_in(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _not_in(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return Code(f"(not {_in(writer, args, context).text})", "bool")
 
 
-def membership(writer: CodeWriter, item: Code, node: s.Argument, context: Context) -> Code:
+def membership(writer: CodeWriter, item: Code, node: s.Argument, context: Frame) -> Code:
     """item \\in node."""
     analysis, program = writer.services.analysis, writer.services.program
     if isinstance(node, s.Builtin) and not analysis.of(node).constant:
@@ -179,7 +179,7 @@ def membership(writer: CodeWriter, item: Code, node: s.Argument, context: Contex
     return Code(f"member({item.text}, {elements.text})", "bool")
 
 
-def _subset(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _subset(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     left, right = (writer.argument(arg, context) for arg in args)
     if left.kind == right.kind == "set":
         return Code(f"is_subset({left.text}, {right.text})", "bool")
@@ -187,7 +187,7 @@ def _subset(writer: CodeWriter, args: _Args, context: Context) -> Code:
 
 
 def _set_operator(symbol: str, operator: str) -> _Handler:
-    def handler(writer: CodeWriter, args: _Args, context: Context) -> Code:
+    def handler(writer: CodeWriter, args: _Args, context: Frame) -> Code:
         left, right = (writer.argument(arg, context) for arg in args)
         if left.kind == right.kind == "set":
             return Code(f"({left.text} {symbol} {right.text})", "set")
@@ -205,7 +205,7 @@ def _set_operator(symbol: str, operator: str) -> _Handler:
     return handler
 
 
-def _big_union(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _big_union(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     """UNION; UNION {S} is S, which may be infinite, as in TLC. Of two sets TLC must tell first
     whether they are one, so that both are enumerated."""
     match args[0]:
@@ -215,35 +215,35 @@ def _big_union(writer: CodeWriter, args: _Args, context: Context) -> Code:
             return Code(f"big_union({writer.argument(sets, context).text})", "lazy")
 
 
-def _domain(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _domain(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     code = writer.argument(args[0], context)
     return Code(f"domain({code.text})", "lazy" if code.kind == "lazy" else "set")
 
 
-def _product(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _product(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     texts = [writer.argument(arg, context).text for arg in args]
     return Code(f"Product([{', '.join(texts)}])", "lazy")
 
 
-def _enumeration(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _enumeration(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     texts = [writer.value(arg, context).text for arg in args]
     return Code(f"frozenset([{', '.join(texts)}])", "set")
 
 
-def _tuple(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _tuple(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     texts = [writer.value(arg, context).text for arg in args]
     if not texts:
         return Code("()", "tuple", atom=True)
     return Code(f"({', '.join(texts)},)", "tuple")
 
 
-def _interval(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _interval(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     low, high = (writer.argument(arg, context).text for arg in args)
     return Code(f"frozenset(interval({low}, {high}))", "set")
 
 
 def _arithmetic(symbol: str, function: str) -> _Handler:
-    def handler(writer: CodeWriter, args: _Args, context: Context) -> Code:
+    def handler(writer: CodeWriter, args: _Args, context: Frame) -> Code:
         left, right = (writer.argument(arg, context) for arg in args)
         if left.kind == "int" and right.kind == "int":
             return Code(f"({left.text} {symbol} {right.text})", "int")
@@ -256,7 +256,7 @@ def _arithmetic(symbol: str, function: str) -> _Handler:
 def _comparison(symbol: str, function: str, *, swap: bool) -> _Handler:
     slow = f"{function}({{1}}, {{0}})" if swap else f"{function}({{0}}, {{1}})"
 
-    def handler(writer: CodeWriter, args: _Args, context: Context) -> Code:
+    def handler(writer: CodeWriter, args: _Args, context: Frame) -> Code:
         left, right = (writer.argument(arg, context) for arg in args)
         if left.kind == "int" and right.kind == "int":
             return Code(f"({left.text} {symbol} {right.text})", "bool")
@@ -282,11 +282,11 @@ def _with_integer(
     return f"({fast} if {first}.__class__ is int else {slow.format(*pair)})"
 
 
-def _negate(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _negate(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return Code(f"subtract(0, {writer.argument(args[0], context).text})", "int")
 
 
-def _length(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _length(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     code = writer.argument(args[0], context)
     if code.kind == "tuple":
         return Code(f"len({code.text})", "int")
@@ -296,27 +296,27 @@ def _length(writer: CodeWriter, args: _Args, context: Context) -> Code:
     return Code(f"length({code.text})", "int")
 
 
-def _append(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _append(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     sequence, item = writer.argument(args[0], context), writer.value(args[1], context)
     kind = "tuple" if sequence.kind == "tuple" else None  # of a string it is a string
     return Code(f"append({sequence.text}, {item.text})", kind)
 
 
-def _cardinality(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _cardinality(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     code = writer.argument(args[0], context)
     if code.kind == "set":
         return Code(f"len({code.text})", "int")
     return Code(f"size({code.text})", "int")
 
 
-def _select_seq(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _select_seq(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     sequence = writer.atom(writer.argument(args[0], context))
     operator = writer.operator(args[1], context)
     found, item = writer.emitter.fresh("s"), writer.emitter.fresh("i")
     writer.emitter.line(f"{found} = []")
     bound = s.Bound(args[1].location, -1, item)
     with writer.emitter.block(f"for {item} in items({sequence.text}):", loop=True):
-        inner = context.bind({-1: Known(Code(item, None, atom=True))})
+        inner = context.bind({-1: Bound(Code(item, None, atom=True))})
         if isinstance(operator, Closure):
             operator = Closure(operator.definition, operator.context.bind({}))
         test = writer.checked(writer.apply_operator(operator, (bound,), bound.location, inner))
@@ -324,36 +324,36 @@ def _select_seq(writer: CodeWriter, args: _Args, context: Context) -> Code:
     return Code(f"tuple({found})", "tuple")
 
 
-def _sort_seq(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _sort_seq(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     sequence = writer.atom(writer.argument(args[0], context))
     return Code(f"sort_seq({sequence.text}, {writer.callable(args[1], context)})", "tuple")
 
 
-def _bag_of_all(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _bag_of_all(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     function = writer.callable(args[0], context)
     return Code(f"bag_of_all({function}, {writer.argument(args[1], context).text})")
 
 
-def _print(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _print(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     # The engine never prints: Print(out, value) is value, PrintT(out) is TRUE.
     return writer.argument(args[-1], context)
 
 
-def _tlc_get(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _tlc_get(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     if isinstance(args[0], s.Number | s.String) and args[0].value != "level":
         raise unsupported(args[0], f"TLCGet({format_value(args[0].value)})")
     return Code(f"tlc_get({writer.argument(args[0], context).text})", "int")
 
 
-def _prime(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _prime(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return writer.argument(args[0], context.within(context.env, primed=True))
 
 
-def _unchanged(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _unchanged(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return unchanged(writer, args[0], context)
 
 
-def unchanged(writer: CodeWriter, node: s.Argument, context: Context) -> Code:
+def unchanged(writer: CodeWriter, node: s.Argument, context: Frame) -> Code:
     """UNCHANGED e as a formula; of a tuple, part by part."""
     if isinstance(node, s.Builtin) and node.operator == "<<>>":
         if not node.args:
@@ -370,12 +370,12 @@ def unchanged(writer: CodeWriter, node: s.Argument, context: Context) -> Code:
     return Code(f"({old.text} is {new.text} or eq({new.text}, {old.text}))", "bool")
 
 
-def _square(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _square(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     same = s.Builtin(args[1].location, "UNCHANGED", (args[1],))
     return logic.connective(writer, "or", (args[0], same), context)
 
 
-def _angle(writer: CodeWriter, args: _Args, context: Context) -> Code:
+def _angle(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     same = s.Builtin(args[1].location, "UNCHANGED", (args[1],))
     changed = s.Builtin(args[1].location, r"\lnot", (same,))
     return logic.connective(writer, "and", (args[0], changed), context)

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from conformance.tla.python.scope import Context
+from conformance.tla.python.scope import Frame
 from conformance.tla.python.writer import Writer
 
-Then = Callable[[Context], None]
+Then = Callable[[Frame], None]
 """Writes what follows, in the context with the variables assigned so far."""
 
 Key = tuple[Hashable, ...]
 """What tells a part from others."""
 
-Body = Callable[[Context, Then], None]
+Body = Callable[[Frame, Then], None]
 """Writes a part: in a context, with what follows it."""
 
 
@@ -31,11 +31,11 @@ class Assignments:
     variables: tuple[str, ...]
     initial: bool
 
-    def of(self, context: Context) -> Mapping[str, str]:
+    def of(self, context: Frame) -> Mapping[str, str]:
         """The Python names of the values given so far."""
         return context.now if self.initial else context.next
 
-    def set(self, context: Context, assigned: Mapping[str, str]) -> Context:
+    def set(self, context: Frame, assigned: Mapping[str, str]) -> Frame:
         """The context with these values."""
         return replace(context, now=assigned) if self.initial else replace(context, next=assigned)
 
@@ -68,7 +68,7 @@ class Functions:
         params: Sequence[str],
         arguments: Sequence[str],
         body: Body,
-        context: Context,
+        context: Frame,
         then: Then,
     ) -> None:
         """The part with this key, which `body` writes, and `then` for every way through it.
@@ -90,9 +90,9 @@ class Functions:
         key: tuple[Key, frozenset[str]],
         params: Sequence[str],
         body: Body,
-        context: Context,
+        context: Frame,
     ) -> _Function:
-        """Writes the function, anew until it ends in no other ways than were presumed within."""
+        """Writes the function again until it ends only in the ways that were presumed within."""
         exits: frozenset[frozenset[str]] = frozenset()
         while True:
             function = self._open[key] = self._declared(key[1], exits)
@@ -108,13 +108,13 @@ class Functions:
         return _Function(name, ordered, exits)
 
     def _write(
-        self, function: _Function, params: Sequence[str], body: Body, context: Context
+        self, function: _Function, params: Sequence[str], body: Body, context: Frame
     ) -> None:
         emitter = self._writer.emitter
         values = {name: emitter.fresh(f"n_{name}") for name in function.assigned}
         k = emitter.fresh("k")
 
-        def done(reached: Context) -> None:
+        def done(reached: Frame) -> None:
             assigned = self._assignments.of(reached)
             function.reached.add(frozenset(assigned))
             passed = [assigned.get(name, "UNSET") for name in self._assignments.variables]
@@ -126,7 +126,7 @@ class Functions:
             body(self._assignments.set(context, values), done)
 
     def _enter(
-        self, function: _Function, arguments: Sequence[str], context: Context, then: Then
+        self, function: _Function, arguments: Sequence[str], context: Frame, then: Then
     ) -> None:
         emitter = self._writer.emitter
         names = {name: emitter.fresh(f"n_{name}") for name in self._assignments.variables}

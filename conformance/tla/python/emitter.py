@@ -93,7 +93,7 @@ class Emitter:
 
     @contextmanager
     def nested_function(self, header: str) -> Iterator[None]:
-        """A function inside this one: loops start anew, and it has its own variables."""
+        """A function inside this one: loops start again, and it has its own variables."""
         loops, function = self.loops, self.function
         self.counter += 1
         self.loops, self.function = 0, self.counter

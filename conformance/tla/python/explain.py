@@ -10,7 +10,7 @@ from types import MappingProxyType
 from conformance.tla.front import syntax as s
 from conformance.tla.python.machine import Machine
 from conformance.tla.python.runtime import unpack
-from conformance.tla.semantics.equality import Lazy, value_of
+from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError, shown
 from conformance.tla.semantics.sets import SymbolicSet
 from conformance.tla.values import State, Value, canonical_sorted, format_value
@@ -67,7 +67,7 @@ class _Scope:
 
 
 _Names = tuple[tuple[str, str], ...]
-_Outcome = tuple["Lazy | None", str]
+_Outcome = tuple["Unforced | None", str]
 """A value and no error, or None and the reason of an error."""
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from conformance.tla.front import syntax as s
 from conformance.tla.python.emitter import Emitter, Line
 from conformance.tla.python.protocol import Services
-from conformance.tla.python.scope import Closure, Code, Context, Entry, Lazy, Slot, common
+from conformance.tla.python.scope import Closure, Code, Entry, Frame, Lazy, Slot, common
 
 _WORTH_SHARING = 8
 """Nodes of an expression from which on its code may be moved into a function."""
@@ -47,10 +47,10 @@ class LazyValues:
         self._tops: dict[int, Line] = {}
 
     @abstractmethod
-    def expr(self, node: s.Expr, context: Context) -> Code:
+    def expr(self, node: s.Expr, context: Frame) -> Code:
         """A Python expression for `node`; statements that it needs are written."""
 
-    def lazy(self, node: s.Expr, context: Context) -> Lazy:
+    def lazy(self, node: s.Expr, context: Frame) -> Lazy:
         """An entry for an expression that is computed where first needed."""
         emitter = self.emitter
         entry = Lazy(node, context, emitter.placeholder(), emitter.loops, emitter.function)
@@ -58,7 +58,7 @@ class LazyValues:
             self._share(entry, context)
         return entry
 
-    def _share(self, lazy: Lazy, context: Context) -> None:
+    def _share(self, lazy: Lazy, context: Frame) -> None:
         """Computes the value in a function of its own, which all uses call."""
         assert lazy.node is not None
         name, function = self.emitter.fresh("l"), self.emitter.fresh("g")
@@ -72,7 +72,7 @@ class LazyValues:
         lazy.function_name, lazy.kind = function, code.kind
         lazy.name = name
 
-    def force(self, lazy: Lazy, context: Context) -> Code:
+    def force(self, lazy: Lazy, context: Frame) -> Code:
         primed = context.primed or lazy.context.primed
         inner = context.within(lazy.context.env, primed=primed)
         if lazy.node is not None and self._trivial(lazy.node):
@@ -96,7 +96,7 @@ class LazyValues:
         emitter.know(slot.name)
         return Code(slot.name, slot.kind, atom=True)
 
-    def _compute(self, lazy: Lazy, slot: Slot, context: Context) -> None:
+    def _compute(self, lazy: Lazy, slot: Slot, context: Frame) -> None:
         if lazy.node is None:
             # An argument whose value was at hand comes as it is.
             a = lazy.thunk
@@ -107,7 +107,7 @@ class LazyValues:
         slot.kind = common(slot.kind, code.kind) if slot.emitted else code.kind
         slot.emitted = True
 
-    def _counted(self, node: s.Expr, context: Context) -> Code:
+    def _counted(self, node: s.Expr, context: Frame) -> Code:
         """The code of a lazy value; what is repeated within a repetition is not counted."""
         times = self.emissions.get(id(node), 0) + 1
         if not self._repetitions and self.services.analysis.of(node).size >= _WORTH_SHARING:
@@ -145,7 +145,7 @@ class LazyValues:
         entries = (lazy.context.env.get(uid) for uid in facts.free | facts.calls)
         return any(self._volatile_entry(entry, primed) for entry in entries)
 
-    def volatile(self, node: s.Expr, context: Context) -> bool:
+    def volatile(self, node: s.Expr, context: Frame) -> bool:
         """Whether a name or call stands for something about the state that is being built."""
         free = self.services.analysis.of(node).free
         uids = free | ({node.target} if isinstance(node, s.Call) else set())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance.tla.front import syntax as s
 from conformance.tla.python.protocol import CodeWriter, unsupported
-from conformance.tla.python.scope import FALSE, TRUE, Code, Context, Kind, Known, common
+from conformance.tla.python.scope import FALSE, TRUE, Bound, Code, Frame, Kind, common
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,7 @@ def jump_to(writer: CodeWriter, *statements: str) -> Jump:
 # Values
 
 
-def connective(
-    writer: CodeWriter, word: str, nodes: Sequence[s.Argument], context: Context
-) -> Code:
+def connective(writer: CodeWriter, word: str, nodes: Sequence[s.Argument], context: Frame) -> Code:
     """n-ary conjunction ("and") or disjunction ("or"), evaluated from left to right."""
     texts = [writer.truth(nodes[0], context).text]
     for index, node in enumerate(nodes[1:], start=1):
@@ -58,7 +56,7 @@ def connective(
     return Code(f"({f' {word} '.join(texts)})", "bool")
 
 
-def conditional(writer: CodeWriter, node: s.If, context: Context) -> Code:
+def conditional(writer: CodeWriter, node: s.If, context: Frame) -> Code:
     """IF."""
     condition = writer.truth(node.condition, context)
     return _choose(
@@ -69,7 +67,7 @@ def conditional(writer: CodeWriter, node: s.If, context: Context) -> Code:
     )
 
 
-def case(writer: CodeWriter, node: s.Case, context: Context) -> Code:
+def case(writer: CodeWriter, node: s.Case, context: Frame) -> Code:
     """CASE: the first true guard counts, as in TLC."""
 
     def arm(index: int) -> Code:
@@ -114,7 +112,7 @@ def _choose(
     return Code(name, kind, atom=True)
 
 
-def quantifier(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+def quantifier(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     """\\A or \\E as a value."""
     every = node.kind == r"\A"
     if writer.services.patient:
@@ -122,7 +120,7 @@ def quantifier(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     name = writer.emitter.fresh("q")
     writer.emitter.line(f"{name} = {every}")
 
-    def inside(inner: Context, leave: Jump) -> None:
+    def inside(inner: Frame, leave: Jump) -> None:
         if every:
             jump_if_false(writer, node.body, inner, leave)
         else:
@@ -135,16 +133,16 @@ def quantifier(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
 def search(
     writer: CodeWriter,
     binders: Sequence[s.Binder],
-    context: Context,
+    context: Frame,
     found: str,
     flag: str,
     initially: bool,
-    inside: Callable[[Context, Jump], None],
+    inside: Callable[[Frame, Jump], None],
 ) -> None:
     """Loops over all bindings until `inside` jumps: that executes `found` and ends all loops."""
     steps = _steps(writer, binders, context)
 
-    def level(index: int, inner: Context) -> None:
+    def level(index: int, inner: Frame) -> None:
         if index == len(steps):
             inside(inner, Jump((found, "break"), writer.emitter.loops))
             return
@@ -162,7 +160,7 @@ _Step = tuple[s.Binder, tuple[s.Bound, ...], str, Kind]
 
 
 def _steps(
-    writer: CodeWriter, binders: Sequence[s.Binder], context: Context, *, ordered: bool = False
+    writer: CodeWriter, binders: Sequence[s.Binder], context: Frame, *, ordered: bool = False
 ) -> list[_Step]:
     """All sets are evaluated before the first loop."""
     return [
@@ -173,7 +171,7 @@ def _steps(
 
 
 def _patient(
-    writer: CodeWriter, steps: Sequence[_Step], body: s.Expr, context: Context, every: bool
+    writer: CodeWriter, steps: Sequence[_Step], body: s.Expr, context: Frame, every: bool
 ) -> Code:
     """A quantifier whose body is a function of one element, nested for further names."""
     if not steps:
@@ -205,8 +203,8 @@ def _rounds(binder: s.Binder) -> list[tuple[s.Bound, ...]]:
 
 @contextmanager
 def all_loops(
-    writer: CodeWriter, binders: Sequence[s.Binder], context: Context, *, ordered: bool = False
-) -> Iterator[Context]:
+    writer: CodeWriter, binders: Sequence[s.Binder], context: Frame, *, ordered: bool = False
+) -> Iterator[Frame]:
     """Loops over all bindings; yields the context of the innermost."""
     steps = _steps(writer, binders, context, ordered=ordered)
     with ExitStack() as stack:
@@ -222,8 +220,8 @@ def bind_loop(
     names: tuple[s.Bound, ...],
     text: str,
     kind: Kind,
-    context: Context,
-) -> Iterator[Context]:
+    context: Frame,
+) -> Iterator[Frame]:
     """One loop; its context knows the bound names."""
     item = writer.emitter.fresh("i" if binder.pattern else _python(names[0].name))
     with writer.emitter.block(f"for {item} in {text}:", loop=True):
@@ -236,15 +234,15 @@ def _bound(
     names: tuple[s.Bound, ...],
     item: str,
     kind: Kind,
-    context: Context,
-) -> Context:
+    context: Frame,
+) -> Frame:
     """The context in which the names stand for an element, or for its components."""
     if not binder.pattern:
-        return context.bind({names[0].uid: Known(Code(item, kind, atom=True))})
+        return context.bind({names[0].uid: Bound(Code(item, kind, atom=True))})
     variables = [writer.emitter.fresh(_python(name.name)) for name in names]
     writer.emitter.line(f"{', '.join(variables)}, = unpack({item}, {len(names)})")
     entries = {
-        name.uid: Known(Code(variable, None, atom=True))
+        name.uid: Bound(Code(variable, None, atom=True))
         for name, variable in zip(names, variables, strict=True)
     }
     return context.bind(entries)
@@ -255,7 +253,7 @@ def _python(name: str) -> str:
 
 
 def domain(
-    writer: CodeWriter, binder: s.Binder, context: Context, *, ordered: bool = False
+    writer: CodeWriter, binder: s.Binder, context: Frame, *, ordered: bool = False
 ) -> tuple[str, Kind]:
     """What a loop over a binder's set iterates over, and the kind of the elements."""
     if binder.domain is None:
@@ -264,7 +262,7 @@ def domain(
 
 
 def elements(
-    writer: CodeWriter, node: s.Expr, context: Context, *, ordered: bool = False
+    writer: CodeWriter, node: s.Expr, context: Frame, *, ordered: bool = False
 ) -> tuple[str, Kind]:
     """An atom to iterate over the elements of a set, and their kind."""
     constant = writer.services.elements(node)
@@ -294,7 +292,7 @@ def _interval(first: Code, last: Code) -> str:
 # Jumps
 
 
-def jump_if_false(writer: CodeWriter, node: s.Argument, context: Context, jump: Jump) -> None:
+def jump_if_false(writer: CodeWriter, node: s.Argument, context: Frame, jump: Jump) -> None:
     """Code that executes the jump if the formula is false, and goes on if it is true."""
     with writer.emitter.at(node.location):
         match _plain(writer, node):
@@ -314,7 +312,7 @@ def jump_if_false(writer: CodeWriter, node: s.Argument, context: Context, jump: 
                 pass
 
 
-def jump_if_true(writer: CodeWriter, node: s.Argument, context: Context, jump: Jump) -> None:
+def jump_if_true(writer: CodeWriter, node: s.Argument, context: Frame, jump: Jump) -> None:
     """Code that executes the jump if the formula is true, and goes on if it is false."""
     with writer.emitter.at(node.location):
         match _plain(writer, node):
@@ -340,7 +338,7 @@ def jump_if_true(writer: CodeWriter, node: s.Argument, context: Context, jump: J
 
 
 def _nest(
-    writer: CodeWriter, stack: ExitStack, parts: Sequence[s.Argument], context: Context
+    writer: CodeWriter, stack: ExitStack, parts: Sequence[s.Argument], context: Frame
 ) -> None:
     for part in parts:
         test = writer.truth(part, context)
@@ -358,9 +356,9 @@ def _plain(writer: CodeWriter, node: s.Argument) -> s.Argument | None:
 def _descend(
     writer: CodeWriter,
     node: s.Argument,
-    context: Context,
+    context: Frame,
     jump: Jump,
-    go: Callable[[CodeWriter, s.Argument, Context, Jump], None],
+    go: Callable[[CodeWriter, s.Argument, Frame, Jump], None],
 ) -> bool:
     """Jumps within IF, LET and expanded operators; False for what is no such thing."""
     match _plain(writer, node):
@@ -386,9 +384,7 @@ def _let(node: s.Argument) -> s.Let:
     return node
 
 
-def _expanded(
-    writer: CodeWriter, node: s.Argument, context: Context
-) -> tuple[s.Expr, Context] | None:
+def _expanded(writer: CodeWriter, node: s.Argument, context: Frame) -> tuple[s.Expr, Frame] | None:
     assert isinstance(node, s.Call)
     assert isinstance(node.target, int)
     if node.target in context.env:
@@ -410,9 +406,7 @@ def _test(writer: CodeWriter, test: Code, negation: str, jump: Jump) -> None:
     emitter.line(f"if {negation}{test.text}: {'; '.join(jump.statements)}")
 
 
-def _loop(
-    writer: CodeWriter, node: s.Argument, context: Context, jump: Jump, *, every: bool
-) -> None:
+def _loop(writer: CodeWriter, node: s.Argument, context: Frame, jump: Jump, *, every: bool) -> None:
     """A jump out of a quantifier's loops."""
     assert isinstance(node, s.Binding)
     go = jump_if_false if every else jump_if_true

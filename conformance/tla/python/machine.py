@@ -12,7 +12,7 @@ from conformance.tla.front.syntax import Location
 from conformance.tla.python import logic, runtime, standard
 from conformance.tla.python.emitter import TooLong
 from conformance.tla.python.protocol import CodeWriter
-from conformance.tla.python.scope import Code, Context, Entry, Kind, Known, Lazy, Named, kind_of
+from conformance.tla.python.scope import Bound, Code, Entry, Frame, Kind, Lazy, Named, kind_of
 from conformance.tla.python.solver import Solver, missing_variables
 from conformance.tla.python.writer import Writer
 from conformance.tla.semantics import equality, sets
@@ -106,7 +106,7 @@ class Machine:
     def _fold(self, node: s.Expr) -> Code:
         def write(writer: Writer) -> None:
             with writer.emitter.at(node.location):
-                writer.emitter.line(f"return {writer.compound(node, Context()).text}")
+                writer.emitter.line(f"return {writer.compound(node, Frame()).text}")
 
         function = self._make(write, "constant", ())
         try:
@@ -184,8 +184,8 @@ class Machine:
         names = [f"a_{index}" for index in range(len(definition.params))]
 
         def write(writer: Writer) -> None:
-            entries = self._parameters(writer, routine, definition, names, Context(now=now))
-            routine.kind = self._return(writer, definition.body, Context(env=entries, now=now))
+            entries = self._parameters(writer, routine, definition, names, Frame(now=now))
+            routine.kind = self._return(writer, definition.body, Frame(env=entries, now=now))
 
         self._make(write, routine.name, (*now.values(), *names), label=definition.name)
 
@@ -195,7 +195,7 @@ class Machine:
         routine: CompiledRoutine,
         definition: s.Definition,
         names: Sequence[str],
-        context: Context,
+        context: Frame,
     ) -> dict[int, Entry]:
         kind: Kind = "lazy" if routine.lazy else None
         entries: dict[int, Entry] = {}
@@ -203,13 +203,13 @@ class Machine:
             if param.arity:
                 entries[param.uid] = Named(name)
             elif strict:
-                entries[param.uid] = Known(Code(name, kind, atom=True))
+                entries[param.uid] = Bound(Code(name, kind, atom=True))
             else:
                 declaration = writer.emitter.placeholder()
                 entries[param.uid] = Lazy(None, context, declaration, 0, 0, thunk=name, kind=kind)
         return entries
 
-    def _return(self, writer: Writer, body: s.Expr, context: Context) -> Kind:
+    def _return(self, writer: Writer, body: s.Expr, context: Frame) -> Kind:
         if isinstance(body, s.Binding) and body.kind in (r"\A", r"\E"):
             self._return_truth(writer, body, context)
             return "bool"
@@ -217,14 +217,14 @@ class Machine:
         writer.emitter.line(f"return {code.text}")
         return code.kind
 
-    def _return_truth(self, writer: Writer, body: s.Expr, context: Context) -> None:
+    def _return_truth(self, writer: Writer, body: s.Expr, context: Frame) -> None:
         logic.jump_if_false(writer, body, context, logic.Jump(("return False",), 0))
         writer.emitter.line("return True")
 
-    def enabled(self, writer: CodeWriter, node: s.Expr, context: Context) -> Code:
+    def enabled(self, writer: CodeWriter, node: s.Expr, context: Frame) -> Code:
         """ENABLED node: whether the search finds a successor; it need not be complete."""
         name = writer.emitter.fresh("enabled")
-        inner = Context(env=context.env, now=context.variables())
+        inner = Frame(env=context.env, now=context.variables())
         partial, writer.partial = writer.partial, True
         assert isinstance(writer, Writer)  # the one that `_make` has made
         solver = Solver(writer, self.variables)
@@ -241,7 +241,7 @@ class Machine:
         """f(state) of a formula of one state."""
 
         def write(writer: Writer) -> None:
-            self._return_truth(writer, node, Context(now=self._indexed("s")))
+            self._return_truth(writer, node, Frame(now=self._indexed("s")))
 
         function = self._make(write, "formula", ("s",))
         return lambda state: self.guarded(function, state) is True
@@ -259,7 +259,7 @@ class Machine:
 
     def expression(
         self, node: s.Expr, names: Sequence[s.Bound] = ()
-    ) -> Callable[..., equality.Lazy]:
+    ) -> Callable[..., equality.Unforced]:
         """f(state, next_state, *values of the names) of any expression, for explanations."""
         key = (id(node), tuple(name.uid for name in names))
         if key not in self._expressions:
@@ -272,12 +272,12 @@ class Machine:
 
             self._expressions[key] = (node, self._make(write, "expression", ("s", "t", *python)))
         compiled = self._expressions[key][1]
-        return lambda *args: cast("equality.Lazy", self.guarded(compiled, *args))
+        return lambda *args: cast("equality.Unforced", self.guarded(compiled, *args))
 
-    def _two_states(self, names: Sequence[s.Bound], python: Sequence[str], kind: Kind) -> Context:
+    def _two_states(self, names: Sequence[s.Bound], python: Sequence[str], kind: Kind) -> Frame:
         pairs = zip(names, python, strict=True)
-        entries = {bound.uid: Known(Code(name, kind, atom=True)) for bound, name in pairs}
-        return Context(env=entries, now=self._indexed("s"), next=self._indexed("t"))
+        entries = {bound.uid: Bound(Code(name, kind, atom=True)) for bound, name in pairs}
+        return Frame(env=entries, now=self._indexed("s"), next=self._indexed("t"))
 
     def successors(
         self,
@@ -294,13 +294,13 @@ class Machine:
         """
         python = [f"a_{index}" for index in range(len(names))]
         entries = {
-            bound.uid: Known(Code(name, kind, atom=True))
+            bound.uid: Bound(Code(name, kind, atom=True))
             for bound, name, kind in zip(names, python, kinds, strict=True)
         }
-        context = Context(env=entries, now=self._indexed("s"))
+        context = Frame(env=entries, now=self._indexed("s"))
 
         def write(writer: Writer) -> None:
-            def found(reached: Context) -> None:
+            def found(reached: Frame) -> None:
                 self._emit_state(writer, reached.next, "found.append((action, {}))", label)
 
             header = f"for {', '.join([*python, 'action'])}, in instances:"
@@ -317,10 +317,10 @@ class Machine:
         """The states that satisfy an initial predicate."""
 
         def write(writer: Writer) -> None:
-            def found(reached: Context) -> None:
+            def found(reached: Frame) -> None:
                 self._emit_state(writer, reached.now, "found.append({})", "the initial predicate")
 
-            Solver(writer, self.variables, initial=True).solve(node, Context(), found)
+            Solver(writer, self.variables, initial=True).solve(node, Frame(), found)
 
         function = self._make(write, "initial", ("found",), partial=True, initial=True)
         states: list[State] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
-from conformance.tla.semantics.equality import Lazy, LazyFunction, member, value_of
+from conformance.tla.semantics.equality import LazyFunction, Unforced, member, value_of
 from conformance.tla.semantics.errors import EvaluationError, shown
 from conformance.tla.semantics.kinds import is_element, is_subset
 from conformance.tla.semantics.sets import (
@@ -73,7 +73,7 @@ def in_interval(x: Value, low: Value, high: Value) -> bool:
     raise EvaluationError(f"whether {shown(x)} is an element of {low}..{high} is not defined")
 
 
-def subset(a: Lazy, b: Lazy) -> bool:
+def subset(a: Unforced, b: Unforced) -> bool:
     """a \\subseteq b."""
     if isinstance(a, frozenset) and isinstance(b, frozenset):
         return is_subset(a, b)
@@ -82,38 +82,38 @@ def subset(a: Lazy, b: Lazy) -> bool:
     return all(member(x, b) for x in iterate(a))
 
 
-def iterate(elements: Lazy) -> Iterable[Value]:
+def iterate(elements: Unforced) -> Iterable[Value]:
     """The elements of a set, in any order."""
     if isinstance(elements, frozenset | SymbolicSet):
         return elements
     type_error("set", elements)
 
 
-def ordered(elements: Lazy) -> Iterable[Value]:
+def ordered(elements: Unforced) -> Iterable[Value]:
     """The elements of a set in canonical order: what CHOOSE and the successor search follow."""
     if isinstance(elements, frozenset | SymbolicSet):
         return canonical_sorted(elements)
     type_error("set", elements)
 
 
-def no_choice(elements: Lazy) -> NoReturn:
+def no_choice(elements: Unforced) -> NoReturn:
     """CHOOSE without a witness."""
     raise EvaluationError(f"no element of {shown(elements)} satisfies the condition of CHOOSE")
 
 
-def set_operation(operator: str, a: Lazy, b: Lazy) -> AnySet:
+def set_operation(operator: str, a: Unforced, b: Unforced) -> AnySet:
     """Union, intersection, difference of what may be symbolic."""
     if not isinstance(a, frozenset | SymbolicSet) or not isinstance(b, frozenset | SymbolicSet):
         type_error("set", a, b)
     return combine(operator, a, b)
 
 
-def big_union(sets: Lazy) -> AnySet:
+def big_union(sets: Unforced) -> AnySet:
     """UNION sets."""
     return union_of(iterate(sets))
 
 
-def union_of(sets: Iterable[Lazy]) -> AnySet:
+def union_of(sets: Iterable[Unforced]) -> AnySet:
     """The union of sets that may be rules."""
     result: AnySet = frozenset()
     for part in sets:
@@ -121,7 +121,7 @@ def union_of(sets: Iterable[Lazy]) -> AnySet:
     return result
 
 
-def size(elements: Lazy) -> int:
+def size(elements: Unforced) -> int:
     """Cardinality(elements)."""
     if isinstance(elements, frozenset):
         return len(elements)
@@ -133,7 +133,7 @@ def size(elements: Lazy) -> int:
     type_error("set", elements)
 
 
-def is_finite(elements: Lazy) -> bool:
+def is_finite(elements: Unforced) -> bool:
     """IsFiniteSet(elements)."""
     if not isinstance(elements, frozenset | SymbolicSet):
         type_error("set", elements)
@@ -215,7 +215,7 @@ def at_most(a: Value, b: Value) -> bool:
 # Functions
 
 
-def apply(f: Lazy, x: Lazy) -> Value:
+def apply(f: Unforced, x: Unforced) -> Value:
     """f[x]."""
     if isinstance(f, Fn):
         x = value_of(x)
@@ -231,12 +231,12 @@ def apply(f: Lazy, x: Lazy) -> Value:
     raise EvaluationError(f"{shown(f)} is applied to {shown(x)}, but is not a function")
 
 
-def outside(f: Lazy, x: Lazy) -> NoReturn:
+def outside(f: Unforced, x: Unforced) -> NoReturn:
     """A function applied outside its domain."""
     raise EvaluationError(f"{shown(f)} is applied to {shown(x)}, which is not in its domain")
 
 
-def field(r: Lazy, name: str) -> Value:
+def field(r: Unforced, name: str) -> Value:
     """r.name."""
     if isinstance(r, Fn):
         if name in r.mapping:
@@ -245,7 +245,7 @@ def field(r: Lazy, name: str) -> Value:
     raise EvaluationError(f"{shown(r)} has no field {name}: it is not a record")
 
 
-def domain(f: Lazy) -> AnySet:
+def domain(f: Unforced) -> AnySet:
     """DOMAIN f."""
     if isinstance(f, Fn):
         return frozenset(f.mapping)
@@ -256,7 +256,7 @@ def domain(f: Lazy) -> AnySet:
     raise EvaluationError(f"DOMAIN of {shown(f)}, which is not a function")
 
 
-def lookup(f: Lazy, x: Value) -> object:
+def lookup(f: Unforced, x: Value) -> object:
     """f[x], or UNSET outside the domain: for EXCEPT, which leaves such a function unchanged."""
     if isinstance(f, Fn):
         return f.mapping[x] if is_element(x, f.mapping) else UNSET
@@ -267,7 +267,7 @@ def lookup(f: Lazy, x: Value) -> object:
     raise EvaluationError(f"EXCEPT on {shown(f)}, which is not a function")
 
 
-def replaced(f: Lazy, x: Value, value: Value) -> Value:
+def replaced(f: Unforced, x: Value, value: Value) -> Value:
     """[f EXCEPT ![x] = value] for x in the domain."""
     if isinstance(f, Fn):
         return f.except_(x, value)
@@ -310,7 +310,7 @@ def raise_again(error: EvaluationError) -> NoReturn:
 # Sequences
 
 
-def length(s: Lazy) -> int:
+def length(s: Unforced) -> int:
     """Len(s)."""
     if isinstance(s, tuple | str):
         return len(s)
@@ -319,7 +319,7 @@ def length(s: Lazy) -> int:
     type_error("sequence", s)
 
 
-def append(s: Lazy, item: Value) -> tuple[Value, ...] | str:
+def append(s: Unforced, item: Value) -> tuple[Value, ...] | str:
     """Append(s, item); as TLC takes it, also of a string to a string."""
     if isinstance(s, LazyFunction):
         s = s.value()
@@ -330,7 +330,7 @@ def append(s: Lazy, item: Value) -> tuple[Value, ...] | str:
     type_error("sequence", s)
 
 
-def concat(a: Lazy, b: Lazy) -> tuple[Value, ...] | str:
+def concat(a: Unforced, b: Unforced) -> tuple[Value, ...] | str:
     """a \\o b, of sequences or of strings."""
     a, b = value_of(a), value_of(b)
     if isinstance(a, tuple) and isinstance(b, tuple):
@@ -340,7 +340,7 @@ def concat(a: Lazy, b: Lazy) -> tuple[Value, ...] | str:
     type_error("sequence", a, b)
 
 
-def head(s: Lazy) -> Value:
+def head(s: Unforced) -> Value:
     """Head(s)."""
     s = value_of(s)
     if isinstance(s, tuple | str):
@@ -350,7 +350,7 @@ def head(s: Lazy) -> Value:
     type_error("sequence", s)
 
 
-def tail(s: Lazy) -> Value:
+def tail(s: Unforced) -> Value:
     """Tail(s)."""
     s = value_of(s)
     if isinstance(s, tuple | str):
@@ -360,7 +360,7 @@ def tail(s: Lazy) -> Value:
     type_error("sequence", s)
 
 
-def sub_seq(s: Lazy, first: Value, last: Value) -> Value:
+def sub_seq(s: Unforced, first: Value, last: Value) -> Value:
     """SubSeq(s, first, last)."""
     s = value_of(s)
     if not isinstance(s, tuple | str):
@@ -374,7 +374,7 @@ def sub_seq(s: Lazy, first: Value, last: Value) -> Value:
     return s[first - 1 : last]
 
 
-def items(s: Lazy) -> Iterator[Value]:
+def items(s: Unforced) -> Iterator[Value]:
     """The elements of a sequence, in order; of a string its characters, as TLC does."""
     s = value_of(s)
     if isinstance(s, tuple | str):

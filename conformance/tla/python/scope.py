@@ -29,7 +29,7 @@ FALSE = Code("False", "bool", atom=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Bound:
     """A bound name that a Python variable holds."""
 
     code: Code
@@ -56,7 +56,7 @@ class Lazy:
     """
 
     node: s.Expr | None
-    context: Context
+    context: Frame
     declaration: Line
     loops: int
     function: int
@@ -72,7 +72,7 @@ class Closure:
     """An operator with the scope that it was defined in: expanded where it is applied."""
 
     definition: s.Definition
-    context: Context
+    context: Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,11 @@ class Named:
 
 
 Operator = Closure | Standard | Named
-Entry = Known | Lazy | Operator
+Entry = Bound | Lazy | Operator
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class Frame:
     """Entries by uid; Python names of the variables' values in this and in the next state.
 
     `next` lacks a variable that the action has not assigned (yet). Under a prime, `primed`.
@@ -109,11 +109,11 @@ class Context:
     next: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     primed: bool = False
 
-    def bind(self, entries: Mapping[int, Entry]) -> Context:
+    def bind(self, entries: Mapping[int, Entry]) -> Frame:
         """With more entries."""
         return replace(self, env={**self.env, **entries})
 
-    def within(self, env: Mapping[int, Entry], *, primed: bool = False) -> Context:
+    def within(self, env: Mapping[int, Entry], *, primed: bool = False) -> Frame:
         """The same states in another scope."""
         return replace(self, env=env, primed=self.primed or primed)
 

@@ -18,11 +18,11 @@ from conformance.tla.python.continuations import Assignments, Functions, Then
 from conformance.tla.python.logic import Jump
 from conformance.tla.python.protocol import unsupported
 from conformance.tla.python.scope import (
+    Bound,
     Closure,
     Code,
-    Context,
     Entry,
-    Known,
+    Frame,
     Named,
     Operator,
     Standard,
@@ -45,12 +45,12 @@ class Solver:
         self._assignments = Assignments(variables, initial)
         self._functions = Functions(writer, self._assignments)
 
-    def solve(self, node: s.Argument, context: Context, then: Then) -> None:
+    def solve(self, node: s.Argument, context: Frame, then: Then) -> None:
         """Code that runs `then` for every way in which the formula can hold."""
         with self.writer.emitter.at(node.location):
             self._solve(node, context, then)
 
-    def _solve(self, node: s.Argument, context: Context, then: Then) -> None:
+    def _solve(self, node: s.Argument, context: Frame, then: Then) -> None:
         # As in TLC, what stands after the last assignment chooses nothing: it is a condition,
         # in which a disjunction ends at the first disjunct that holds.
         complete = not missing_variables(self.variables, self._assignments.of(context))
@@ -99,17 +99,17 @@ class Solver:
 
     # --- conjunction and conditions -------------------------------------------------------
 
-    def _all(self, parts: Sequence[s.Argument], context: Context, then: Then) -> None:
+    def _all(self, parts: Sequence[s.Argument], context: Frame, then: Then) -> None:
         if not parts:
             then(context)
             return
         self.solve(parts[0], context, lambda c: self._all(parts[1:], _in(c, context), then))
 
-    def _condition(self, node: s.Argument, context: Context, then: Then) -> None:
+    def _condition(self, node: s.Argument, context: Frame, then: Then) -> None:
         self._fail_unless(node, context)
         then(context)
 
-    def _fail_unless(self, node: s.Argument, context: Context) -> None:
+    def _fail_unless(self, node: s.Argument, context: Frame) -> None:
         logic.jump_if_false(self.writer, node, context, self._failure())
 
     def _failure(self) -> Jump:
@@ -122,7 +122,7 @@ class Solver:
 
     # --- assignments ----------------------------------------------------------------------
 
-    def _target(self, node: s.Argument, context: Context) -> str | None:
+    def _target(self, node: s.Argument, context: Frame) -> str | None:
         """The variable that the left side of an equation names, if it is one to be assigned.
 
         As TLC's Tool.getPrimedVar: through parameters and operators without parameters.
@@ -137,7 +137,7 @@ class Solver:
             case _:
                 return None
 
-    def _meant(self, node: s.Argument, context: Context) -> tuple[s.Argument, Context]:
+    def _meant(self, node: s.Argument, context: Frame) -> tuple[s.Argument, Frame]:
         """What a parameter, or an operator without parameters, stands for."""
         while isinstance(node, s.Bound) or (isinstance(node, s.Call) and not node.args):
             callee = self.writer.callee(node, context)
@@ -146,12 +146,12 @@ class Solver:
             node, context = callee
         return node, context
 
-    def _assign(self, name: str, code: Code, context: Context) -> Context:
+    def _assign(self, name: str, code: Code, context: Frame) -> Frame:
         python = self.writer.emitter.fresh(f"n_{name}")
         self.writer.emitter.line(f"{python} = {code.text}")
         return self._with(name, python, context)
 
-    def _with(self, name: str, python: str, context: Context) -> Context:
+    def _with(self, name: str, python: str, context: Frame) -> Frame:
         return self._assignments.set(context, {**self._assignments.of(context), name: python})
 
     def _equation(
@@ -159,7 +159,7 @@ class Solver:
         node: s.Builtin,
         left: s.Argument,
         right: s.Argument,
-        context: Context,
+        context: Frame,
         then: Then,
     ) -> None:
         name = self._target(left, context)
@@ -173,7 +173,7 @@ class Solver:
         node: s.Builtin,
         left: s.Argument,
         right: s.Argument,
-        context: Context,
+        context: Frame,
         then: Then,
     ) -> None:
         name = self._target(left, context)
@@ -186,7 +186,7 @@ class Solver:
         with self.writer.emitter.block(f"for {python} in {text}:", loop=True):
             then(self._with(name, python, context))
 
-    def _unchanged(self, node: s.Argument, context: Context, then: Then) -> None:
+    def _unchanged(self, node: s.Argument, context: Frame, then: Then) -> None:
         match node:
             case s.Variable(name=name):
                 if name in context.next:
@@ -204,7 +204,7 @@ class Solver:
             case _:
                 self._same(node, context, then)
 
-    def _unchanged_parts(self, parts: Sequence[s.Argument], context: Context, then: Then) -> None:
+    def _unchanged_parts(self, parts: Sequence[s.Argument], context: Frame, then: Then) -> None:
         if not parts:
             then(context)
             return
@@ -212,14 +212,14 @@ class Solver:
             parts[0], context, lambda c: self._unchanged_parts(parts[1:], _in(c, context), then)
         )
 
-    def _same(self, node: s.Argument, context: Context, then: Then) -> None:
+    def _same(self, node: s.Argument, context: Frame, then: Then) -> None:
         test = builtins.unchanged(self.writer, node, context)
         self.writer.emitter.line(f"if not {test.text}: {self._failure().statements[0]}")
         then(context)
 
     # --- choices --------------------------------------------------------------------------
 
-    def _any(self, parts: Sequence[tuple[s.Argument, Context]], then: Then) -> None:
+    def _any(self, parts: Sequence[tuple[s.Argument, Frame]], then: Then) -> None:
         """Branches one after the other; a failing branch goes on with the next."""
         choice = self.writer.emitter.fresh("j")
         numbers = ", ".join(map(str, range(len(parts))))
@@ -234,9 +234,9 @@ class Solver:
     def _branch(
         self,
         condition: s.Argument,
-        first: list[tuple[s.Argument, Context]],
-        second: list[tuple[s.Argument, Context]],
-        context: Context,
+        first: list[tuple[s.Argument, Frame]],
+        second: list[tuple[s.Argument, Frame]],
+        context: Frame,
         then: Then,
     ) -> None:
         """IF, and P => Q, whose other branch is nothing."""
@@ -246,13 +246,13 @@ class Solver:
         with self.writer.emitter.block("else:"):
             self._side(second, context, then)
 
-    def _side(self, parts: list[tuple[s.Argument, Context]], context: Context, then: Then) -> None:
+    def _side(self, parts: list[tuple[s.Argument, Frame]], context: Frame, then: Then) -> None:
         if not parts:
             then(context)
         for part, inner in parts:
             self.solve(part, inner, lambda c: then(_in(c, context)))
 
-    def _case(self, node: s.Case, context: Context, then: Then) -> None:
+    def _case(self, node: s.Case, context: Frame, then: Then) -> None:
         def arm(index: int) -> None:
             if index == len(node.arms):
                 if node.other is None:
@@ -270,35 +270,35 @@ class Solver:
         arm(0)
 
     def _exists(
-        self, node: s.Binding, binders: Sequence[s.Binder], context: Context, then: Then
+        self, node: s.Binding, binders: Sequence[s.Binder], context: Frame, then: Then
     ) -> None:
         with logic.all_loops(self.writer, binders, context, ordered=True) as inner:
             self.solve(node.body, inner, lambda c: then(_in(c, context)))
 
-    def _forall(self, node: s.Binding, context: Context, then: Then) -> None:
+    def _forall(self, node: s.Binding, context: Frame, then: Then) -> None:
         """\\A as the conjunction of its instances, of which some assign variables."""
         emitter = self.writer.emitter
         items, index = emitter.fresh("i"), emitter.fresh("i")
         emitter.line(f"{items} = []")
         with logic.all_loops(self.writer, node.binders, context, ordered=True) as inner:
             entries = [inner.env[name.uid] for binder in node.binders for name in binder.names]
-            texts = [entry.code.text for entry in entries if isinstance(entry, Known)]
+            texts = [entry.code.text for entry in entries if isinstance(entry, Bound)]
             emitter.line(f"{items}.append(({', '.join(texts)},))")
 
-        def instances(current: Context, done: Then) -> None:
+        def instances(current: Frame, done: Then) -> None:
             with emitter.block(f"if {index} == len({items}):"):
                 done(current)
             with emitter.block("else:"):
                 emitter.line(f"{', '.join(texts)}, = {items}[{index}]")
                 self.solve(node.body, _in(current, inner), lambda c: again(c, f"{index} + 1", done))
 
-        def again(current: Context, argument: str, done: Then) -> None:
+        def again(current: Frame, argument: str, done: Then) -> None:
             reached = _in(current, context)
             self._functions.call((items,), [index], [argument], instances, reached, done)
 
         again(context, "0", then)
 
-    def _ways_of_all(self, node: s.Binding, context: Context, then: Then) -> None:
+    def _ways_of_all(self, node: s.Binding, context: Frame, then: Then) -> None:
         """As often as the instances hold together: the product of their ways."""
         emitter = self.writer.emitter
         ways, found = emitter.fresh("w"), emitter.fresh("c")
@@ -312,7 +312,7 @@ class Solver:
         with emitter.block(f"for {emitter.fresh('i')} in range({ways}):", loop=True):
             then(context)
 
-    def _assigns(self, node: s.Expr, context: Context) -> bool:
+    def _assigns(self, node: s.Expr, context: Frame) -> bool:
         """Whether a formula mentions variables that are yet to be assigned."""
         facts = self.writer.services.analysis.of(node)
         missing = set(self.variables) - set(self._assignments.of(context))
@@ -320,7 +320,7 @@ class Solver:
 
     # --- operators ------------------------------------------------------------------------
 
-    def _call(self, node: s.Expr, context: Context, then: Then) -> None:
+    def _call(self, node: s.Expr, context: Frame, then: Then) -> None:
         facts = self.writer.services.analysis.of(node)
         callee = None
         if (
@@ -337,7 +337,7 @@ class Solver:
             return
         self.solve(callee[0], callee[1], lambda c: then(_in(c, context)))
 
-    def _recursion(self, node: s.Expr, context: Context, then: Then) -> bool:
+    def _recursion(self, node: s.Expr, context: Frame, then: Then) -> bool:
         """A recursive operator as a function; False if the node is no call of one."""
         found = self.writer.recursion(node, context)
         if found is None:
@@ -357,7 +357,7 @@ class Solver:
                 names[param.uid] = self.writer.emitter.fresh("p")
                 arguments.append(self.writer.suspended(arg, context))
 
-        def body(current: Context, done: Then) -> None:
+        def body(current: Frame, done: Then) -> None:
             entries = {uid: self.writer.parameter(name, current) for uid, name in names.items()}
             inner = _in(current, scope).bind({**by_name, **entries})
             self.solve(definition.body, inner, lambda c: done(_in(c, current)))
@@ -369,7 +369,7 @@ class Solver:
         self._functions.call(tuple(key), list(names.values()), arguments, body, context, then)
         return True
 
-    def _named(self, arg: s.Argument, context: Context) -> tuple[Hashable, Entry] | None:
+    def _named(self, arg: s.Argument, context: Frame) -> tuple[Hashable, Entry] | None:
         """An argument of a recursive operator that is passed by name, and what tells it from
         others: an operator, or a variable, which the body may assign."""
         if isinstance(arg, s.OperatorArg):
@@ -413,7 +413,7 @@ class Solver:
                 return False
 
 
-def _in(current: Context, scope: Context) -> Context:
+def _in(current: Frame, scope: Frame) -> Frame:
     """The assignments of `current` in the scope of `scope`."""
     return replace(scope, now=current.now, next=current.next)
 

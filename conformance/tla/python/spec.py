@@ -15,7 +15,7 @@ from conformance.tla.python.labels import ActionLister, Reached
 from conformance.tla.python.machine import Instance, Machine, Search, Successor
 from conformance.tla.python.scope import Kind, kind_of
 from conformance.tla.python.standard import SearchLevel
-from conformance.tla.semantics.equality import Lazy, value_of
+from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.semantics.program import Program, link
 from conformance.tla.semantics.temporal import TemporalReader
@@ -321,7 +321,7 @@ class Spec:
     def successors(self, state: State) -> list[Successor]:
         """Every (action, next state) that the next-state relation allows, as TLC finds them.
 
-        In a fixed order; a pair that is found twice stands there twice, as TLC counts it.
+        In a fixed order; a pair that is found twice is listed twice, as TLC counts it.
         """
         found: list[Successor] = []
         try:
@@ -520,7 +520,7 @@ class Spec:
         definition = self.program.operator(name, "a state function")
         return self._function_of(definition)
 
-    def constant_set(self, node: s.Expr) -> Lazy | None:
+    def constant_set(self, node: s.Expr) -> Unforced | None:
         """The value of a constant expression, a set perhaps kept as a rule; None if it is none."""
         if not self.machine.analysis.of(node).constant:
             return None
@@ -538,7 +538,7 @@ class Spec:
 
         return value
 
-    def _expression_of(self, node: s.Expr) -> Callable[..., Lazy]:
+    def _expression_of(self, node: s.Expr) -> Callable[..., Unforced]:
         return self._settled(
             self.machine.expression(node), lambda spec: spec.machine.expression(node)
         )

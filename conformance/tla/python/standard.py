@@ -6,12 +6,12 @@ from collections.abc import Callable
 from itertools import permutations
 
 from conformance.tla.python.runtime import items, iterate
-from conformance.tla.semantics.equality import Lazy, value_of
+from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError, shown
 from conformance.tla.values import Fn, Value, canonical_sorted, format_value, make_function
 
 
-def pairs(f: Lazy) -> dict[Value, Value]:
+def pairs(f: Unforced) -> dict[Value, Value]:
     """A function as a new dict."""
     f = value_of(f)
     if isinstance(f, Fn):
@@ -24,17 +24,17 @@ def pairs(f: Lazy) -> dict[Value, Value]:
 # TLC
 
 
-def single(argument: Lazy, result: Lazy) -> Value:
+def single(argument: Unforced, result: Unforced) -> Value:
     """argument :> result."""
     return make_function({value_of(argument): value_of(result)})
 
 
-def override(f: Lazy, g: Lazy) -> Value:
+def override(f: Unforced, g: Unforced) -> Value:
     """f @@ g: f's results where both are defined."""
     return make_function({**pairs(g), **pairs(f)})
 
 
-def permutation_set(elements: Lazy) -> frozenset[Value]:
+def permutation_set(elements: Unforced) -> frozenset[Value]:
     """Permutations(S): the bijections of S."""
     items = canonical_sorted(iterate(elements))
     return frozenset(
@@ -42,7 +42,7 @@ def permutation_set(elements: Lazy) -> frozenset[Value]:
     )
 
 
-def sort_seq(sequence: Lazy, before: Callable[[Value, Value], bool]) -> Value:
+def sort_seq(sequence: Unforced, before: Callable[[Value, Value], bool]) -> Value:
     """SortSeq(s, Op) by insertion, as TLC does it: also for an Op that is no strict order."""
     result: list[Value] = []
     for item in items(sequence):
@@ -62,7 +62,7 @@ class SearchLevel:
         self.value: int | None = None
         """0 for the initial states, then the level of the state whose successors are sought."""
 
-    def __call__(self, register: Lazy) -> int:
+    def __call__(self, register: Unforced) -> int:
         if register != "level":
             raise EvaluationError(f'TLCGet({shown(register)}): only TLCGet("level") is known here')
         if self.value is None:
@@ -70,14 +70,14 @@ class SearchLevel:
         return self.value
 
 
-def assertion(value: Lazy, message: Lazy) -> bool:
+def assertion(value: Unforced, message: Unforced) -> bool:
     """Assert(value, message)."""
     if value is True:
         return True
     raise EvaluationError(f"the assertion failed: {shown(value_of(message))}")
 
 
-def to_string(value: Lazy) -> str:
+def to_string(value: Unforced) -> str:
     """ToString(v)."""
     return format_value(value_of(value))
 
@@ -85,7 +85,7 @@ def to_string(value: Lazy) -> str:
 # Bags: functions from elements to positive numbers
 
 
-def _counts(bag: Lazy) -> dict[Value, int]:
+def _counts(bag: Unforced) -> dict[Value, int]:
     counts: dict[Value, int] = {}
     for element, count in pairs(bag).items():
         if type(count) is not int or count <= 0:
@@ -98,7 +98,7 @@ def _bag(counts: dict[Value, int]) -> Value:
     return make_function({element: count for element, count in counts.items() if count > 0})
 
 
-def is_a_bag(value: Lazy) -> bool:
+def is_a_bag(value: Unforced) -> bool:
     """IsABag(value)."""
     value = value_of(value)
     if not isinstance(value, Fn | tuple):
@@ -106,22 +106,22 @@ def is_a_bag(value: Lazy) -> bool:
     return all(type(count) is int and count > 0 for count in pairs(value).values())
 
 
-def bag_to_set(bag: Lazy) -> frozenset[Value]:
+def bag_to_set(bag: Unforced) -> frozenset[Value]:
     """BagToSet(bag)."""
     return frozenset(pairs(bag))
 
 
-def set_to_bag(elements: Lazy) -> Value:
+def set_to_bag(elements: Unforced) -> Value:
     """SetToBag(S)."""
     return make_function(dict.fromkeys(iterate(elements), 1))
 
 
-def bag_in(element: Lazy, bag: Lazy) -> bool:
+def bag_in(element: Unforced, bag: Unforced) -> bool:
     """BagIn(e, B)."""
     return value_of(element) in pairs(bag)
 
 
-def bag_sum(a: Lazy, b: Lazy) -> Value:
+def bag_sum(a: Unforced, b: Unforced) -> Value:
     """a (+) b."""
     counts = _counts(a)
     for element, count in _counts(b).items():
@@ -129,13 +129,13 @@ def bag_sum(a: Lazy, b: Lazy) -> Value:
     return _bag(counts)
 
 
-def bag_difference(a: Lazy, b: Lazy) -> Value:
+def bag_difference(a: Unforced, b: Unforced) -> Value:
     """a (-) b."""
     taken = _counts(b)
     return _bag({element: count - taken.get(element, 0) for element, count in _counts(a).items()})
 
 
-def bag_union(bags: Lazy) -> Value:
+def bag_union(bags: Unforced) -> Value:
     """BagUnion(S)."""
     total: Value = ()
     for bag in iterate(bags):
@@ -143,13 +143,13 @@ def bag_union(bags: Lazy) -> Value:
     return total
 
 
-def sub_bag_of(a: Lazy, b: Lazy) -> bool:
+def sub_bag_of(a: Unforced, b: Unforced) -> bool:
     """a \\sqsubseteq b."""
     whole = _counts(b)
     return all(count <= whole.get(element, 0) for element, count in _counts(a).items())
 
 
-def sub_bags(bag: Lazy) -> frozenset[Value]:
+def sub_bags(bag: Unforced) -> frozenset[Value]:
     """SubBag(B): all bags that B contains."""
     parts: list[dict[Value, int]] = [{}]
     for element, count in _counts(bag).items():
@@ -157,7 +157,7 @@ def sub_bags(bag: Lazy) -> frozenset[Value]:
     return frozenset(map(_bag, parts))
 
 
-def bag_of_all(operator: Callable[[Value], Value], bag: Lazy) -> Value:
+def bag_of_all(operator: Callable[[Value], Value], bag: Unforced) -> Value:
     """BagOfAll(F, B)."""
     counts: dict[Value, int] = {}
     for element, count in _counts(bag).items():
@@ -166,11 +166,11 @@ def bag_of_all(operator: Callable[[Value], Value], bag: Lazy) -> Value:
     return _bag(counts)
 
 
-def bag_cardinality(bag: Lazy) -> int:
+def bag_cardinality(bag: Unforced) -> int:
     """BagCardinality(B)."""
     return sum(_counts(bag).values())
 
 
-def copies_in(element: Lazy, bag: Lazy) -> int:
+def copies_in(element: Unforced, bag: Unforced) -> int:
     """CopiesIn(e, B)."""
     return _counts(bag).get(value_of(element), 0)

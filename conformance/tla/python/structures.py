@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from conformance.tla.front import syntax as s
 from conformance.tla.python import logic
 from conformance.tla.python.protocol import CodeWriter
-from conformance.tla.python.scope import Code, Context, Entry, Kind, Known
+from conformance.tla.python.scope import Bound, Code, Entry, Frame, Kind
 
 
-def binding(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+def binding(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     """CHOOSE, set filter, set map, function."""
     match node.kind:
         case "CHOOSE":
@@ -23,7 +23,7 @@ def binding(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
             return _function(writer, node, context)
 
 
-def _choose(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+def _choose(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     binder = node.binders[0]
     text, kind = logic.domain(writer, binder, context, ordered=True)
     result = writer.emitter.fresh("w")
@@ -40,7 +40,7 @@ def _choose(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     return Code(result, "tuple" if binder.pattern else kind, atom=True)
 
 
-def _filter(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+def _filter(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     binder = node.binders[0]
     if _is_by_rule(writer, binder.domain):
         return _lazy_filter(writer, binder, node.body, context)
@@ -48,7 +48,7 @@ def _filter(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     if binder.pattern:
         return _filter_tuples(writer, node, text, context)
     name = writer.emitter.fresh("v_" + "".join(c for c in binder.names[0].name if c.isalnum()))
-    inner = context.bind({binder.names[0].uid: Known(Code(name, kind, atom=True))})
+    inner = context.bind({binder.names[0].uid: Bound(Code(name, kind, atom=True))})
     branch = writer.emitter.open(2, loop=True)
     test = writer.truth(node.body, inner)
     if not writer.emitter.written(branch):
@@ -63,21 +63,21 @@ def _filter(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     return Code(f"frozenset({found})", "set")
 
 
-def _lazy_filter(writer: CodeWriter, binder: s.Binder, body: s.Expr, context: Context) -> Code:
+def _lazy_filter(writer: CodeWriter, binder: s.Binder, body: s.Expr, context: Frame) -> Code:
     """Of a set given by a rule: as TLC's SetPredValue it asks of no element before it must."""
     assert binder.domain is not None
     whole = writer.expr(binder.domain, context).text
     rule, item = writer.emitter.fresh("r"), writer.emitter.fresh("v")
     with writer.function(f"def {rule}({item}):"):
         entries: dict[int, Entry] = {
-            name.uid: Known(writer.atom(Code(f"{item}[{index}]" if binder.pattern else item)))
+            name.uid: Bound(writer.atom(Code(f"{item}[{index}]" if binder.pattern else item)))
             for index, name in enumerate(binder.names)
         }
         writer.emitter.line(f"return {writer.truth(body, context.bind(entries)).text}")
     return Code(f"Filtered({whole}, {rule})", "lazy")
 
 
-def _filter_tuples(writer: CodeWriter, node: s.Binding, text: str, context: Context) -> Code:
+def _filter_tuples(writer: CodeWriter, node: s.Binding, text: str, context: Frame) -> Code:
     binder = node.binders[0]
     found = writer.emitter.fresh("s")
     writer.emitter.line(f"{found} = []")
@@ -88,7 +88,7 @@ def _filter_tuples(writer: CodeWriter, node: s.Binding, text: str, context: Cont
     return Code(f"frozenset({found})", "set")
 
 
-def _map(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+def _map(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     if len(node.binders) == 1 and len(node.binders[0].names) == 1 and not node.binders[0].pattern:
         return _map_one(writer, node, context)
     found = writer.emitter.fresh("s")
@@ -98,11 +98,11 @@ def _map(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     return Code(f"frozenset({found})", "set")
 
 
-def _map_one(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+def _map_one(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     binder = node.binders[0]
     text, kind = logic.domain(writer, binder, context)
     name = writer.emitter.fresh("v_" + "".join(c for c in binder.names[0].name if c.isalnum()))
-    inner = context.bind({binder.names[0].uid: Known(Code(name, kind, atom=True))})
+    inner = context.bind({binder.names[0].uid: Bound(Code(name, kind, atom=True))})
     branch = writer.emitter.open(2, loop=True)
     value = writer.value(node.body, inner)
     if not writer.emitter.written(branch):
@@ -117,7 +117,7 @@ def _map_one(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
     return Code(f"frozenset({found})", "set")
 
 
-def _function(writer: CodeWriter, node: s.Binding, context: Context) -> Code:
+def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     if _is_infinite(writer, node.binders):
         return _lazy_function(writer, node.binders, node.body, None, context)
     found = writer.emitter.fresh("d")
@@ -139,7 +139,7 @@ def _arguments(binder: s.Binder) -> list[tuple[s.Bound, ...]]:
     return [binder.names] if binder.pattern else [(name,) for name in binder.names]
 
 
-def _key(writer: CodeWriter, names: tuple[s.Bound, ...], context: Context) -> str:
+def _key(writer: CodeWriter, names: tuple[s.Bound, ...], context: Frame) -> str:
     codes = [writer.expr(name, context).text for name in names]
     return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
 
@@ -178,7 +178,7 @@ def _is_infinite(writer: CodeWriter, binders: Sequence[s.Binder]) -> bool:
     return any(infinite(binder.domain) for binder in binders)
 
 
-def recursive_function(writer: CodeWriter, node: s.RecursiveFunction, context: Context) -> Code:
+def recursive_function(writer: CodeWriter, node: s.RecursiveFunction, context: Frame) -> Code:
     """f[x \\in S] == ... f[...] ...: results are computed on demand and remembered."""
     return _lazy_function(writer, node.binders, node.body, node.function, context)
 
@@ -188,7 +188,7 @@ def _lazy_function(
     binders: Sequence[s.Binder],
     body: s.Expr,
     function: s.Bound | None,
-    context: Context,
+    context: Frame,
 ) -> Code:
     domains = [
         writer.expr(binder.domain, context).text
@@ -200,20 +200,20 @@ def _lazy_function(
     rule, self_name, argument = (writer.emitter.fresh(prefix) for prefix in ("r", "f", "x"))
     entries: dict[int, Entry] = {}
     if function is not None:
-        entries[function.uid] = Known(Code(self_name, "lazy", atom=True))
+        entries[function.uid] = Bound(Code(self_name, "lazy", atom=True))
     with writer.function(f"def {rule}({self_name}, {argument}):"):
         names = [names for binder in binders for names in _arguments(binder)]
         for index, parts in enumerate(names):
             item = argument if len(names) == 1 else f"{argument}[{index}]"
             for place, name in enumerate(parts):
                 text = item if len(parts) == 1 else f"{item}[{place}]"
-                entries[name.uid] = Known(writer.atom(Code(text)))
+                entries[name.uid] = Bound(writer.atom(Code(text)))
         code = writer.expr(body, context.bind(entries))
         writer.emitter.line(f"return {code.text}")
     return Code(f"LazyFunction({whole}, {rule})", "lazy")
 
 
-def application(writer: CodeWriter, node: s.Apply, context: Context) -> Code:
+def application(writer: CodeWriter, node: s.Apply, context: Frame) -> Code:
     """f[x]."""
     function = writer.expr(node.function, context)
     argument = writer.expr(node.argument, context)
@@ -233,7 +233,7 @@ def application(writer: CodeWriter, node: s.Apply, context: Context) -> Code:
     return Code(f"({f}.mapping[{x}] if {f}.__class__ is Fn else apply({f}, {x}))")
 
 
-def field(writer: CodeWriter, node: s.Field, context: Context) -> Code:
+def field(writer: CodeWriter, node: s.Field, context: Frame) -> Code:
     """r.name, without the record where it is written down as a constructor."""
     found = _written_field(writer, node.record, node.name, context, 0)
     if found is not None:
@@ -250,8 +250,8 @@ def field(writer: CodeWriter, node: s.Field, context: Context) -> Code:
 
 
 def _written_field(
-    writer: CodeWriter, node: s.Expr, name: str, context: Context, depth: int
-) -> tuple[s.Expr, Context] | None:
+    writer: CodeWriter, node: s.Expr, name: str, context: Frame, depth: int
+) -> tuple[s.Expr, Frame] | None:
     """The expression of a field of a record that is constructed on the spot, such as
     `Replica(b).log`. Only where it is cheap: another use of the record computes it again."""
     match node:
@@ -274,14 +274,14 @@ def _may_be_record(writer: CodeWriter, node: s.Expr) -> bool:
     return not isinstance(meaning, s.Definition) or isinstance(meaning.body, s.Record)
 
 
-def record(writer: CodeWriter, node: s.Record, context: Context) -> Code:
+def record(writer: CodeWriter, node: s.Record, context: Frame) -> Code:
     """[a |-> e, ...]."""
     fields = _in_order(writer, [value for _, value in node.fields], context)
     pairs = [f"{name!r}: {text}" for (name, _), text in zip(node.fields, fields, strict=True)]
     return Code(f"Fn({{{', '.join(pairs)}}})", "fn")
 
 
-def record_set(writer: CodeWriter, node: s.RecordSet, context: Context) -> Code:
+def record_set(writer: CodeWriter, node: s.RecordSet, context: Frame) -> Code:
     """[a : S, ...]."""
     sets = _in_order(writer, [value for _, value in node.fields], context, values=False)
     pairs = [f"{name!r}: {text}" for (name, _), text in zip(node.fields, sets, strict=True)]
@@ -289,13 +289,13 @@ def record_set(writer: CodeWriter, node: s.RecordSet, context: Context) -> Code:
 
 
 def _in_order(
-    writer: CodeWriter, nodes: Sequence[s.Expr], context: Context, *, values: bool = True
+    writer: CodeWriter, nodes: Sequence[s.Expr], context: Frame, *, values: bool = True
 ) -> list[str]:
     compute = writer.value if values else writer.expr
     return [compute(node, context).text for node in nodes]
 
 
-def except_(writer: CodeWriter, node: s.Except, context: Context) -> Code:
+def except_(writer: CodeWriter, node: s.Except, context: Frame) -> Code:
     """[f EXCEPT !path = value, ...]."""
     code = writer.expr(node.function, context)
     for update in node.updates:
@@ -304,7 +304,7 @@ def except_(writer: CodeWriter, node: s.Except, context: Context) -> Code:
 
 
 def _update(
-    writer: CodeWriter, function: Code, path: list[s.Expr], update: s.Update, context: Context
+    writer: CodeWriter, function: Code, path: list[s.Expr], update: s.Update, context: Frame
 ) -> Code:
     """One step of the path: outside the domain, the function stays as it is."""
     f = writer.atom(function)
@@ -318,7 +318,7 @@ def _update(
         if len(path) > 1:
             new = _update(writer, current, path[1:], update, context)
         else:
-            new = writer.value(update.value, context.bind({update.at.uid: Known(current)}))
+            new = writer.value(update.value, context.bind({update.at.uid: Bound(current)}))
         writer.emitter.line(f"{result} = {_replaced(f, step, new.text)}")
     return Code(result, f.kind if f.kind in ("fn", "tuple") else None, atom=True)
 

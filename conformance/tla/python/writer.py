@@ -22,11 +22,11 @@ from conformance.tla.python import builtins, logic, structures
 from conformance.tla.python.lazy import LazyValues
 from conformance.tla.python.protocol import Routine, unsupported
 from conformance.tla.python.scope import (
+    Bound,
     Closure,
     Code,
-    Context,
     Entry,
-    Known,
+    Frame,
     Lazy,
     Named,
     Operator,
@@ -42,7 +42,7 @@ class Writer(LazyValues):
 
     # --- expressions ----------------------------------------------------------------------
 
-    def expr(self, node: s.Expr, context: Context) -> Code:
+    def expr(self, node: s.Expr, context: Frame) -> Code:
         """A Python expression for `node`; statements that it needs are written."""
         with self.emitter.at(node.location):
             literal = _literal(node)
@@ -58,7 +58,7 @@ class Writer(LazyValues):
                 case _:
                     return self.compound(node, context)
 
-    def compound(self, node: s.Expr, context: Context) -> Code:
+    def compound(self, node: s.Expr, context: Frame) -> Code:
         """As `expr`, for what is neither a name nor a constant to be folded."""
         match node:
             case s.Builtin():
@@ -94,7 +94,7 @@ class Writer(LazyValues):
             case _:
                 raise AssertionError(node)
 
-    def argument(self, node: s.Argument, context: Context) -> Code:
+    def argument(self, node: s.Argument, context: Frame) -> Code:
         """As `expr`, for an operand that cannot be an operator."""
         return self.expr(self.expression(node), context)
 
@@ -103,7 +103,7 @@ class Writer(LazyValues):
         assert not isinstance(node, s.OperatorArg), node
         return node
 
-    def value(self, node: s.Argument, context: Context) -> Code:
+    def value(self, node: s.Argument, context: Frame) -> Code:
         """As `expr`, with symbolic sets and lazy functions turned into values."""
         code = self.argument(node, context)
         return Code(f"value_of({code.text})") if code.kind == "lazy" else code
@@ -123,7 +123,7 @@ class Writer(LazyValues):
         name = self.emitter.fresh("t")
         return f"({name} := {code.text})", name
 
-    def truth(self, node: s.Argument, context: Context) -> Code:
+    def truth(self, node: s.Argument, context: Frame) -> Code:
         """As `expr`, for a formula: an error if its value is no boolean."""
         return self.checked(self.argument(node, context))
 
@@ -139,20 +139,20 @@ class Writer(LazyValues):
 
     # --- names ----------------------------------------------------------------------------
 
-    def _variable(self, name: str, context: Context) -> Code:
+    def _variable(self, name: str, context: Frame) -> Code:
         python = context.variables().get(name)
         if python is None:
             return Code(f"not_assigned({name!r})")
         return Code(python, None, atom=True)
 
-    def _bound(self, node: s.Bound, context: Context) -> Code:
+    def _bound(self, node: s.Bound, context: Frame) -> Code:
         entry = context.env[node.uid]
-        if isinstance(entry, Known):
+        if isinstance(entry, Bound):
             return entry.code
         assert isinstance(entry, Lazy), node
         return self.force(entry, context)
 
-    def _constant(self, node: s.Constant, context: Context) -> Code:
+    def _constant(self, node: s.Constant, context: Frame) -> Code:
         meaning = self.services.program.meaning(node)
         if isinstance(meaning, s.Definition):
             return self.apply_definition(meaning, (), context)
@@ -160,7 +160,7 @@ class Writer(LazyValues):
 
     # --- LET and calls --------------------------------------------------------------------
 
-    def let(self, node: s.Let, context: Context) -> Context:
+    def let(self, node: s.Let, context: Frame) -> Frame:
         """The context of a LET's body."""
         definitions = [self.services.program.definition(uid) for uid in node.definitions]
         recursive = [d for d in definitions if self.services.analysis.recursive(d.uid)]
@@ -181,7 +181,7 @@ class Writer(LazyValues):
             self.define(entry.name, definition.params, definition.body, context)
         return context
 
-    def define(self, name: str, params: Sequence[s.Bound], body: s.Expr, context: Context) -> None:
+    def define(self, name: str, params: Sequence[s.Bound], body: s.Expr, context: Frame) -> None:
         """A nested Python function for an operator; arguments are values, or `suspended`."""
         names = [self.emitter.fresh("p") for _ in params]
         with self.function(f"def {name}({', '.join(names)}):"):
@@ -191,7 +191,7 @@ class Writer(LazyValues):
             }
             self.emitter.line(f"return {self.expr(body, context.bind(entries)).text}")
 
-    def _call(self, node: s.Call, context: Context) -> Code:
+    def _call(self, node: s.Call, context: Frame) -> Code:
         match node.target:
             case s.Bound(uid=uid):
                 return self._apply(context.env[uid], node, context)
@@ -203,14 +203,14 @@ class Writer(LazyValues):
                     return self._defined(meaning, node, context)
                 return self.services.pool(meaning)
 
-    def _defined(self, definition: s.Definition, node: s.Call, context: Context) -> Code:
+    def _defined(self, definition: s.Definition, node: s.Call, context: Frame) -> Code:
         """A call of a module-level operator."""
         if not self._recursive_in_primes(definition):
             return self.apply_definition(definition, node.args, context)
         named = Named("", definition)
         return self.apply_operator(named, node.args, node.location, context)
 
-    def _function(self, operator: Named, context: Context) -> str:
+    def _function(self, operator: Named, context: Frame) -> str:
         """The name of the Python function of a recursive operator.
 
         One that mentions primes is written where it is used: there it is known which variables
@@ -232,17 +232,17 @@ class Writer(LazyValues):
         analysis, uid = self.services.analysis, definition.uid
         return analysis.recursive(uid) and analysis.of_definition(uid).primes
 
-    def _apply(self, entry: Entry, node: s.Call, context: Context) -> Code:
+    def _apply(self, entry: Entry, node: s.Call, context: Frame) -> Code:
         match entry:
             case Lazy():
                 return self.force(entry, context)
-            case Known(code=code):
+            case Bound(code=code):
                 return code
             case operator:
                 return self.apply_operator(operator, node.args, node.location, context)
 
     def apply_operator(
-        self, operator: Operator, args: Sequence[s.Argument], at: s.Location, context: Context
+        self, operator: Operator, args: Sequence[s.Argument], at: s.Location, context: Frame
     ) -> Code:
         """An operator applied to arguments."""
         match operator:
@@ -256,7 +256,7 @@ class Writer(LazyValues):
                 codes = [self._passed(arg, context) for arg in args]
                 return Code(f"{name}({', '.join(codes)})", "lazy")
 
-    def _passed(self, arg: s.Argument, context: Context) -> str:
+    def _passed(self, arg: s.Argument, context: Frame) -> str:
         if isinstance(arg, s.OperatorArg):
             return self.callable(arg, context)
         if self._settled(arg, context):
@@ -268,18 +268,18 @@ class Writer(LazyValues):
         primed = self.services.analysis.primed_names(definition.uid)
         return any(param.uid in primed for param in definition.params)
 
-    def operator(self, arg: s.Argument, context: Context) -> Operator:
+    def operator(self, arg: s.Argument, context: Frame) -> Operator:
         """What an operator argument stands for."""
         assert isinstance(arg, s.OperatorArg), arg
         program = self.services.program
         match arg.target:
             case s.Bound(uid=uid):
                 entry = context.env[uid]
-                assert not isinstance(entry, Known | Lazy)
+                assert not isinstance(entry, Bound | Lazy)
                 return entry
             case int(uid) if uid in context.env:
                 entry = context.env[uid]
-                assert not isinstance(entry, Known | Lazy)
+                assert not isinstance(entry, Bound | Lazy)
                 return entry
             case str(name) if program.meaning(arg) is None:
                 return Standard(name)
@@ -288,7 +288,7 @@ class Writer(LazyValues):
                 assert isinstance(meaning, s.Definition), arg
                 return Closure(meaning, context)
 
-    def callable(self, arg: s.Argument, context: Context) -> str:
+    def callable(self, arg: s.Argument, context: Frame) -> str:
         """The name of a Python function that does what the operator argument does."""
         operator = self.operator(arg, context)
         if isinstance(operator, Named):
@@ -305,13 +305,13 @@ class Writer(LazyValues):
             self._define_standard(name, operator.name, arg.location, context)
         return name
 
-    def _define_standard(self, name: str, builtin: str, at: s.Location, context: Context) -> None:
+    def _define_standard(self, name: str, builtin: str, at: s.Location, context: Frame) -> None:
         arity = 1 if builtin in builtins.UNARY else 2
         params = tuple(s.Bound(at, -1 - index, f"x{index}") for index in range(arity))
         self.define(name, params, s.Builtin(at, builtin, params), context)
 
     def apply_definition(
-        self, definition: s.Definition, args: Sequence[s.Argument], context: Context
+        self, definition: s.Definition, args: Sequence[s.Argument], context: Frame
     ) -> Code:
         """A module-level operator applied: expanded here, or a call of its routine."""
         if self.expands(definition, args):
@@ -332,7 +332,7 @@ class Writer(LazyValues):
                 passed.append(self._thunk(routine, arg, context))
         return Code(f"{routine.name}({', '.join(passed)})", routine.kind)
 
-    def _settled(self, arg: s.Argument, context: Context) -> bool:
+    def _settled(self, arg: s.Argument, context: Frame) -> bool:
         """Whether an argument's value is at hand, so that passing it computes nothing."""
         match arg:
             case s.Number() | s.String():
@@ -348,23 +348,23 @@ class Writer(LazyValues):
                         return True
                     inner = context.within(entry.context.env, primed=primed)
                     return self._settled(entry.node, inner)
-                return isinstance(entry, Known)
+                return isinstance(entry, Bound)
             case _ if self.services.analysis.of(arg).constant and isinstance(arg, s.Expr):
                 return self.services.constant(arg).atom
             case _:
                 return False
 
-    def _passed_value(self, routine: Routine, arg: s.Argument, context: Context) -> Code:
+    def _passed_value(self, routine: Routine, arg: s.Argument, context: Frame) -> Code:
         return self.argument(arg, context) if routine.lazy else self.value(arg, context)
 
-    def _thunk(self, routine: Routine, arg: s.Argument, context: Context) -> str:
+    def _thunk(self, routine: Routine, arg: s.Argument, context: Frame) -> str:
         """A function that computes an argument which the operator may not need."""
         name = self.emitter.fresh("g")
         with self.function(f"def {name}():"):
             self.emitter.line(f"return {self._passed_value(routine, arg, context).text}")
         return name
 
-    def suspended(self, arg: s.Argument, context: Context) -> str:
+    def suspended(self, arg: s.Argument, context: Frame) -> str:
         """A function that computes an argument where it is first needed.
 
         It need not know of primes: SANY refuses a recursive operator that primes a parameter.
@@ -377,7 +377,7 @@ class Writer(LazyValues):
             self.emitter.line(f"return {self.argument(arg, context).text}")
         return name
 
-    def parameter(self, name: str, context: Context) -> Lazy:
+    def parameter(self, name: str, context: Frame) -> Lazy:
         """The entry of a parameter that is passed as a value or `suspended`."""
         emitter = self.emitter
         place = emitter.placeholder()
@@ -413,8 +413,8 @@ class Writer(LazyValues):
         self,
         definition: s.Definition,
         args: Sequence[s.Argument],
-        scope: Context,
-        context: Context,
+        scope: Frame,
+        context: Frame,
     ) -> Code:
         """The definition's body with its parameters bound to the arguments, lazily."""
         return self.expr(definition.body, self.enter(definition, args, scope, context))
@@ -423,9 +423,9 @@ class Writer(LazyValues):
         self,
         definition: s.Definition,
         args: Sequence[s.Argument],
-        scope: Context,
-        context: Context,
-    ) -> Context:
+        scope: Frame,
+        context: Frame,
+    ) -> Frame:
         """The context of the body of an operator that is applied to `args`."""
         entries: dict[int, Entry] = {}
         for param, arg in zip(definition.params, args, strict=True):
@@ -437,7 +437,7 @@ class Writer(LazyValues):
                 entries[param.uid] = self.lazy(arg, context)
         return scope.bind(entries)
 
-    def recursion(self, node: s.Expr, context: Context) -> tuple[s.Definition, Context] | None:
+    def recursion(self, node: s.Expr, context: Frame) -> tuple[s.Definition, Frame] | None:
         """The recursive operator that a call stands for, and the scope of its body."""
         if not isinstance(node, s.Call):
             return None
@@ -451,7 +451,7 @@ class Writer(LazyValues):
             return meaning, context.within({})
         return None
 
-    def callee(self, node: s.Expr, context: Context) -> tuple[s.Expr, Context] | None:
+    def callee(self, node: s.Expr, context: Frame) -> tuple[s.Expr, Frame] | None:
         """The body that a call stands for and its context, if it can be expanded here."""
         match node:
             case s.Call(target=s.Bound(uid=uid)):

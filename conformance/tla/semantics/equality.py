@@ -48,17 +48,18 @@ class LazyFunction:
         )
 
 
-Lazy: TypeAlias = "Value | SymbolicSet | LazyFunction"
+Unforced: TypeAlias = "Value | SymbolicSet | LazyFunction"
+"""A value, or a set or function that is not computed yet."""
 
 
-def value_of(thing: Lazy) -> Value:
+def value_of(thing: Unforced) -> Value:
     """The value: symbolic sets and lazy functions are enumerated."""
     if isinstance(thing, SymbolicSet):
         return frozenset(map(value_of, thing))
     return thing.value() if isinstance(thing, LazyFunction) else thing
 
 
-def eq(a: Lazy, b: Lazy) -> bool:
+def eq(a: Unforced, b: Unforced) -> bool:
     """TLA+'s equality; an error where TLC refuses to compare."""
     if a.__class__ is b.__class__ and not isinstance(a, SymbolicSet | LazyFunction):
         return same(a, b)
@@ -72,7 +73,7 @@ def eq(a: Lazy, b: Lazy) -> bool:
     return False  # of a function and a sequence, in normal form, one only has the domain 1..n
 
 
-def member(x: Lazy, elements: Lazy) -> bool:
+def member(x: Unforced, elements: Unforced) -> bool:
     """x \\in elements."""
     if elements.__class__ is frozenset:
         if isinstance(x, SymbolicSet | LazyFunction):

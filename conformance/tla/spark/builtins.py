@@ -11,7 +11,7 @@ from conformance.tla.spark.branches import as_formula
 from conformance.tla.spark.candidates import known_elements
 from conformance.tla.spark.choice import cardinality
 from conformance.tla.spark.columns import function, materialise, sequence
-from conformance.tla.spark.environment import Lazy, Operator
+from conformance.tla.spark.environment import Operand, Operator
 from conformance.tla.spark.equality import equals, is_set
 from conformance.tla.spark.formulas import (
     Atom,
@@ -48,7 +48,7 @@ from conformance.tla.values import canonical_sorted, format_value, make_function
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class Application:
     """Where an operator is applied, and how it applies an operator that it is given."""
 
     scope: Scope
@@ -61,17 +61,17 @@ class Context:
         """What is wrong, and where."""
         return f"{self.place}: {what}"
 
-    def term(self, operand: Lazy | Operator) -> Term:
+    def term(self, operand: Operand | Operator) -> Term:
         """The operand as a term."""
         if isinstance(operand, Operator):
             raise TypeClash("an operator and a value")
         return operand.term(self.primed)
 
-    def terms(self, operands: Sequence[Lazy | Operator]) -> list[Term]:
+    def terms(self, operands: Sequence[Operand | Operator]) -> list[Term]:
         """All operands as terms."""
         return [self.term(operand) for operand in operands]
 
-    def formula(self, operand: Lazy | Operator) -> Formula:
+    def formula(self, operand: Operand | Operator) -> Formula:
         """The operand as a formula."""
         return as_formula(self.term(operand))
 
@@ -84,54 +84,54 @@ def _truth(value: bool) -> Implementation:
 
 
 def _junction(neutral: bool) -> Implementation:
-    def junction(context: Context, *operands: Lazy) -> Term:
+    def junction(context: Application, *operands: Operand) -> Term:
         parts = [context.formula(operand) for operand in operands]
         return Boolean(conjoin(parts) if neutral else disjoin(parts))
 
     return junction
 
 
-def _not(context: Context, operand: Lazy) -> Term:
+def _not(context: Application, operand: Operand) -> Term:
     return Boolean(negate(context.formula(operand)))
 
 
-def _implies(context: Context, condition: Lazy, conclusion: Lazy) -> Term:
+def _implies(context: Application, condition: Operand, conclusion: Operand) -> Term:
     return Boolean(disjoin([negate(context.formula(condition)), context.formula(conclusion)]))
 
 
-def _equivalent(context: Context, left: Lazy, right: Lazy) -> Term:
+def _equivalent(context: Application, left: Operand, right: Operand) -> Term:
     return Boolean(equivalent(context.formula(left), context.formula(right)))
 
 
 def _relation(
     relate: Callable[[Scope, Term, Term], Formula], *, negated: bool = False
 ) -> Implementation:
-    def relation(context: Context, left: Lazy, right: Lazy) -> Term:
+    def relation(context: Application, left: Operand, right: Operand) -> Term:
         made = relate(context.scope, context.term(left), context.term(right))
         return Boolean(negate(made) if negated else made)
 
     return relation
 
 
-def _compare(context: Context, left: Lazy, right: Lazy) -> Term:
+def _compare(context: Application, left: Operand, right: Operand) -> Term:
     return Boolean(
         numbers.compare(context.scope, context.operator, context.term(left), context.term(right))
     )
 
 
-def _arithmetic(context: Context, left: Lazy, right: Lazy) -> Term:
+def _arithmetic(context: Application, left: Operand, right: Operand) -> Term:
     cause = context.cause(f"{context.operator} is undefined or out of range")
     a, b = context.term(left), context.term(right)
     return numbers.arithmetic(context.scope, context.operator, a, b, cause)
 
 
-def _negative(context: Context, operand: Lazy) -> Term:
+def _negative(context: Application, operand: Operand) -> Term:
     return numbers.negative(
         context.scope, context.term(operand), context.cause("an integer out of range")
     )
 
 
-def _interval(context: Context, low: Lazy, high: Lazy) -> Term:
+def _interval(context: Application, low: Operand, high: Operand) -> Term:
     ends = [
         end if isinstance(end, Known) else materialise(context.scope, end, INTEGER)
         for end in (context.term(low), context.term(high))
@@ -143,21 +143,21 @@ def _interval(context: Context, low: Lazy, high: Lazy) -> Term:
     raise TypeClash("an interval and what is not an integer")
 
 
-def _infinite(context: Context) -> Term:
+def _infinite(context: Application) -> Term:
     return Infinite(context.operator)
 
 
-def _enumeration(context: Context, *operands: Lazy) -> Term:
+def _enumeration(context: Application, *operands: Operand) -> Term:
     terms = context.terms(operands)
     guards = merge(*(term.guards for term in terms))
     return Enumerated(tuple((Truth(True), bare(term)) for term in terms), guards)
 
 
-def _tuple(context: Context, *operands: Lazy) -> Term:
+def _tuple(context: Application, *operands: Operand) -> Term:
     return sequence(context.terms(operands))
 
 
-def _combination(context: Context, left: Lazy, right: Lazy) -> Term:
+def _combination(context: Application, left: Operand, right: Operand) -> Term:
     a, b = context.term(left), context.term(right)
     inner = bare(b)
     return Combined(
@@ -170,118 +170,118 @@ def _combination(context: Context, left: Lazy, right: Lazy) -> Term:
 
 
 def _unary_set(make: Callable[..., Term]) -> Implementation:
-    def construct(context: Context, operand: Lazy) -> Term:
+    def construct(context: Application, operand: Operand) -> Term:
         term = context.term(operand)
         return make(bare(term), term.guards)
 
     return construct
 
 
-def _function_set(context: Context, domain: Lazy, range_: Lazy) -> Term:
+def _function_set(context: Application, domain: Operand, range_: Operand) -> Term:
     a, b = context.term(domain), context.term(range_)
     return Functions(bare(a), bare(b), merge(a.guards, b.guards))
 
 
-def _product(context: Context, *operands: Lazy) -> Term:
+def _product(context: Application, *operands: Operand) -> Term:
     terms = context.terms(operands)
     return Product(tuple(map(bare, terms)), merge(*(term.guards for term in terms)))
 
 
-def _domain(context: Context, operand: Lazy) -> Term:
+def _domain(context: Application, operand: Operand) -> Term:
     return functions.domain(context.scope, context.term(operand))
 
 
-def _cardinality(context: Context, operand: Lazy) -> Term:
+def _cardinality(context: Application, operand: Operand) -> Term:
     cause = context.cause("Cardinality of an infinite set")
     return cardinality(context.scope, _set(context, operand), cause)
 
 
-def _is_finite(context: Context, operand: Lazy) -> Term:
+def _is_finite(context: Application, operand: Operand) -> Term:
     return Boolean(Truth(not isinstance(_set(context, operand), Infinite | Sequences)))
 
 
-def _set(context: Context, operand: Lazy) -> Term:
+def _set(context: Application, operand: Operand) -> Term:
     term = context.term(operand)
     if not is_set(term) and not isinstance(term, Nothing):
         raise TypeClash("a set and another value")
     return term
 
 
-def _length(context: Context, operand: Lazy) -> Term:
+def _length(context: Application, operand: Operand) -> Term:
     return functions.length(
         context.scope, context.term(operand), context.cause("Len of what is no sequence")
     )
 
 
-def _append(context: Context, operand: Lazy, item: Lazy) -> Term:
+def _append(context: Application, operand: Operand, item: Operand) -> Term:
     one = sequence([context.term(item)])
     return functions.concatenation(context.scope, context.term(operand), one)
 
 
-def _concatenation(context: Context, left: Lazy, right: Lazy) -> Term:
+def _concatenation(context: Application, left: Operand, right: Operand) -> Term:
     return functions.concatenation(context.scope, context.term(left), context.term(right))
 
 
-def _head(context: Context, operand: Lazy) -> Term:
+def _head(context: Application, operand: Operand) -> Term:
     cause = context.cause("Head of the empty sequence")
     return functions.head(context.scope, context.term(operand), cause)
 
 
-def _tail(context: Context, operand: Lazy) -> Term:
+def _tail(context: Application, operand: Operand) -> Term:
     cause = context.cause("Tail of the empty sequence")
     return functions.tail(context.scope, context.term(operand), cause)
 
 
-def _sub_sequence(context: Context, operand: Lazy, low: Lazy, high: Lazy) -> Term:
+def _sub_sequence(context: Application, operand: Operand, low: Operand, high: Operand) -> Term:
     cause = context.cause("SubSeq beyond the ends of the sequence")
     first, last = context.term(low), context.term(high)
     return functions.sub_sequence(context.scope, context.term(operand), first, last, cause)
 
 
-def _select(context: Context, operand: Lazy, test: Operator) -> Term:
+def _select(context: Application, operand: Operand, test: Operator) -> Term:
     def holds(item: Term) -> Formula:
         return as_formula(context.call(test, [item]))
 
     return functions.select(context.scope, context.term(operand), holds)
 
 
-def _pair(context: Context, argument: Lazy, result: Lazy) -> Term:
+def _pair(context: Application, argument: Operand, result: Operand) -> Term:
     key, value = context.term(argument), context.term(result)
     if not isinstance(key, Known):
         raise TypeClash("a known argument of :> and a computed one")
     return function([(key.value, value)], key.guards)
 
 
-def _override(context: Context, left: Lazy, right: Lazy) -> Term:
+def _override(context: Application, left: Operand, right: Operand) -> Term:
     return functions.override(context.term(left), context.term(right))
 
 
-def _assert(context: Context, operand: Lazy, _message: Lazy) -> Term:
+def _assert(context: Application, operand: Operand, _message: Operand) -> Term:
     test = context.formula(operand)
     cause = context.cause("the assertion failed")
     return Boolean(Atom(sql.TRUE, (*test.guard(), Guard(test.holds(), (cause,)))))
 
 
-def _second(context: Context, _first: Lazy, operand: Lazy) -> Term:
+def _second(context: Application, _first: Operand, operand: Operand) -> Term:
     return context.term(operand)
 
 
-def _print(_context: Context, _operand: Lazy) -> Term:
+def _print(_context: Application, _operand: Operand) -> Term:
     return Boolean(Truth(True))
 
 
-def _itself(context: Context, operand: Lazy) -> Term:
+def _itself(context: Application, operand: Operand) -> Term:
     return context.term(operand)
 
 
-def _to_string(context: Context, operand: Lazy) -> Term:
+def _to_string(context: Application, operand: Operand) -> Term:
     term = context.term(operand)
     if isinstance(term, Known):
         return Known(format_value(term.value), term.guards)
     raise TypeClash("a known value and a computed one in ToString")
 
 
-def _permutations(context: Context, operand: Lazy) -> Term:
+def _permutations(context: Application, operand: Operand) -> Term:
     values = known_elements(context.scope, context.term(operand))
     if values is None or len(values) > 6:
         raise TypeClash("a known small set and a computed one in Permutations")
@@ -350,4 +350,4 @@ OPERATORS: Mapping[str, Implementation] = {
 }
 """What the back end supports of `conformance.tla.syntax.BUILTINS`, actions apart."""
 
-__all__ = ["OPERATORS", "Context"]
+__all__ = ["OPERATORS", "Application"]

@@ -25,10 +25,10 @@ from conformance.tla.semantics.analysis import Analysis
 from conformance.tla.semantics.program import Program
 from conformance.tla.spark import binders, functions, sql
 from conformance.tla.spark.branches import as_formula, choose_branch
-from conformance.tla.spark.builtins import OPERATORS, Context
+from conformance.tla.spark.builtins import OPERATORS, Application
 from conformance.tla.spark.choice import simplified
 from conformance.tla.spark.columns import NotFinite, function, stored
-from conformance.tla.spark.environment import Lazy, Names, Operator, rigid
+from conformance.tla.spark.environment import Names, Operand, Operator, rigid
 from conformance.tla.spark.equality import equals
 from conformance.tla.spark.formulas import (
     Atom,
@@ -105,14 +105,14 @@ class Compiler:
             )
             raise UnsupportedError(f"{place}: {what} {problem} in {BACK_END}.") from error
 
-    def lazy(self, node: s.Argument, names: Names, *, share: bool) -> Lazy:
+    def lazy(self, node: s.Argument, names: Names, *, share: bool) -> Operand:
         """An operand; `share` it where it may be used several times."""
 
         def compile_operand(primed: bool) -> Term:
             term = self.term(node, names.in_next_state() if primed else names)
             return functions.settled(self.scope, term) if share else term
 
-        return Lazy(compile_operand)
+        return Operand(compile_operand)
 
     # Cases
 
@@ -179,7 +179,7 @@ class Compiler:
 
     def _bound(self, node: s.Node, uid: int, names: Names) -> Term:
         meaning = names.bound.get(uid)
-        if not isinstance(meaning, Lazy):
+        if not isinstance(meaning, Operand):
             raise self.unsupported(node, "an operator as a value")
         return meaning.term(names.primed)
 
@@ -194,13 +194,13 @@ class Compiler:
         local = isinstance(node, s.Call) and isinstance(node.target, int)
         if local and isinstance(node, s.Call) and not node.args:
             known = names.bound.get(node.target) if isinstance(node.target, int) else None
-            if isinstance(known, Lazy):
+            if isinstance(known, Operand):
                 return known.term(names.primed)
         meaning_of = self.program.meaning(node)
         args = node.args if isinstance(node, s.Call) else ()
         return self._meaning(node, meaning_of, self._operands(args, names), names)
 
-    def _operands(self, args: Sequence[s.Argument], names: Names) -> list[Lazy | Operator]:
+    def _operands(self, args: Sequence[s.Argument], names: Names) -> list[Operand | Operator]:
         return [
             self._operator(arg, names)
             if isinstance(arg, s.OperatorArg)
@@ -219,7 +219,7 @@ class Compiler:
         self,
         node: s.Node,
         meaning: s.Definition | Value | None,
-        operands: Sequence[Lazy | Operator],
+        operands: Sequence[Operand | Operator],
         names: Names,
     ) -> Term:
         if not isinstance(meaning, s.Definition):
@@ -237,7 +237,7 @@ class Compiler:
         self,
         node: s.Node,
         operator: Operator,
-        operands: Sequence[Lazy | Operator],
+        operands: Sequence[Operand | Operator],
         names: Names,
     ) -> Term:
         """An operator that came as an argument."""
@@ -276,7 +276,7 @@ class Compiler:
         return self._apply_builtin(node, node.operator, operands, names)
 
     def _apply_builtin(
-        self, node: s.Node, operator: str, operands: Sequence[Lazy | Operator], names: Names
+        self, node: s.Node, operator: str, operands: Sequence[Operand | Operator], names: Names
     ) -> Term:
         implementation = OPERATORS.get(operator)
         if implementation is None:
@@ -285,7 +285,7 @@ class Compiler:
         def call(target: Operator, args: Sequence[Term]) -> Term:
             return self.apply_operator(node, target, [rigid(arg) for arg in args], names)
 
-        context = Context(self.scope, names.primed, operator, str(node.location), call)
+        context = Application(self.scope, names.primed, operator, str(node.location), call)
         return implementation(context, *operands)
 
     def _prime(self, node: s.Builtin, names: Names) -> Term:

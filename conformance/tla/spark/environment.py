@@ -10,7 +10,7 @@ from conformance.tla.spark.terms import Term
 
 
 @dataclass(slots=True)
-class Lazy:
+class Operand:
     """An operand: compiled when it is used, once for the state and once for the next one."""
 
     compile: Callable[[bool], Term]
@@ -31,7 +31,7 @@ class Operator:
     names: Names
 
 
-Meaning = Lazy | Operator
+Meaning = Operand | Operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,6 @@ class Names:
         )
 
 
-def rigid(term: Term) -> Lazy:
+def rigid(term: Term) -> Operand:
     """A name for a value, which a prime does not change."""
-    return Lazy(lambda _: term)
+    return Operand(lambda _: term)

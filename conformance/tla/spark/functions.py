@@ -406,7 +406,7 @@ def _entries(term: Term) -> Sequence[tuple[Value, Term]] | None:
 
 
 def settled(scope: Scope, term: Term) -> Term:
-    """An operand that may be used several times: what would be made anew each time is made here.
+    """An operand that may be used several times: what would be made each time is made once, here.
 
     Expressions are shared by themselves; this is about functions and sets that are still a
     recipe, and about formulas that are still to be rendered.

@@ -280,7 +280,7 @@ class Fingerprinter:
     """Fingerprints of many values that share parts: remembers the encoding of each part.
 
     Memory is by identity, since equal Python values may differ in kind (``(1,)`` and
-    ``(True,)``); it keeps up to ``limit`` objects alive, then starts anew.
+    ``(True,)``); it keeps up to ``limit`` objects alive, then starts again.
     """
 
     __slots__ = ("_alive", "_encodings", "_limit")

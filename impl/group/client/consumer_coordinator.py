@@ -1,14 +1,19 @@
-"""A consumer as a member: assignors, subscription, automatic commit (ConsumerCoordinator)."""
+"""A consumer as a member: assignors, subscription, commits (ConsumerCoordinator).
+
+Source: also its OffsetCommitResponseHandler (KAFKA-8487) and OffsetFetchResponseHandler.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
-from impl.errors import IllegalStateException, KafkaException
+from impl.errors import Errors, IllegalStateException, KafkaException
+from impl.group.client.abstract_coordinator import AbstractCoordinator, coordinator_not_available
 from impl.group.client.assignors.assignor import PartitionAssignor, PartitionCounts
 from impl.group.client.buffer import ByteBuffer
-from impl.group.client.committing_consumer import CommittingConsumer
 from impl.group.client.config import GroupRebalanceConfig, MemberRuntime
 from impl.group.client.consumer_config import ConsumerConfig
 from impl.group.client.consumer_protocol import (
@@ -19,9 +24,20 @@ from impl.group.client.consumer_protocol import (
     serialize_assignment,
     serialize_subscription,
 )
-from impl.group.client.errors import WakeupException
+from impl.group.client.errors import (
+    CommitFailedException,
+    RebalanceInProgressException,
+    RetriableCommitFailedException,
+    TopicAuthorizationException,
+    UnstableOffsetCommitException,
+    WakeupException,
+    exception_of,
+    is_retriable,
+)
+from impl.group.client.generation import NO_GENERATION, Generation, MemberState
 from impl.group.client.network_client import ConsumerNetworkClient
-from impl.group.client.subscription_state import SubscriptionState
+from impl.group.client.request_future import RequestFuture
+from impl.group.client.subscription_state import OffsetAndMetadata, SubscriptionState
 from impl.group.client.timer import Timer
 from impl.group.messages import (
     CONSUMER_PROTOCOL_TYPE,
@@ -29,13 +45,30 @@ from impl.group.messages import (
     UNKNOWN_MEMBER_ID,
     JoinGroupRequestProtocol,
     JoinGroupResponseMember,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
 )
 from impl.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
-class ConsumerCoordinator(CommittingConsumer):
+_MAY_HAVE_ANOTHER_OWNER = (
+    "the commit cannot be completed: the member is not part of an active group, and its "
+    "partitions may have another owner. Poll more often or raise max.poll.interval.ms"
+)
+_REBALANCING = "the commit cannot be completed: the group rebalances. Poll, then commit again"
+
+CommitCallback = Callable[[Offsets, Exception | None], None]
+ResultT = TypeVar("ResultT")
+
+
+class ConsumerCoordinator(AbstractCoordinator):
     """Eager rebalance protocol: every partition is given up before each join.
 
     `partition_counts` answers which topics there are, as the client's metadata would.
@@ -50,7 +83,13 @@ class ConsumerCoordinator(CommittingConsumer):
         subscriptions: SubscriptionState,
         partition_counts: Callable[[], PartitionCounts],
     ) -> None:
-        super().__init__(config, consumer, network, runtime, subscriptions)
+        super().__init__(config, network, runtime)
+        self.subscriptions = subscriptions
+        self._consumer = consumer
+        self._join_prepare_timer: Timer | None = None
+        self._auto_commit_future: RequestFuture[None] | None = None
+        self._next_auto_commit = runtime.timer(consumer.auto_commit_interval_ms)
+        self._completed_commits: deque[Callable[[], None]] = deque()
         self._listener = consumer.listener
         self._assignors = {assignor.name: assignor for assignor in consumer.assignors}
         self._partition_counts = partition_counts
@@ -192,6 +231,281 @@ class ConsumerCoordinator(CommittingConsumer):
             raise IllegalStateException(f"the coordinator chose the unknown assignor {name!r}")
         return assignor
 
+    # When it commits: on call, at intervals, before each join and as it closes.
+
+    def commit_before_join(self, timer: Timer) -> bool:
+        """True: go on with the join, the offsets are committed or cannot be (KAFKA-14024).
+
+        One commit at a time over all calls, and for at most the rebalance time-out.
+        """
+        if self._join_prepare_timer is None:
+            self._join_prepare_timer = self._runtime.timer(self.config.rebalance_timeout_ms)
+        limit = self._join_prepare_timer
+        limit.update()
+        if self._consumer.enable_auto_commit and self._auto_commit_future is None:
+            self.subscriptions.mark_pending_revocation(self.subscriptions.assigned_partitions)
+            self._auto_commit_future = self._auto_commit()
+        commit = self._auto_commit_future
+        if commit is None:
+            return True
+        shorter = min(timer, limit, key=lambda each: each.remaining_ms)
+        self.network.poll(commit, shorter)
+        limit.update()
+        if limit.is_expired or (commit.is_done and not (commit.failed and commit.is_retriable)):
+            return True
+        if commit.is_done:
+            self._auto_commit_future = None
+        shorter.sleep(self.config.retry_backoff_ms)
+        timer.update()
+        return False
+
+    def commit_before_join_done(self) -> None:
+        """The next rebalance starts with a new commit and a new time limit."""
+        self._join_prepare_timer = None
+        self._auto_commit_future = None
+
+    def restart_auto_commit_interval(self) -> None:
+        """New partitions are committed after a whole interval."""
+        self._next_auto_commit.update_and_reset(self._consumer.auto_commit_interval_ms)
+
+    def maybe_auto_commit_offsets_async(self) -> None:
+        """Commit the positions if the interval is over."""
+        if not self._consumer.enable_auto_commit:
+            return
+        self._next_auto_commit.update()
+        if self._next_auto_commit.is_expired:
+            self._next_auto_commit.reset(self._consumer.auto_commit_interval_ms)
+            self._auto_commit()
+
+    def _auto_commit(self) -> RequestFuture[None]:
+        return self.commit_offsets_async(self.subscriptions.all_consumed(), self._on_auto_commit)
+
+    def _on_auto_commit(self, _offsets: Offsets, error: Exception | None) -> None:
+        if isinstance(error, RetriableCommitFailedException):
+            # Soon again, not only after a whole interval.
+            self._next_auto_commit.update_and_reset(self.config.retry_backoff_ms)
+        elif error is not None:
+            _log.warning("Asynchronous auto-commit of offsets failed: %s", error)
+
+    def commit_offsets_async(
+        self, offsets: Offsets, callback: CommitCallback | None = None
+    ) -> RequestFuture[None]:
+        """Commit without waiting; `callback` runs in a later poll of the application's thread."""
+        if self.coordinator_unknown():
+            future: RequestFuture[None] = RequestFuture()
+            self.lookup_coordinator().add_listener(
+                lambda found: self._commit_once_found(found, offsets, future)
+            )
+        else:
+            future = self.send_offset_commit_request(offsets)
+        future.add_listener(lambda done: self._queue_callback(done, offsets, callback))
+        self.network.poll_no_wakeup()
+        return future
+
+    def _commit_once_found(
+        self, found: RequestFuture[None], offsets: Offsets, future: RequestFuture[None]
+    ) -> None:
+        if found.failed:
+            future.fail(found.exception)
+        else:
+            self.send_offset_commit_request(offsets).chain(future)
+
+    def _queue_callback(
+        self, done: RequestFuture[None], offsets: Offsets, callback: CommitCallback | None
+    ) -> None:
+        if callback is not None:
+            error = _commit_error(done)
+            self._completed_commits.append(lambda: callback(offsets, error))
+
+    def invoke_completed_offset_commit_callbacks(self) -> None:
+        """Call back for asynchronous commits that are through, in their order."""
+        while self._completed_commits:
+            self._completed_commits.popleft()()
+
+    def commit_offsets_sync(self, offsets: Offsets, timer: Timer) -> bool:
+        """Commit and wait; False if time ran out. Raises what another try would not cure."""
+        if not offsets:
+            return True
+        attempts = 0
+        while True:
+            if not self.ensure_coordinator_ready(timer):
+                return False
+            future = self.send_offset_commit_request(offsets)
+            self.network.poll(future, timer)
+            self.invoke_completed_offset_commit_callbacks()
+            if future.succeeded:
+                return True
+            _raise_unless_retriable(future)
+            timer.sleep(self.retry_backoff.backoff(attempts))
+            attempts += 1
+            if timer.is_expired:
+                return False
+
+    def fetch_committed_offsets(
+        self, partitions: Iterable[TopicPartition], timer: Timer
+    ) -> dict[TopicPartition, OffsetAndMetadata] | None:
+        """The committed positions; None if time ran out. Raises what another try cannot cure."""
+        wanted = tuple(partitions)
+        attempts = 0
+        while wanted:
+            if not self.ensure_coordinator_ready(timer):
+                return None
+            future = self.send_offset_fetch_request(wanted)
+            self.network.poll(future, timer)
+            if future.succeeded:
+                return future.value
+            _raise_unless_retriable(future)
+            timer.sleep(self.retry_backoff.backoff(attempts))
+            attempts += 1
+            if timer.is_expired:
+                return None
+        return {}
+
+    def close(self, timer: Timer) -> None:
+        """Commit what was consumed, leave, wait for what is in flight."""
+        try:
+            if self._consumer.enable_auto_commit and not self.coordinator_unknown():
+                self._commit_on_close(timer)
+        finally:
+            super().close(timer)
+            self.invoke_completed_offset_commit_callbacks()
+
+    def _commit_on_close(self, timer: Timer) -> None:
+        try:
+            self.commit_offsets_sync(self.subscriptions.all_consumed(), timer)
+        except KafkaException as error:
+            _log.warning("Synchronous auto-commit of offsets failed: %s", error)
+
+    # Requests for offsets, and every error code of their answers.
+
+    def send_offset_commit_request(self, offsets: Offsets) -> RequestFuture[None]:
+        """Commit positions in the current generation; fails at once outside a stable one."""
+        if not offsets:
+            return RequestFuture.of(None)
+        if self.coordinator_unknown():
+            return RequestFuture.failure(coordinator_not_available())
+        generation = self._generation_for_commit()
+        if generation is None:
+            return RequestFuture.failure(self._commit_failure())
+        request = OffsetCommitRequest(
+            self.config.group_id,
+            tuple(
+                OffsetCommitRequestPartition(tp, o.offset, o.leader_epoch, o.metadata)
+                for tp, o in offsets.items()
+            ),
+            generation.generation_id,
+            generation.member_id,
+            self.config.group_instance_id,
+        )
+        return self.send_to_coordinator(
+            request, OffsetCommitResponse, self.on_offset_commit_response, generation
+        )
+
+    def _generation_for_commit(self) -> Generation | None:
+        if self.subscriptions.has_auto_assigned_partitions:
+            return self.generation_if_stable()
+        return NO_GENERATION
+
+    def _commit_failure(self) -> Exception:
+        if self.rebalance_in_progress:
+            return RebalanceInProgressException(_REBALANCING)
+        return CommitFailedException(_MAY_HAVE_ANOTHER_OWNER)
+
+    def on_offset_commit_response(
+        self, response: OffsetCommitResponse, sent: Generation, future: RequestFuture[None]
+    ) -> None:
+        """Complete, or fail with the first error; missing authorisations are collected."""
+        unauthorized = []
+        for partition in response.partitions:
+            if partition.error_code == Errors.TOPIC_AUTHORIZATION_FAILED:
+                unauthorized.append(partition.topic_partition.topic)
+            elif partition.error_code != Errors.NONE:
+                future.fail(self._on_commit_error(partition.error_code, sent))
+                return
+        if unauthorized:
+            future.fail(TopicAuthorizationException(", ".join(sorted(set(unauthorized)))))
+        else:
+            future.complete(None)
+
+    def _on_commit_error(self, error: Errors, sent: Generation) -> Exception:
+        match error:
+            case (
+                Errors.COORDINATOR_NOT_AVAILABLE | Errors.NOT_COORDINATOR | Errors.REQUEST_TIMED_OUT
+            ):
+                self.mark_coordinator_unknown(error.name)
+                return exception_of(error)
+            case Errors.FENCED_INSTANCE_ID:
+                return self._on_commit_fenced(sent)
+            case Errors.REBALANCE_IN_PROGRESS:
+                # The member is still in its generation: join again, reset nothing (KAFKA-8487).
+                self.request_rejoin("offset commit failed since group is already rebalancing")
+                return RebalanceInProgressException(_REBALANCING)
+            case Errors.UNKNOWN_MEMBER_ID | Errors.ILLEGAL_GENERATION:
+                return self._on_commit_of_old_generation(error, sent)
+            case _ if error in _PLAIN_COMMIT_ERRORS:
+                return exception_of(error)
+            case _:
+                return KafkaException(f"Unexpected error in commit: {error.name}")
+
+    def _on_commit_fenced(self, sent: Generation) -> Exception:
+        if self.generation_unchanged(sent):
+            return exception_of(Errors.FENCED_INSTANCE_ID)
+        if self.state is MemberState.PREPARING_REBALANCE:
+            return RebalanceInProgressException(_REBALANCING)
+        return CommitFailedException(_MAY_HAVE_ANOTHER_OWNER)
+
+    def _on_commit_of_old_generation(self, error: Errors, sent: Generation) -> Exception:
+        with self.lock:
+            if (
+                not self.generation_unchanged(sent)
+                and self.state is MemberState.PREPARING_REBALANCE
+            ):
+                return RebalanceInProgressException(_REBALANCING)
+            self.reset_generation_on_response_error("OffsetCommit", error)
+            return CommitFailedException(_MAY_HAVE_ANOTHER_OWNER)
+
+    def send_offset_fetch_request(
+        self, partitions: Iterable[TopicPartition]
+    ) -> RequestFuture[dict[TopicPartition, OffsetAndMetadata]]:
+        """Ask for committed positions; those never committed are missing from the value."""
+        request = OffsetFetchRequest(self.config.group_id, tuple(partitions), require_stable=True)
+        return self.send_to_coordinator(
+            request, OffsetFetchResponse, self.on_offset_fetch_response, self.generation
+        )
+
+    def on_offset_fetch_response(
+        self,
+        response: OffsetFetchResponse,
+        _sent: Generation,
+        future: RequestFuture[dict[TopicPartition, OffsetAndMetadata]],
+    ) -> None:
+        """Complete with the positions, or fail."""
+        error = response.error_code
+        if error != Errors.NONE:
+            future.fail(self._on_fetch_error(error))
+            return
+        failure = _partition_failure(response.partitions)
+        if failure is not None:
+            future.fail(failure)
+            return
+        future.complete(
+            {
+                p.topic_partition: OffsetAndMetadata(
+                    p.committed_offset, p.committed_leader_epoch, p.metadata
+                )
+                for p in response.partitions
+                if p.committed_offset >= 0
+            }
+        )
+
+    def _on_fetch_error(self, error: Errors) -> Exception:
+        if error in (Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE):
+            self.mark_coordinator_unknown(error.name)
+            return exception_of(error)
+        if error in (Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.GROUP_AUTHORIZATION_FAILED):
+            return exception_of(error)
+        return KafkaException(f"Unexpected error in fetch offset response: {error.name}")
+
 
 def _wish_of(member: JoinGroupResponseMember) -> Subscription:
     wish = deserialize_subscription(ByteBuffer(member.metadata))
@@ -221,3 +535,49 @@ def _call_listener(
 def _raise_listener_failure(error: Exception | None) -> None:
     if error is not None:
         raise KafkaException("User rebalance callback throws an error") from error
+
+
+def _commit_error(done: RequestFuture[None]) -> Exception | None:
+    if not done.failed:
+        return None
+    if is_retriable(done.exception):
+        return RetriableCommitFailedException(str(done.exception))
+    return done.exception
+
+
+def _raise_unless_retriable(future: RequestFuture[ResultT]) -> None:
+    if future.failed and not future.is_retriable:
+        raise future.exception
+
+
+_PLAIN_COMMIT_ERRORS = frozenset(
+    {
+        Errors.GROUP_AUTHORIZATION_FAILED,
+        Errors.OFFSET_METADATA_TOO_LARGE,
+        Errors.INVALID_COMMIT_OFFSET_SIZE,
+        Errors.COORDINATOR_LOAD_IN_PROGRESS,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+def _partition_failure(partitions: Iterable[OffsetFetchResponsePartition]) -> Exception | None:
+    """The failure of a whole fetch by its partitions: missing rights before open transactions."""
+    unauthorized, unstable = set(), set()
+    for partition in partitions:
+        match partition.error_code:
+            case Errors.NONE:
+                pass
+            case Errors.TOPIC_AUTHORIZATION_FAILED:
+                unauthorized.add(partition.topic_partition.topic)
+            case Errors.UNSTABLE_OFFSET_COMMIT:
+                unstable.add(str(partition.topic_partition))
+            case Errors.UNKNOWN_TOPIC_OR_PARTITION:
+                return KafkaException(f"{partition.topic_partition} does not exist")
+            case error:
+                return KafkaException(f"Unexpected error in fetch offset response: {error.name}")
+    if unauthorized:
+        return TopicAuthorizationException(", ".join(sorted(unauthorized)))
+    if unstable:
+        return UnstableOffsetCommitException(", ".join(sorted(unstable)))
+    return None

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conformance.inspect.evidence import Evidence
-from conformance.inspect.reading.inputs import Inputs, brokers_of
+from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of
 from conformance.inspect.reading.reader import read
 from conformance.kafka.jars import kafka_jars
 from conformance.kafka.schemas import Record, Schemas
@@ -157,6 +157,10 @@ def test_metadata_and_groups(schemas: Schemas, tmp_path: Path) -> None:
         '"assignment":{"assignedPartitions":[{"partitions":[0,1],"topic":"t"}]' in (first["value"])
     )
     assert second["value"] is None
+    late = Inputs(brokers_of([f"b1={root}"]), filters=Filters(since=1_800_000_000_000))
+    later = read(late, tmp_path / "later", jars, spark=False)
+    assert later.table("metadata").num_rows == 3
+    assert later.table("group_records").num_rows == 0
 
 
 def group(schemas: Schemas) -> tuple[tuple[bytes, bytes | None], ...]:

@@ -12,7 +12,7 @@ from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.suites.postman import transition_cover
 from conformance.verdict import Verdict
 from impl.group import join_group, rebalancer
-from impl.group.client import group_joiner
+from impl.group.client.abstract_coordinator import AbstractCoordinator
 
 pytestmark = pytest.mark.tlc
 
@@ -69,6 +69,6 @@ def test_a_coordinator_that_keeps_refused_assignments_is_found(
 def test_a_consumer_that_never_gets_stable_is_found(
     store_failure: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_joiner.GroupJoiner, "_become_stable", lambda _: None)
+    monkeypatch.setattr(AbstractCoordinator, "_become_stable", lambda _: None)
     result = replayed(store_failure)
     assert [divergence.kind for divergence in result.divergences] == [Kind.NOT_ALLOWED]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,20 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
     CHANNELS.close()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    "model",
-    ["replication/bench/truncate-on-fetch-fine-2b", "replication/truncate-on-fetch-crash-fine-2b"],
+    ("version", "model"),
+    [
+        *product(
+            VERSIONS,
+            [
+                "replication/bench/truncate-on-fetch-fine-2b",
+                "replication/bench/truncate-on-fetch-unclean-coarse-2b",
+                "replication/truncate-on-fetch-crash-fine-2b",
+                "replication/truncate-on-fetch-two-step-isr-coarse-2b",
+            ],
+        ),
+        ("3.8.1", "replication/bench/kip320-fine-2b"),
+    ],
 )
 def test_random_walks_agree_with_the_known_deviations(
     context: Context, version: str, model: str
@@ -58,6 +69,8 @@ def test_the_table_of_deviations_is_what_the_classes_do(context: Context, versio
     assert shown["re-elected-leader"].consequence == "StrongIsr"
     fixed = shown["KAFKA-18991"].presence is Presence.GONE
     assert fixed is (version == "4.4.0")
+    fenced = shown["fenced-in-an-old-epoch"].presence
+    assert fenced is (Presence.UNREACHABLE if fixed else Presence.SEEN)
 
 
 def test_without_the_overrides_a_known_deviation_fails(context: Context) -> None:

@@ -21,6 +21,7 @@ STEPS = st.lists(
         st.tuples(st.just("truncate"), st.integers(0, 10)),
         st.tuples(st.just("flush"), st.just(0)),
         st.tuples(st.just("checkpoint"), st.just(0)),
+        st.tuples(st.just("delete"), st.just(0)),
         st.tuples(st.just("background"), st.just(0)),
     ),
     max_size=12,
@@ -59,6 +60,10 @@ def test_recovered_log_is_whole(steps: list[tuple[str, int]], survivors: int) ->
             durable = log.batches()
         elif name == "checkpoint":
             logs.checkpoint_all()
+        elif name == "delete":
+            log.flush(force=True)
+            logs.delete_log(log)
+            log, epoch, durable = logs.get_or_create_log(TP), 0, []
         else:
             scheduler.run_pending()
 

@@ -10,7 +10,7 @@ from pyspark.sql import Row
 
 from conformance.audit import engine
 from conformance.audit.coverage import ModelTable, fired, vacuous
-from conformance.audit.result import Accounting, AuditResult, Coverage, Unjudged
+from conformance.audit.result import Accounting, AuditResult, TraceCoverage, Unjudged
 from conformance.audit.rules import Rule, Rulebook
 from conformance.audit.verdicts import check_counts, verdict_of
 from conformance.errors import DataError
@@ -34,13 +34,13 @@ def test_a_trace_that_is_lost_or_counted_twice_is_our_bug(
 
 
 def test_an_action_fired_if_any_of_its_instances_did() -> None:
-    coverage = Coverage({'Take("a")': 0, 'Take("b")': 2, "Drop": 0, "Stay": 1}, {})
+    coverage = TraceCoverage({'Take("a")': 0, 'Take("b")': 2, "Drop": 0, "Stay": 1}, {})
     assert coverage.never_fired == ("Drop",)
-    assert Coverage({"A": 1, 'Take("a")': 2, 'Take("b")': 0}, {}).never_fired == ()
+    assert TraceCoverage({"A": 1, 'Take("a")': 2, 'Take("b")': 0}, {}).never_fired == ()
 
 
 def test_a_formula_was_judged_if_it_had_a_value_anywhere() -> None:
-    assert Coverage({}, {"TypeOK": 5, "Never": 0}).never_judged == ("Never",)
+    assert TraceCoverage({}, {"TypeOK": 5, "Never": 0}).never_judged == ("Never",)
 
 
 def test_steps_are_counted_for_every_action_of_the_dictionary() -> None:
@@ -48,14 +48,14 @@ def test_steps_are_counted_for_every_action_of_the_dictionary() -> None:
     assert fired(actions, {2: 7, 0: 1}) == {"A": 1, "B(1)": 0, "C": 7}
 
 
-SEEN = Coverage({"A": 1, "B": 0}, {"TypeOK": 3, "Never": 0})
+SEEN = TraceCoverage({"A": 1, "B": 0}, {"TypeOK": 3, "Never": 0})
 
 
 @pytest.mark.parametrize(
     ("traces", "coverage", "optional", "reasons"),
     [
         (0, SEEN, (), ("the store holds no trace",)),
-        (1, Coverage({"A": 1}, {"TypeOK": 1}), (), ()),
+        (1, TraceCoverage({"A": 1}, {"TypeOK": 1}), (), ()),
         (1, SEEN, ("B",), ("the formula Never had a value nowhere",)),
         (
             2,
@@ -66,7 +66,7 @@ SEEN = Coverage({"A": 1, "B": 0}, {"TypeOK": 3, "Never": 0})
     ],
 )
 def test_a_pass_that_would_mean_nothing_has_its_reasons(
-    traces: int, coverage: Coverage, optional: Sequence[str], reasons: tuple[str, ...]
+    traces: int, coverage: TraceCoverage, optional: Sequence[str], reasons: tuple[str, ...]
 ) -> None:
     assert vacuous(traces, coverage, optional) == reasons
 
@@ -190,7 +190,7 @@ def test_the_report_s_figures_are_those_of_the_audit() -> None:
         table_transitions=8,
         cross_checked=6,
         disputed=0,
-        coverage=Coverage({"A": 5}, {"TypeOK": 7}, 20, 7, 30, 8),
+        coverage=TraceCoverage({"A": 5}, {"TypeOK": 7}, 20, 7, 30, 8),
         findings=(),
         unjudged=(Unjudged("not observed", 3, "12", 4),),
         vacuous=("the action B never fired",),

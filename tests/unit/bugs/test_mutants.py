@@ -107,6 +107,8 @@ def test_a_systems_files_are_those_that_its_adapter_imports() -> None:
     controller = files_of("controller", IMPL)
     assert {"controller/request_batch.py", "replica_manager.py", "log.py"} <= controller
     assert "group/group_coordinator.py" not in controller
+    # An adapter that is built on another one runs what that one runs.
+    assert files_of("replication", IMPL) < files_of("acknowledgement", IMPL)
     systems = ["controller", "group", "replication"]
     assert systems_of(["controller/context.py"], IMPL, systems) == ["controller"]
     assert systems_of(["partition.py"], IMPL, systems) == ["controller", "replication"]

@@ -25,13 +25,14 @@ def test_a_bare_version_is_one_of_the_system_before_it(given: str, names: list[s
 
 def test_the_matrix_has_a_row_for_each_model_and_a_column_for_each_system() -> None:
     cells = [
-        Cell("kafka-3.8.1", "fine", Answer.DEVIATES, ("A", "B")),
+        Cell("kafka-3.8.1", "fine", Answer.DEVIATES, ("A", "B"), tests=962, steps=12229),
         Cell("kafka-3.8.1", "coarse-2b", Answer.LEFT_OUT, reason="it cannot"),
         Cell("kafka-4.4.0", "fine", Answer.AGREES),
         Cell("kafka-4.4.0", "coarse-2b", Answer.NEW),
     ]
     assert _table(cells) == [
-        "           kafka-3.8.1  kafka-4.4.0",
-        "fine       A B          agrees",
-        "coarse-2b  -            NEW",
+        "           kafka-3.8.1              kafka-4.4.0",
+        "fine       A B                      agrees",
+        "           962 tests, 12,229 steps",
+        "coarse-2b  -                        NEW",
     ]

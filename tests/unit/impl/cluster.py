@@ -6,7 +6,7 @@ from impl.clock import Clock, MockClock
 from impl.concurrency import Concurrency, NoConcurrency
 from impl.delayed.waiting_requests import WaitingRequests
 from impl.disk import MemoryDisk, Surviving, everything
-from impl.fetcher.followed_partitions import FetcherRuntime
+from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.replica_fetcher_manager import (
     ReplicaAlterLogDirsManager,
     ReplicaFetcherManager,

@@ -196,6 +196,32 @@ def test_truncation_lowers_the_checkpointed_recovery_point() -> None:
     assert disk.contents()["logs/recovery-point-offset-checkpoint"] == b"0\n1\ntopic 0 1\n"
 
 
+@pytest.mark.parametrize(("old_start", "new_records"), [(5, 8), (10, 3)])
+def test_a_log_that_was_deleted_and_made_again_starts_at_zero(
+    old_start: int, new_records: int
+) -> None:
+    """Found here: the deleted log's start and recovery point were applied to the new one."""
+    disk = MemoryDisk()
+    logs = manager(disk)
+    old = logs.get_or_create_log(TP, "logs")
+    old.append_as_leader(records(12), 0)
+    old.update_high_watermark(12)
+    old.maybe_increment_log_start_offset(old_start)
+    logs.flush_all()
+    logs.checkpoint_all()
+
+    logs.delete_log(old)
+    new = logs.get_or_create_log(TP, "logs")
+    new.append_as_leader(records(new_records), 1)
+    new.flush(force=True)
+    disk.crash(nothing)
+
+    reopened = manager(disk).get_log(TP)
+    assert reopened is not None
+    assert (reopened.log_start_offset, reopened.log_end_offset) == (0, new_records)
+    assert reopened.recovery_point == 0
+
+
 def test_new_logs_go_to_the_emptier_directory() -> None:
     logs = manager(MemoryDisk())
 
@@ -219,7 +245,7 @@ def test_moved_log_replaces_the_old_one_and_survives_a_restart() -> None:
     assert logs.get_log(TP) is future
     assert logs.get_log(TP, is_future=True) is None
     future.append_as_leader(records(), 4)
-    assert disk.names("logs") == []
+    assert not disk.exists("logs/topic-0")
     restarted = manager(disk).get_log(TP)
     assert restarted is not None
     assert (restarted.directory, restarted.log_end_offset) == ("other/topic-0", 3)
@@ -244,7 +270,9 @@ def test_background_work_of_a_deleted_log_does_not_bring_it_back() -> None:
     logs.delete_log(log)
     scheduler.run_pending()
 
-    assert disk.names("logs") == ["recovery-point-offset-checkpoint"]
+    checkpoints = ["log-start-offset-checkpoint", "recovery-point-offset-checkpoint"]
+    assert disk.names("logs") == checkpoints
+    assert {disk.contents()[f"logs/{name}"] for name in checkpoints} == {b"0\n0\n"}
 
 
 def test_background_work_of_a_moved_log_goes_to_its_new_directory() -> None:

@@ -327,6 +327,19 @@ def test_stop_replica(epoch: int, expected: Errors) -> None:
         assert not cluster.disks[1].exists("logs/topic-0")
 
 
+def test_a_deleted_replica_leaves_no_high_watermark_to_the_next_of_its_name() -> None:
+    cluster = Cluster()
+    cluster.elect(0, (0, 1))
+    cluster.append(0, 3)
+    cluster.settle()
+    broker = cluster.brokers[0]
+    broker.checkpoint_high_watermarks()
+
+    broker.stop_replicas({TP: StopReplicaPartitionState(EPOCH_DURING_DELETE, True)})
+
+    assert cluster.disks[0].contents()["logs/replication-offset-checkpoint"] == b"0\n0\n"
+
+
 def test_delete_records_reaches_followers() -> None:
     cluster = Cluster()
     cluster.elect(0, (0, 1))

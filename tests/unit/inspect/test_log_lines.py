@@ -261,7 +261,8 @@ def test_a_log_that_lies_elsewhere_belongs_to_the_broker_whose_node_id_it_tells(
 
 
 def test_patterns_that_name_nothing_and_unknown_zones_are_the_users(tmp_path: Path) -> None:
-    brokers = brokers_of([f"b1={tmp_path}"])
+    (tmp_path / "b1").mkdir()
+    brokers = brokers_of([f"b1={tmp_path / 'b1'}"])
     with pytest.raises(UserError, match="names no file"):
         read(Inputs(brokers, (f"{tmp_path}/no*",)), tmp_path / "out", (), spark=False)
     with pytest.raises(UserError, match="no time zone"):

@@ -14,6 +14,9 @@ schema = 1
 spec = "Toy"
 description = "a toy"
 variant = "plain"
+mutant = ""
+
+[labels]
 brokers = 2
 
 [constants]
@@ -46,7 +49,8 @@ def write(folder: Path, text: str = MANIFEST) -> Path:
 
 def test_a_manifest_is_read_whole(tmp_path: Path) -> None:
     model = load_model(write(tmp_path))
-    assert (model.name, model.spec, model.variant, model.brokers) == ("toy", "Toy", "plain", 2)
+    assert (model.name, model.spec, model.variant) == ("toy", "Toy", "plain")
+    assert model.labels == {"brokers": 2}
     assert model.spec_path == (tmp_path / "Toy.tla").resolve()
     assert model.constants == {"Nodes": '{"a", "b"}'}
     assert (model.definitions, model.overrides) == ({"Mutant(x)": "TRUE"}, {"Guard": "Mutant"})
@@ -61,7 +65,7 @@ def test_a_manifest_is_read_whole(tmp_path: Path) -> None:
     [
         ("variant", "varient", r"toy\.toml.*varient"),
         ("invariants =", "invariant =", r"toy\.toml.*`invariant`.*check"),
-        ("brokers = 2", 'brokers = "two"', r"toy\.toml.*brokers"),
+        ("brokers = 2", "brokers = [2]", r"toy\.toml.*labels"),
         ("schema = 1", "schema = 7", r"toy\.toml.*schema.*7"),
         ('spec = "Toy"', 'spec = "Tory"', r"toy\.toml.*Tory"),
         ('init = "Init"', "", r"toy\.toml.*check\.init"),
@@ -78,7 +82,7 @@ def test_a_manifest_is_read_whole(tmp_path: Path) -> None:
             r"toy\.toml.*check\.simulation",
         ),
         ("[expect]", "[check.simulation]\nbehaviours = 0\n[expect]", r"toy\.toml.*behaviours"),
-        ("brokers = 2", "brokers = 2\nfeeds_suite = true\n[expect]\n[x]", r"toy\.toml"),
+        ('mutant = ""', "feeds_suite = true\n[expect]\n[x]", r"toy\.toml"),
     ],
 )
 def test_a_mistake_is_named_with_file_and_key(
@@ -93,7 +97,7 @@ def test_a_mistake_is_named_with_file_and_key(
 
 
 def test_a_model_that_merges_states_feeds_no_suite(tmp_path: Path) -> None:
-    text = MANIFEST.replace("brokers = 2", "feeds_suite = true").replace(
+    text = MANIFEST.replace('mutant = ""', "feeds_suite = true").replace(
         "[expect]", 'view = "V"\n[expect]'
     )
     with pytest.raises(UserError, match="cannot feed a suite"):
@@ -108,7 +112,7 @@ def test_a_simulated_model_neither_holds_nor_feeds_a_suite(tmp_path: Path) -> No
     assert (simulation.behaviours, simulation.depth, simulation.seed) == (9, 100, 1)
     with pytest.raises(UserError, match="not exhausted"):
         load_model(write(tmp_path, simulated + expect.replace("not exhausted", "holds")))
-    feeding = simulated.replace("brokers = 2", "feeds_suite = true")
+    feeding = simulated.replace('mutant = ""', "feeds_suite = true")
     with pytest.raises(UserError, match="cannot feed a suite"):
         load_model(write(tmp_path, feeding + expect))
 

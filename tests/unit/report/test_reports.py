@@ -64,7 +64,7 @@ def test_a_run_without_stages_is_no_pass() -> None:
 
 def test_json_has_every_stage_and_every_field_of_a_finding() -> None:
     body = json.loads(json_report.dumps(finished_run()))
-    assert body["schema_version"] == 2
+    assert body["schema_version"] == 3
     assert body["verdict"] == "fail"
     assert body["stages"]["check"]["models"][0]["distinct_states"] == 1200
     assert body["stages"]["replay"]["steps"] == 10

@@ -28,12 +28,16 @@ def words(picture: Path) -> set[str]:
 def names(picture: Picture) -> set[str]:
     """The variables and actions that a picture speaks of."""
     found = {picture.lanes.keys_of, *picture.actions}
+    found |= {further.keys_of for further in picture.lanes.further}
+    for delivery in picture.deliveries:
+        found |= {delivery.sent, *delivery.received, *delivery.lost, *delivery.carries}
+        found |= {delivery.variable, delivery.type} - {""}
     found |= {log.entries for log in picture.logs} | {
         name for log in picture.logs for name in (log.start, *log.marks.values()) if name
     }
     for badge in picture.badges:
         found |= {one.partition(".")[0] for one in re.findall(r"\{([\w.]+)\}", badge.text)}
-        found |= {badge.variable} - {""}
+        found |= {badge.variable, badge.of} - {""}
     for message in picture.messages:
         found |= {message.variable, *message.carries}
     for announcement in picture.announcements:
@@ -46,7 +50,10 @@ def test_a_picture_speaks_only_of_what_its_specification_has(path: Path) -> None
     assert names(load_picture(path)) - words(path) == set()
 
 
-@pytest.mark.parametrize("spec", ["Replication", "GroupMembership"])
+@pytest.mark.parametrize(
+    "spec",
+    ["Replication", "GroupMembership", "DelayedOperations", "ControllerRequests", "ConsumerGroup"],
+)
 def test_every_model_of_ours_has_its_picture(spec: str) -> None:
     found = [picture_of(model) for model in find_models() if model.spec == spec]
     assert found == [load_picture(spec_dir() / f"{spec}.picture.toml")] * len(found)

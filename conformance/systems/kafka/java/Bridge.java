@@ -105,6 +105,9 @@ public final class Bridge {
         return views(command.get("brokers"));
       }
       case "handle" -> broker(command, "follower").handle(broker(command, "leader"));
+      case "do_work" -> {
+        return json.writeValueAsString(doWork(broker(command, "broker"), command.get("lost").asBoolean()));
+      }
       default -> {
         return step(name, broker(command, "broker"), command);
       }
@@ -129,12 +132,23 @@ public final class Bridge {
       case "process" -> broker.processAnswer();
       case "lose" -> broker.loseMessage();
       case "next_steps" -> value = broker.nextSteps();
+      case "backs_off" -> value = broker.backsOff();
+      case "end_back_off" -> broker.endBackOff();
       case "crash" ->
           broker.crash(command.get("log_end").asLong(), command.get("high_watermark").asLong());
       case "restart" -> broker.restart();
       default -> throw new IllegalArgumentException("no command is called " + name);
     }
     return json.writeValueAsString(value);
+  }
+
+  /** A turn of the fetcher's loop; its requests are answered at once, or lost. */
+  private Fetcher.Turn doWork(Broker follower, boolean lost) {
+    return follower.doWork(
+        id -> {
+          Broker leader = brokers.get(id);
+          return lost || !leader.online ? null : leader.process;
+        });
   }
 
   private static void change(Broker broker, JsonNode command) {

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.IntFunction;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.image.MetadataDelta;
@@ -68,7 +69,7 @@ final class Broker {
     fetchers = new LinkedHashMap<>();
     proposed = null;
     change = null;
-    process = new BrokerProcess(host, epoch, brokers, this::submit);
+    process = new BrokerProcess(host, epoch, brokers, version, this::submit);
   }
 
   void crash(long logEnd, long highWatermark) throws IOException, InterruptedException {
@@ -338,6 +339,24 @@ final class Broker {
       trip = waiting.process(true);
     }
     trip = null;
+  }
+
+  // ---- the fetcher's own loop ----------------------------------------------------------------
+
+  /** One doWork of the thread that follows the partition; `leaders` gives null for one that is gone. */
+  Fetcher.Turn doWork(IntFunction<BrokerProcess> leaders) {
+    Fetcher fetcher = idle();
+    return fetcher.doWork(leaders.apply(fetcher.leader));
+  }
+
+  /** Whether the partition waits out an error. */
+  boolean backsOff() {
+    Object state = process == null || !online ? null : fetchState();
+    return state != null && (boolean) Kafka.call(state, "isDelayed");
+  }
+
+  void endBackOff() {
+    idle().endBackOff();
   }
 
   /** What the fetcher would do next, by the specification's names; changes nothing. */

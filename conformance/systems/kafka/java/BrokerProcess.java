@@ -14,6 +14,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.common.DirectoryEventHandler;
+import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import scala.Option;
@@ -116,6 +117,7 @@ final class BrokerProcess {
       Host host,
       long epoch,
       List<Integer> brokers,
+      MetadataVersion version,
       Function<Object, CompletableFuture<Object>> alterPartition) {
     this.host = host;
     this.id = host.id;
@@ -125,7 +127,7 @@ final class BrokerProcess {
             Kafka.type("KRaftMetadataCache"),
             type -> Kafka.raw(type) == int.class ? (Object) id : (java.util.function.Supplier<Object>) BrokerProcess::kraftVersion);
     LogDirFailureChannel failures = new LogDirFailureChannel(1);
-    metadata = new Metadata(brokers, cache);
+    metadata = new Metadata(brokers, version, cache);
     logManager = Kafka.wireCall(Kafka.companion("kafka.log.LogManager"), "apply", type -> logManagerNeeds(type, cache, failures));
     Object alterPartitions =
         Kafka.play(

@@ -1,12 +1,15 @@
 package kconform;
 
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.clients.FetchSessionHandler;
 import org.apache.kafka.common.TopicPartition;
@@ -143,6 +146,66 @@ final class Fetcher {
     return link.stepping.next(answer == null ? Link.LOST : answer);
   }
 
+  // ---- the thread's own loop -----------------------------------------------------------------
+
+  /** What one doWork did: what it asked the leader for, in order, and whether it waited. */
+  record Turn(List<String> asked, boolean waited) {}
+
+  /**
+   * One turn of the loop as the thread runs it (doWork: maybeTruncate, then maybeFetch).
+   *
+   * <p>The leader answers at once; null: every message is lost. Where the thread would wait for the
+   * partitions to change, it goes on, and that is told.
+   */
+  Turn doWork(BrokerProcess from) {
+    if (waits == null) {
+      waits = new Waits();
+      Kafka.set(thread, "fetchBackOffMs", BACK_OFF_MS);
+      Kafka.set(thread, "partitionMapCond", Kafka.play(Condition.class, waits));
+    }
+    List<String> asked = new ArrayList<>();
+    waits.count = 0;
+    link.live =
+        request -> {
+          asked.add(Leader.nameOf(request));
+          return from == null ? null : Leader.answer(from, request);
+        };
+    try {
+      Kafka.call(thread, "doWork");
+    } finally {
+      link.live = null;
+    }
+    return new Turn(asked, waits.count > 0);
+  }
+
+  /** As if the partition's back-off had passed: Kafka takes its time from the machine's clock. */
+  void endBackOff() {
+    Object ready = Kafka.with(state(), "delay", Optional.empty());
+    if (Kafka.has(ready, "dueMs")) {
+      ready = Kafka.with(ready, "dueMs", Optional.empty());
+    }
+    Kafka.call(Kafka.get(thread, "partitionStates"), "update", View.PARTITION, ready);
+  }
+
+  /** Long enough never to pass by itself. */
+  private static final int BACK_OFF_MS = 3_600_000;
+
+  private Waits waits;
+
+  /** partitionMapCond of a thread that must not stand still. */
+  private static final class Waits implements java.lang.reflect.InvocationHandler {
+    int count;
+
+    @Override
+    public Object invoke(Object proxy, java.lang.reflect.Method method, Object[] arguments) {
+      if (!method.getName().equals("await")) {
+        return null; // signalAll
+      }
+      count++;
+      return false;
+    }
+  }
+
   // ---- network -----------------------------------------------------------------------------
 
   /** A thread that runs one step of the fetcher and can stand still in it. */
@@ -208,6 +271,8 @@ final class Fetcher {
     static final Object LOST = new Object();
     AbstractResponse answer;
     Stepping stepping;
+    /** While the loop runs: answers each request, null where the message is lost. */
+    Function<AbstractRequest, AbstractResponse> live;
 
     java.lang.reflect.InvocationHandler of(Object broker) {
       return (proxy, method, arguments) ->
@@ -220,7 +285,7 @@ final class Fetcher {
 
     private ClientResponse send(AbstractRequest.Builder<?> builder) throws Exception {
       AbstractRequest request = builder.build();
-      AbstractResponse response = answer;
+      AbstractResponse response = live == null ? answer : live.apply(Trip.asSent(builder));
       answer = null;
       if (stepping != null && stepping.isThis(Thread.currentThread()) && request instanceof ListOffsetsRequest) {
         Object given = stepping.ask(request);

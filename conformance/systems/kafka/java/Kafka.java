@@ -267,6 +267,12 @@ final class Kafka {
     return run(() -> field(target.getClass(), name).get(target));
   }
 
+  /** Whether there is a field of that name. */
+  static boolean has(Object target, String name) {
+    return Arrays.stream(target.getClass().getDeclaredFields())
+        .anyMatch(field -> field.getName().equals(name));
+  }
+
   /** A static field's value. */
   static Object getStatic(Class<?> type, String name) {
     return run(() -> field(type, name).get(null));

@@ -1,6 +1,7 @@
 package kconform;
 
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -16,10 +17,13 @@ import org.apache.kafka.common.message.OffsetForLeaderEpochRequestData.OffsetFor
 import org.apache.kafka.common.message.OffsetForLeaderEpochResponseData;
 import org.apache.kafka.common.message.OffsetForLeaderEpochResponseData.OffsetForLeaderTopicResult;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.requests.FetchResponse;
 import org.apache.kafka.common.requests.ListOffsetsRequest;
 import org.apache.kafka.common.requests.ListOffsetsResponse;
+import org.apache.kafka.common.requests.OffsetsForLeaderEpochRequest;
 import org.apache.kafka.common.requests.OffsetsForLeaderEpochResponse;
 
 /** What KafkaApis does with a follower's requests, on the leader's ReplicaManager. */
@@ -27,6 +31,31 @@ final class Leader {
   private static final int NO_SESSION = 0;
 
   private Leader() {}
+
+  /** By the specification's names of messages. */
+  static String nameOf(AbstractRequest request) {
+    if (request instanceof ListOffsetsRequest asked) {
+      boolean latest = View.asked(asked).timestamp() == ListOffsetsRequest.LATEST_TIMESTAMP;
+      return latest ? "LatestRequest" : "EarliestRequest";
+    }
+    return request instanceof FetchRequest ? "FetchRequest" : "EpochRequest";
+  }
+
+  /** Whatever a follower asks. */
+  static AbstractResponse answer(BrokerProcess leader, AbstractRequest request) {
+    if (request instanceof FetchRequest fetch) {
+      Map<TopicPartition, FetchRequest.PartitionData> asked = new LinkedHashMap<>();
+      fetch
+          .fetchData(Map.of(Metadata.TOPIC_ID, Metadata.TOPIC))
+          .forEach((partition, data) -> asked.put(partition.topicPartition(), data));
+      return fetch(leader, fetch, asked);
+    }
+    if (request instanceof ListOffsetsRequest listOffsets) {
+      return listOffsets(leader, listOffsets);
+    }
+    OffsetsForLeaderEpochRequest epochs = (OffsetsForLeaderEpochRequest) request;
+    return epochEndOffsets(leader, epochs.data().topics().iterator().next().partitions().get(0));
+  }
 
   /** handleFetchRequest without sessions: what is asked for is told by the partitions. */
   static FetchResponse fetch(

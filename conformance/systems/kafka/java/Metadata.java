@@ -22,17 +22,34 @@ final class Metadata {
   private MetadataImage image;
 
   /** A broker's view in which all brokers are registered, and fenced. */
-  Metadata(List<Integer> brokers, Object cache) {
+  Metadata(List<Integer> brokers, MetadataVersion version, Object cache) {
     this.cache = cache;
-    MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
-    delta.replay(
-        new FeatureLevelRecord()
-            .setName(MetadataVersion.FEATURE_NAME)
-            .setFeatureLevel(MetadataVersion.latestProduction().featureLevel()));
+    boolean ofZooKeeper = version.featureLevel() < 1;
+    MetadataDelta delta =
+        new MetadataDelta.Builder()
+            .setImage(ofZooKeeper ? withoutRecord(version) : MetadataImage.EMPTY)
+            .build();
+    if (!ofZooKeeper) {
+      delta.replay(
+          new FeatureLevelRecord()
+              .setName(MetadataVersion.FEATURE_NAME)
+              .setFeatureLevel(version.featureLevel()));
+    }
     for (int broker : brokers) {
       delta.replay(registration(broker, 0, true));
     }
     publish(delta);
+  }
+
+  /**
+   * An image at a version older than KRaft, which no record can tell.
+   *
+   * <p>ReplicaManager and the fetchers ask the metadata cache for it; a cluster of ZooKeeper's has
+   * it from inter.broker.protocol.version.
+   */
+  private static MetadataImage withoutRecord(MetadataVersion version) {
+    Object features = Kafka.with(MetadataImage.EMPTY.features(), "metadataVersion", version);
+    return (MetadataImage) Kafka.with(MetadataImage.EMPTY, "features", features);
   }
 
   /** How one partition's registration reaches a broker: what applyDelta takes. */

@@ -11,6 +11,7 @@ import org.apache.kafka.common.message.ListOffsetsResponseData.ListOffsetsPartit
 import org.apache.kafka.common.message.OffsetForLeaderEpochRequestData.OffsetForLeaderPartition;
 import org.apache.kafka.common.message.OffsetForLeaderEpochResponseData.EpochEndOffset;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.requests.FetchResponse;
@@ -24,6 +25,11 @@ abstract sealed class Trip {
 
   private Trip(Fetcher fetcher) {
     this.fetcher = fetcher;
+  }
+
+  /** The request as it goes out: a fetch with the broker epoch, at whatever metadata version. */
+  static AbstractRequest asSent(AbstractRequest.Builder<?> builder) {
+    return builder instanceof FetchRequest.Builder fetch ? Fetch.request(fetch) : builder.build();
   }
 
   /** Lets the leader answer. */

@@ -6,7 +6,7 @@ from impl.clock import MockClock
 from impl.concurrency import Concurrency, NoConcurrency
 from impl.deterministic_scheduler import DeterministicScheduler
 from impl.disk import MemoryDisk
-from impl.fetcher.followed_partitions import FetcherRuntime
+from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.replica_fetcher_manager import ReplicaAlterLogDirsManager, ReplicaFetcherManager
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
 from impl.fetcher.replicas import UnboundedQuota

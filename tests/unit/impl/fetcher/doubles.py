@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from impl.clock import MockClock
 from impl.concurrency import Concurrency, NoConcurrency
 from impl.errors import Errors, IllegalStateException
-from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread
+from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread, FetcherRuntime
 from impl.fetcher.failed_partitions import FailedPartitions
-from impl.fetcher.followed_partitions import FetcherRuntime
 from impl.fetcher.leader_endpoint import BuiltFetch, ReplicaFetch
 from impl.fetcher.state import PartitionFetchState, ReplicaState
 from impl.metrics import MetricsRegistry

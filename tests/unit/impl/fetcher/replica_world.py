@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
 from impl.errors import Errors, KafkaStorageException
+from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.failed_partitions import FailedPartitions
 from impl.fetcher.fetch_session_handler import FetchSessionHandler
-from impl.fetcher.followed_partitions import FetcherRuntime
 from impl.fetcher.remote_leader_endpoint import RemoteLeaderEndPoint
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
 from impl.metrics import BrokerTopicStats, MetricsRegistry

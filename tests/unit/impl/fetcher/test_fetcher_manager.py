@@ -12,7 +12,7 @@ from impl.fetcher.abstract_fetcher_manager import (
     BrokerIdAndFetcherId,
     java_string_hash,
 )
-from impl.fetcher.followed_partitions import FetcherRuntime
+from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.state import ReplicaState
 from impl.metrics import MetricName, MetricsRegistry
 from impl.types import BrokerEndPoint, InitialFetchState, TopicPartition

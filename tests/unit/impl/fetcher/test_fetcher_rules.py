@@ -14,8 +14,8 @@ from impl.errors import (
     KafkaException,
     KafkaStorageException,
 )
+from impl.fetcher.abstract_fetcher_thread import TruncatingPartitions
 from impl.fetcher.state import PartitionFetchState, ReplicaState
-from impl.fetcher.truncation import TruncatingPartitions
 from impl.network import FetchRequest
 from impl.records import FileRecords, MemoryRecords
 from impl.types import (

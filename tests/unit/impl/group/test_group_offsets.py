@@ -197,9 +197,12 @@ def test_gm08_the_failure_of_an_older_commit_leaves_the_newer_one_pending() -> N
     assert offsets.has_pending_offset_commits_for(TP)
 
 
-def test_gm08_a_transaction_cannot_commit_what_is_not_appended() -> None:
+@pytest.mark.parametrize("known", [{TP: at(1, 1)}, {}], ids=["a position before", "none before"])
+def test_gm08_a_transaction_cannot_commit_what_is_not_appended(
+    known: dict[TopicPartition, CommitRecordMetadataAndOffset],
+) -> None:
     offsets = GroupOffsets()
-    offsets.initialize({TP: at(1, 1)}, {})
+    offsets.initialize(known, {})
     offsets.prepare_txn_offset_commit(7, {TP: OffsetAndMetadata(4)})
     with pytest.raises(IllegalStateException):
         offsets.complete_pending_txn_offset_commit(7, True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from impl.errors import Errors, IllegalArgumentException, KafkaException
+from impl.errors import Errors, IllegalArgumentException, IllegalStateException, KafkaException
 from impl.group.client.errors import (
     DisconnectException,
     FencedInstanceIdException,
@@ -20,7 +20,9 @@ from impl.group.client.heartbeat import Heartbeat
 from impl.group.messages import (
     FindCoordinatorRequest,
     JoinGroupRequest,
+    LeaveGroupMemberResponse,
     LeaveGroupRequest,
+    LeaveGroupResponse,
 )
 from tests.unit.impl.group_client.world import (
     CONFIG,
@@ -256,6 +258,25 @@ def test_k17_only_a_dynamic_member_says_that_it_leaves(instance: str | None, lea
     assert [request.members[0].member_id for request in sent] == ([MEMBER] if leaves else [])
     assert world.member.generation == NO_GENERATION
     assert world.member.state is MemberState.UNJOINED
+
+
+def test_a_leave_reason_is_cut_as_a_rejoin_reason_is() -> None:
+    world = World()
+    world.join()
+    world.prepare(left())
+    world.member.maybe_leave_group("x" * 300)
+    [request] = world.requests(LeaveGroupRequest)
+    assert request.members[0].reason == "x" * 255
+
+
+def test_an_answer_for_several_members_is_no_answer_to_one_that_leaves() -> None:
+    world = World()
+    world.join()
+    member = LeaveGroupMemberResponse(MEMBER, None, Errors.NONE)
+    world.prepare(LeaveGroupResponse(Errors.NONE, (member, member)))
+    future = world.member.maybe_leave_group("test")
+    assert future is not None
+    assert isinstance(future.exception, IllegalStateException)
 
 
 def test_k19_a_failure_of_the_heartbeat_thread_reaches_the_application() -> None:

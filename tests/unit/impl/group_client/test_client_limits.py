@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from impl.group.client.coordinator_finder import INT_MAX
+from impl.group.client.abstract_coordinator import INT_MAX
 from tests.unit.impl.group_client.world import CONFIG, World
 
 

@@ -10,14 +10,13 @@ from typing import TypeVar
 from impl.clock import MockClock
 from impl.concurrency import Concurrency, NoConcurrency
 from impl.errors import Errors
-from impl.group.client.abstract_coordinator import AbstractCoordinator
+from impl.group.client.abstract_coordinator import INT_MAX, AbstractCoordinator
 from impl.group.client.assignors.assignor import PartitionAssignor
 from impl.group.client.assignors.range import RangeAssignor
 from impl.group.client.buffer import ByteBuffer
 from impl.group.client.config import GroupRebalanceConfig, MemberRuntime
 from impl.group.client.consumer_config import ConsumerConfig, RebalanceListener
 from impl.group.client.consumer_coordinator import ConsumerCoordinator
-from impl.group.client.coordinator_finder import INT_MAX
 from impl.group.client.network_client import (
     ClientRequest,
     ConsumerNetworkClient,

@@ -26,16 +26,21 @@ def test_the_own_build_needs_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("specification", "protocol", "reason"),
+    ("version", "specification", "protocol", "reason"),
     [
-        ("Replication", "TruncateOnFetch", ""),
-        ("Replication", "Kip101", "not as Kip101 does"),
-        ("Replication", "Kip320", "not as Kip320 does"),
-        ("GroupMembership", "TruncateOnFetch", "not by GroupMembership"),
+        ("3.8.1", "Replication", "TruncateOnFetch", ""),
+        ("3.8.1", "Replication", "Kip101", "speaks Kip101"),
+        ("3.8.1", "Replication", "Kip320", ""),
+        ("3.9.1", "Replication", "Kip320", ""),
+        ("4.0.0", "Replication", "Kip320", "from 4.0 on"),
+        ("4.0.0", "Replication", "TruncateOnFetch", ""),
+        ("3.8.1", "GroupMembership", "TruncateOnFetch", "not by GroupMembership"),
     ],
 )
-def test_it_takes_what_kafka_speaks(specification: str, protocol: str, reason: str) -> None:
-    told = KafkaFactory("3.8.1").cannot_take(specification, {"Protocol": protocol})
+def test_it_takes_what_that_version_speaks(
+    version: str, specification: str, protocol: str, reason: str
+) -> None:
+    told = KafkaFactory(version).cannot_take(specification, {"Protocol": protocol})
 
     assert reason in told
     assert bool(told) is bool(reason)

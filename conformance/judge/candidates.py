@@ -1,0 +1,339 @@
+"""Sets of states in which the specification may be, and where events lead from them.
+
+Recordings of one system come to the same states again and again. So what the search asks is
+answered once: a state, a set of candidate states and what an event shows are objects, found by
+identity, and keep what was computed of them. It is the subset construction of a nondeterministic
+automaton, made as far as recordings need it.
+
+A set is known by its states in the order in which they were found. So no answer depends on which
+recordings came before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from conformance.errors import SpecError
+from conformance.judge.events import Event
+from conformance.judge.patience import Patience
+from conformance.judge.steps import Step, Steps
+from conformance.tla import Action, ActionPattern, Part, State, TooManyInstances, equal
+
+__all__ = ["Arrival", "Budget", "Candidate", "CandidateSet", "Candidates", "Limits", "Sight"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a search goes. All but `silent` end it without a verdict."""
+
+    silent: int = 0
+    """At most so many steps in a row go unseen."""
+    candidates: int = 20_000
+    """Of so many states at once the search keeps track."""
+    seconds: float = 120.0
+    """For one recording."""
+    states: int = 1_000_000
+    """One recording may look at so many states, each counted as often as it is looked at."""
+    evaluation: float = 30.0
+    """Seconds of the processor for one formula or action in one state."""
+
+
+class Spent(Exception):
+    """A recording's search has reached a limit; the text says which."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What one recording's search may still spend."""
+
+    limits: Limits
+    tried: int = 0
+    reasons: dict[str, None] = field(default_factory=dict)
+    """Why the search is not exhaustive."""
+    deadline: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """The time runs from now on."""
+        self.deadline = time.monotonic() + self.limits.seconds
+
+    def in_time(self) -> None:
+        """Raise Spent if it is too late."""
+        if time.monotonic() > self.deadline:
+            raise Spent(f"{self.limits.seconds:g} seconds were not enough")
+
+    def tries(self, states: int) -> None:
+        """Count states that were looked at; raise Spent if it is enough."""
+        self.tried += states
+        self.in_time()
+        if self.tried > self.limits.states:
+            raise Spent(f"more than {self.limits.states:,} states were looked at")
+
+    def falls_short(self, reasons: Iterable[str]) -> None:
+        """Note why something was left out."""
+        self.reasons.update(dict.fromkeys(reasons))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ways:
+    """The steps that some actions allow in a state; `problem` says why some may be missing."""
+
+    steps: tuple[tuple[Action, Candidate], ...]
+    problem: str = ""
+
+
+class Candidate:
+    """A state, with the steps that were asked for; equal to itself only."""
+
+    __slots__ = ("state", "ways")
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.ways: dict[int, Ways] = {}
+        """By the number of the actions: see `Sight`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sight:
+    """What an event shows, wherever and whenever it happened."""
+
+    actions: tuple[ActionPattern, ...]
+    before: tuple[Part, ...]
+    after: tuple[Part, ...]
+    number: int
+    """Of the actions; events that name the same have the same."""
+
+
+_UNSEEN = -1
+"""The number of the actions that may happen unseen."""
+
+
+class Origin(NamedTuple):
+    """One way to a candidate: from which one, by which unseen steps, by which action at last."""
+
+    candidate: Candidate
+    unseen: tuple[tuple[Action, Candidate], ...]
+    action: Action | None
+    """None of a snapshot."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """The states that at most `silent` unseen steps lead to, fewest steps first.
+
+    Of each, one candidate that it was reached from, and the unseen steps on the way.
+    """
+
+    reached: Mapping[Candidate, tuple[Candidate, tuple[tuple[Action, Candidate], ...]]]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrival:
+    """Where an event leads from a set of candidates."""
+
+    candidates: CandidateSet
+    origins: Mapping[Candidate, Origin]
+    sources: Mapping[Candidate, tuple[Candidate, ...]]
+    """Every state in which the event may have happened, by the state after it."""
+    tried: int
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class CandidateSet:
+    """Candidates in the order in which they were found, each once."""
+
+    members: tuple[Candidate, ...]
+    closure: Closure | None = None
+    arrivals: dict[Sight, Arrival] = field(default_factory=dict)
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The states themselves."""
+        return tuple(candidate.state for candidate in self.members)
+
+
+class Candidates:
+    """All that is known of a specification's candidates. `remember` bounds it between recordings.
+
+    It grows while a recording is judged, by no more than `limits.states` allow.
+    """
+
+    def __init__(self, steps: Steps, limits: Limits, *, remember: int = 200_000) -> None:
+        self._steps = steps
+        self.limits = limits
+        self._remember = remember
+        self._positions = {name: n for n, name in enumerate(steps.variables)}
+        self._patience = Patience(limits.evaluation)
+        self._known: dict[State, Candidate] = {}
+        self._sets: dict[tuple[Candidate, ...], CandidateSet] = {}
+        self._numbers: dict[tuple[ActionPattern, ...], int] = {}
+        self._sights: dict[tuple[object, ...], list[Sight]] = {}
+        self._by_identity: dict[tuple[int, int, int], Sight] = {}
+
+    def tidy(self) -> bool:
+        """Forget everything if it is much, and say so: to be called between recordings."""
+        held = len(self._known) + len(self._sets) + len(self._sights)
+        if held <= self._remember:
+            return False
+        self._known, self._sets = {}, {}
+        self._sights, self._by_identity, self._numbers = {}, {}, {}
+        return True
+
+    # --- one object for each ---------------------------------------------------------------------
+
+    def sight(self, event: Event) -> Sight:
+        """What an event shows. Those who read events share their parts: found by identity first."""
+        identity = id(event.actions), id(event.before), id(event.after)
+        found = self._by_identity.get(identity)
+        if (
+            found is not None
+            and found.actions is event.actions
+            and found.before is event.before
+            and found.after is event.after
+        ):
+            return found
+        alike = self._sights.setdefault((event.actions, event.before, event.after), [])
+        for one in alike:  # Python holds TRUE for 1
+            if _same(one.before, event.before) and _same(one.after, event.after):
+                return one
+        number = self._numbers.setdefault(event.actions, len(self._numbers))
+        found = Sight(event.actions, event.before, event.after, number)
+        alike.append(found)
+        self._by_identity[identity] = found
+        return found
+
+    def of(self, states: Iterable[State]) -> CandidateSet:
+        """The candidates with these states."""
+        return self.among(dict.fromkeys(map(self._candidate, states)))
+
+    def among(self, candidates: Iterable[Candidate]) -> CandidateSet:
+        """The set of these candidates, each given once."""
+        members = tuple(candidates)
+        found = self._sets.get(members)
+        if found is None:
+            found = self._sets[members] = CandidateSet(members)
+        return found
+
+    def _candidate(self, state: State) -> Candidate:
+        found = self._known.get(state)
+        if found is None:
+            found = self._known[state] = Candidate(state)
+        return found
+
+    # --- steps ------------------------------------------------------------------------------------
+
+    def closure(self, candidates: CandidateSet, budget: Budget) -> Closure:
+        """What unseen steps lead to. Spent as of `Budget`."""
+        found = candidates.closure
+        if found is None:
+            found = candidates.closure = self._closure(candidates, budget)
+        return found
+
+    def arrival(self, candidates: CandidateSet, sight: Sight, budget: Budget) -> Arrival:
+        """Where an event leads, after what may have happened unseen. Spent as of `Budget`."""
+        found = candidates.arrivals.get(sight)
+        if found is None:
+            found = candidates.arrivals[sight] = self._arrival(candidates, sight, budget)
+        return found
+
+    def _closure(self, candidates: CandidateSet, budget: Budget) -> Closure:
+        reached: dict[Candidate, tuple[Candidate, tuple[tuple[Action, Candidate], ...]]] = {
+            candidate: (candidate, ()) for candidate in candidates.members
+        }
+        problems: dict[str, None] = {}
+        ahead = list(candidates.members)
+        for _ in range(self.limits.silent):
+            following: list[Candidate] = []
+            for before in ahead:
+                budget.in_time()
+                origin, unseen = reached[before]
+                ways = self._ways(before, _UNSEEN, ())
+                if ways.problem:
+                    problems[ways.problem] = None
+                for step in ways.steps:
+                    if step[1] not in reached:
+                        reached[step[1]] = origin, (*unseen, step)
+                        following.append(step[1])
+            ahead = following
+            if len(reached) > self.limits.candidates:
+                problems[
+                    f"unseen steps lead to more than {self.limits.candidates:,} states at once"
+                ] = None
+                break
+            if not ahead:
+                break
+        return Closure(reached, tuple(problems))
+
+    def _arrival(self, candidates: CandidateSet, sight: Sight, budget: Budget) -> Arrival:
+        closure = self.closure(candidates, budget)
+        origins: dict[Candidate, Origin] = {}
+        sources: dict[Candidate, list[Candidate]] = {}
+        problems = dict.fromkeys(closure.problems)
+        shows_before, shows_after = self._lens(sight.before), self._lens(sight.after)
+        for before, (origin, unseen) in closure.reached.items():
+            budget.in_time()
+            if not shows_before(before.state):
+                continue
+            steps: Iterable[tuple[Action | None, Candidate]] = ((None, before),)
+            if sight.actions:
+                ways = self._ways(before, sight.number, sight.actions)
+                steps = ways.steps
+                if ways.problem:
+                    problems[ways.problem] = None
+            for action, after in steps:
+                if after in origins:
+                    sources[after].append(before)
+                elif shows_after(after.state):
+                    origins[after] = Origin(origin, unseen, action)
+                    sources[after] = [before]
+        return Arrival(
+            self.among(origins),
+            origins,
+            {after: tuple(befores) for after, befores in sources.items()},
+            len(closure.reached),
+            tuple(problems),
+        )
+
+    def _ways(self, candidate: Candidate, number: int, actions: tuple[ActionPattern, ...]) -> Ways:
+        found = candidate.ways.get(number)
+        if found is None:
+            found = candidate.ways[number] = self._evaluated(candidate.state, number, actions)
+        return found
+
+    def _evaluated(self, state: State, number: int, actions: tuple[ActionPattern, ...]) -> Ways:
+        steps: Sequence[Step] = ()
+        problem = ""
+        try:
+            with self._patience:
+                unseen = number == _UNSEEN
+                steps = self._steps.silent(state) if unseen else self._steps.taken(state, actions)
+        except TooManyInstances as many:
+            problem = f"{many}: its arguments were not seen"
+        except SpecError as error:
+            problem = str(error)
+        return Ways(tuple((action, self._candidate(after)) for action, after in steps), problem)
+
+    def _lens(self, parts: Sequence[Part]) -> Callable[[State], bool]:
+        """Whether a state shows the parts; candidates have most values in common."""
+        placed = [(n, self._positions[part.place.variable], part) for n, part in enumerate(parts)]
+        compared: dict[tuple[int, int], bool] = {}  # by identity: the states keep their values
+
+        def shows(state: State) -> bool:
+            for number, position, part in placed:
+                key = number, id(state[position])
+                known = compared.get(key)
+                if known is None:
+                    known = compared[key] = part.shown_by(state, position)
+                if not known:
+                    return False
+            return True
+
+        return shows
+
+
+def _same(one: Sequence[Part], other: Sequence[Part]) -> bool:
+    return all(equal(a.value, b.value) for a, b in zip(one, other, strict=True))

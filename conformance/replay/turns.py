@@ -1,0 +1,231 @@
+"""Turns of a thread's own loop: each has to come out as the specification's steps in its order.
+
+A turn is an action of its own, `DoWork(thread)`, that a wrapped system takes by letting the real
+loop run once, and a wrapped oracle knows by composing the specification's steps as the loop is
+said to. `DoWorkInVain(thread)` is a turn of which no message arrives, `BackOffPasses(thread)` lets
+an error be over. What a turn asked, whether it waited and whether it backs off is one more
+variable, `turns`: so a path with turns is driven, compared and told like any other.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from conformance.errors import UserError
+from conformance.events import Emit, Progress, ignore
+from conformance.replay.engine import Divergence, Driver, PathResult, close, run_path
+from conformance.replay.oracle import Oracle, Successors
+from conformance.replay.suite import MakeSystem
+from conformance.systems.protocol import Loop, Looping, SystemUnderTest, Turn
+from conformance.tla import Action, Fn, State, Value
+from conformance.verdict import Verdict
+
+DO_WORK: Final = "DoWork"
+IN_VAIN: Final = "DoWorkInVain"
+PASSES: Final = "BackOffPasses"
+TURNS: Final = "turns"
+
+
+def is_turn(action: Action) -> bool:
+    """Whether it is one of the actions that are told above."""
+    return action.name in (DO_WORK, IN_VAIN, PASSES)
+
+
+def _value(turn: Turn) -> Fn:
+    return Fn({"asked": turn.asked, "waited": turn.waited, "delayed": turn.delayed})
+
+
+class LoopingSystem:
+    """A system that also takes turns, and tells of the last one."""
+
+    def __init__(self, system: SystemUnderTest) -> None:
+        if not isinstance(system, Looping) or not system.make_looping():
+            close(system)
+            raise UserError(
+                "The loops of this system's threads cannot be driven here: its adapter lacks what "
+                "conformance.systems.protocol.Looping asks for, or the model takes a round trip as "
+                "one step. Name a model of fine granularity."
+            )
+        self._system = system
+        self.looping: Looping = system
+        self._turn: tuple[str, Turn] | None = None
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (*self._system.variables, TURNS)
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        self._turn = None
+        self._system.reset({name: value for name, value in initial.items() if name != TURNS})
+
+    def apply(self, action: Action) -> None:
+        self._turn = None
+        if not is_turn(action):
+            self._system.apply(action)
+            return
+        thread = str(action.args[0])
+        if action.name == PASSES:
+            self.looping.end_back_off(thread)
+        else:
+            turn = self.looping.take_turn(thread, lost=action.name == IN_VAIN)
+            self._turn = thread, turn
+
+    def observe(self) -> Mapping[str, Value]:
+        turns: dict[Value, Value] = {
+            thread: _value(self._told(thread)) for thread in self.looping.threads
+        }
+        return {**self._system.observe(), TURNS: Fn(turns)}
+
+    def close(self) -> None:
+        close(self._system)
+
+    def _told(self, thread: str) -> Turn:
+        if self._turn is not None and self._turn[0] == thread:
+            return self._turn[1]
+        return Turn(delayed=self.looping.backs_off(thread))
+
+
+class LoopOracle:
+    """An oracle that also knows turns; its states have one more variable."""
+
+    def __init__(self, oracle: Oracle, loop: Loop, threads: Sequence[str]) -> None:
+        self._oracle, self._loop, self._threads = oracle, loop, tuple(threads)
+        self._known: dict[tuple[State, Action], Successors] = {}
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (*self._oracle.variables, TURNS)
+
+    def initial_states(self) -> Sequence[State]:
+        return [self._extended(state, {}) for state in self._oracle.initial_states()]
+
+    def enabled(self, state: State) -> Sequence[Action]:
+        """The steps that no turn takes, and the turns."""
+        plain = [a for a in self._oracle.enabled(state[:-1]) if a.name not in self._loop.steps]
+        turns = [
+            action
+            for thread in self._threads
+            for name in (DO_WORK, IN_VAIN, PASSES)
+            if self.successors(state, action := Action(name, (thread,)))
+        ]
+        return [*plain, *turns]
+
+    def successors(self, state: State, action: Action) -> Successors:
+        key = state, action
+        if key not in self._known:
+            self._known[key] = self._after(state, action)
+        return self._known[key]
+
+    def _after(self, state: State, action: Action) -> Successors:
+        spec, delayed = state[:-1], _delayed(state)
+        if not is_turn(action):
+            if action.name in self._loop.forgetting:
+                delayed = delayed - {str(action.args[0])}
+            waiting = {thread: Turn(delayed=True) for thread in delayed}
+            return [self._extended(s, waiting) for s in self._oracle.successors(spec, action)]
+        thread = str(action.args[0])
+        waiting = {one: Turn(delayed=True) for one in delayed - {thread}}
+        if action.name == PASSES:
+            return [self._extended(spec, waiting)] if thread in delayed else []
+        lost = action.name == IN_VAIN
+        found = self._loop.turn(self._oracle, spec, thread, delayed=thread in delayed, lost=lost)
+        if found is None or (lost and not found[1].asked):
+            return []  # nothing that could be lost
+        return [self._extended(found[0], {**waiting, thread: found[1]})]
+
+    def _extended(self, state: State, turns: Mapping[str, Turn]) -> State:
+        told: dict[Value, Value] = {
+            thread: _value(turns.get(thread, Turn())) for thread in self._threads
+        }
+        return (*state, Fn(told))
+
+
+def _delayed(state: State) -> frozenset[str]:
+    turns = cast("Fn", state[-1])
+    return frozenset(str(thread) for thread in turns if cast("Fn", turns[thread])["delayed"])
+
+
+@dataclass(frozen=True, slots=True)
+class TurnsResult:
+    """What walks with turns showed."""
+
+    walks: int
+    steps: int
+    turns: Mapping[str, int]
+    """Of each kind: by what was asked in order, or `waits`."""
+    seconds: float
+    divergence: Divergence | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAIL on a divergence; INCONCLUSIVE if no turn was taken."""
+        if self.divergence is not None:
+            return Verdict.FAIL
+        return Verdict.PASS if self.turns else Verdict.INCONCLUSIVE
+
+
+def take_turns(
+    oracle: Oracle,
+    make_system: MakeSystem,
+    *,
+    walks: int,
+    length: int,
+    seed: int,
+    emit: Emit = ignore,
+) -> tuple[LoopOracle, TurnsResult]:
+    """Walk at random through steps and turns until one diverges; the oracle, and what came.
+
+    Every second step is a turn where one is possible. UserError if the system takes no turns.
+    """
+    system = LoopingSystem(make_system())
+    judge = LoopOracle(oracle, system.looping.loop, system.looping.threads)
+    driver, started = Driver(system, judge), time.perf_counter()
+    kinds: Counter[str] = Counter()
+    steps = number = 0
+    result = PathResult(0)
+    try:
+        for number in range(1, walks + 1):
+            initial, path = _walk(judge, random.Random(f"{seed}:{number}"), length, kinds)
+            result = run_path(driver, initial, path)
+            steps += result.steps
+            emit(Progress("turns", number, walks))
+            if result.divergence is not None:
+                break
+    finally:
+        close(system)
+    seconds = time.perf_counter() - started
+    return judge, TurnsResult(number, steps, dict(kinds), seconds, result.divergence)
+
+
+def _walk(
+    oracle: LoopOracle, chance: random.Random, length: int, kinds: Counter[str]
+) -> tuple[State, list[Action]]:
+    """One path that the oracle allows; what its turns are is counted."""
+    initial = state = chance.choice(oracle.initial_states())
+    path: list[Action] = []
+    while len(path) < length and (enabled := oracle.enabled(state)):
+        turns = [action for action in enabled if is_turn(action)]
+        action = chance.choice(turns if turns and chance.random() < _TURNS else enabled)
+        (state,) = oracle.successors(state, action)
+        path.append(action)
+        if action.name in (DO_WORK, IN_VAIN):
+            kinds[_kind(cast("Fn", cast("Fn", state[-1])[action.args[0]]))] += 1
+    return initial, path
+
+
+_TURNS = 0.5
+
+
+def _kind(turn: Fn) -> str:
+    asked = cast("tuple[str, ...]", turn["asked"])
+    words = [
+        *asked,
+        *(["waits"] if turn["waited"] else []),
+        *(["backs off"] if turn["delayed"] else []),
+    ]
+    return ", ".join(words)

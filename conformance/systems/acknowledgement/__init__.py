@@ -1,0 +1,5 @@
+"""spec/Acknowledgement.tla meets impl/delayed: requests that wait at a partition's leader."""
+
+from conformance.systems.acknowledgement.system import AcknowledgementSystem, create
+
+__all__ = ["AcknowledgementSystem", "create"]

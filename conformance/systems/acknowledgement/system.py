@@ -1,0 +1,306 @@
+"""The system under test: brokers whose requests wait, driven by Acknowledgement.tla's actions.
+
+The replication protocol's own steps are those of `systems.replication`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from conformance.systems.acknowledgement.requests import NOBODY, BrokerRequests
+from conformance.systems.acknowledgement.threads import (
+    concurrent,
+    in_parts,
+    replication_step,
+    request_step,
+)
+from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.replication.broker import TOPIC_PARTITION, CrashableDisk
+from conformance.systems.replication.observation import VARIABLES
+from conformance.systems.replication.system import ReplicationSystem
+from conformance.tla import Action, Fn, Value, make_function
+from impl.delayed.delayed_produce import ProducePartitionResponse
+from impl.disk import MemoryDisk
+from impl.errors import Errors
+from impl.partition import ACKS_ALL
+from impl.purgatory.timer_task import TimerTask
+from impl.records import MemoryRecords, Record
+from impl.types import FetchPartitionData, TopicPartition
+
+_RECORD = MemoryRecords.with_records(Record(b"value"))
+_ACKS = {"all": ACKS_ALL, "1": 1}
+_NONE = "none"
+_BROKEN = "NETWORK_EXCEPTION"
+_STATE_CHANGES = frozenset({"Leads", "Follows", "UpdatesIsr"})
+_REMEMBERED = 200_000
+
+
+@dataclass(slots=True)
+class Producer:
+    """One produce and what came of it, as its client sees it."""
+
+    leader: str = _NONE
+    acks: str = "none"
+    answers: int = 0
+    error: str = "NONE"
+    base_offset: int = -1
+    operation: TimerTask | None = None
+
+    def answer(self, response: ProducePartitionResponse) -> None:
+        """The leader's answer."""
+        self.answers += 1
+        self.error = response.error.name
+        self.base_offset = response.base_offset
+
+    def value(self) -> Fn:
+        """As the specification has it."""
+        return Fn(
+            {
+                "leader": self.leader,
+                "acks": self.acks,
+                "answers": self.answers,
+                "error": self.error,
+                "baseOffset": self.base_offset,
+            }
+        )
+
+
+@dataclass(slots=True)
+class Consumer:
+    """A consumer: where its fetch waits, its position, its last answer."""
+
+    leader: str = _NONE
+    offset: int = 0
+    error: str = "NONE"
+    high_watermark: int = -1
+    operation: TimerTask | None = None
+
+    def answer(self, data: FetchPartitionData) -> None:
+        """The leader's answer: the position moves past the records."""
+        self.leader = _NONE
+        self.error = data.error.name
+        self.high_watermark = data.high_watermark if data.error is Errors.NONE else -1
+        for batch in data.records.batches():
+            self.offset = batch.last_offset + 1
+
+    def value(self) -> Fn:
+        """As the specification has it."""
+        return Fn(
+            {
+                "leader": self.leader,
+                "offset": self.offset,
+                "error": self.error,
+                "highWatermark": self.high_watermark,
+            }
+        )
+
+
+class AcknowledgementSystem:
+    """Brokers with purgatories; an environment of producers and consumers."""
+
+    variables = (*VARIABLES, "produce", "parked", "consumer", "checks")
+
+    def __init__(
+        self, constants: Mapping[str, Value], make_disk: Callable[[str], CrashableDisk]
+    ) -> None:
+        self._names = _sorted(constants["Brokers"])
+        self._producer_names = _sorted(constants["Producers"])
+        self._consumer_names = _sorted(constants["Consumers"])
+        self._replication = ReplicationSystem(
+            constants,
+            make_disk,
+            min_insync_replicas=cast("int", constants["MinInsync"]),
+            make_requests=BrokerRequests,
+        )
+        self._restarts = constants["Crashes"] is True
+        self._producers: dict[str, Producer] = {}
+        self._consumers: dict[str, Consumer] = {}
+        self._actions: dict[str, Callable[..., None]] = {
+            "Produce": self._produce,
+            "RefuseProduce": self._produce,
+            "ExpireProduce": self._expire_produce,
+            "ExpireFetch": self._expire_fetch,
+            "FetchAsConsumer": self._fetch_as_consumer,
+            "ExpireConsumerFetch": self._expire_consumer_fetch,
+            "CheckWaiting": self._check_waiting,
+            "BreaksDown": self._break_down,
+        }
+        self._known: dict[tuple[object, ...], tuple[Observation, Mapping[str, Value]]] = {}
+
+    # ---- SystemUnderTest -------------------------------------------------------------------
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        """New brokers, as `ReplicationSystem.reset` says; nobody has asked for anything.
+
+        How the brokers came to know of their first leader is over: nothing waited, nobody looks.
+        """
+        self._replication.reset(initial)
+        for name in self._names:
+            self._requests_of(name).actions.forget()
+        self._producers = {name: Producer() for name in self._producer_names}
+        self._consumers = {name: Consumer() for name in self._consumer_names}
+
+    def apply(self, action: Action) -> None:
+        """Take one step. Raises ActionRefused if the implementation cannot."""
+        own = self._actions.get(action.name)
+        if own is not None:
+            own(*action.args)
+            self._replication.look_again()
+        elif action.name in _STATE_CHANGES:
+            self._change_state(str(action.args[0]), replication_step(action))
+        else:
+            self._replication.apply(replication_step(action))
+
+    def observe(self) -> Mapping[str, Value]:
+        """The observed variables; one object for each distinct state."""
+        replication = self._replication.observe()
+        own = self._observe_requests()
+        key = (id(replication), own)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            values = dict(zip(self.variables[len(VARIABLES) :], own, strict=True))
+            # With what it is made of: nothing else may take the place of that in memory.
+            known = self._known[key] = (Observation({**replication, **values}), replication)
+        return known[0]
+
+    def _observe_requests(self) -> tuple[Value, ...]:
+        channels = self._replication.channels()
+        return (
+            make_function({name: one.value() for name, one in self._producers.items()}),
+            Fn({name: channels[name].is_parked for name in self._names}),
+            make_function({name: one.value() for name, one in self._consumers.items()}),
+            Fn({name: self._requests_of(name).actions.by for name in self._names}),
+        )
+
+    def _requests_of(self, name: str) -> BrokerRequests:
+        requests = self._replication.broker(name).requests
+        assert isinstance(requests, BrokerRequests)
+        return requests
+
+    # ---- Offers ----------------------------------------------------------------------------
+
+    @property
+    def offerable(self) -> frozenset[str]:
+        """What brokers start by themselves, looks at what waits included."""
+        return frozenset({"CheckWaiting", *map(request_step, self._replication.offerable)})
+
+    def offers(self) -> frozenset[Action]:
+        """As `ReplicationSystem.offers`, and the looks that somebody is about to take."""
+        looks = [
+            Action("CheckWaiting", (name,))
+            for name in self._names
+            if self._requests_of(name).actions.by != NOBODY
+        ]
+        own = [Action(request_step(one.name), one.args) for one in self._replication.offers()]
+        return frozenset([*own, *looks])
+
+    # ---- Interruptible ---------------------------------------------------------------------
+
+    def make_interruptible(self) -> bool:
+        """From the next reset on brokers have locks at which their steps can be stopped."""
+        return self._replication.make_interruptible()
+
+    @property
+    def voluntary(self) -> frozenset[str]:
+        """What brokers start by themselves."""
+        return self.offerable
+
+    @property
+    def unconditional(self) -> frozenset[str]:
+        """Nothing: a leader may stop to lead, a fetcher to follow."""
+        return frozenset()
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """Whether two threads of one broker take these."""
+        return concurrent(running, between, restarts=self._restarts)
+
+    def in_parts(self, running: Action, between: Action) -> bool:
+        """Whether one is a single step of the spec that the other may see in parts."""
+        return in_parts(running, between)
+
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
+        """Let one thread of a broker stand still while another takes its action."""
+        return self._replication.interrupt_calls(
+            lambda: self.apply(running), point, lambda: self.apply(between)
+        )
+
+    # ---- brokers ---------------------------------------------------------------------------
+
+    def _change_state(self, broker: str, step: Action) -> None:
+        """Up to the look at what waits, which the same thread takes before it ends."""
+        requests = self._requests_of(broker)
+        requests.changes_state = True
+        try:
+            self._replication.apply(step)
+        finally:
+            requests.changes_state = False
+
+    def _check_waiting(self, leader: str) -> None:
+        self._requests_of(leader).actions.let_look()
+
+    def _break_down(self, broker: str, log_end: int, high_watermark: int) -> None:
+        """What waits at the broker goes with its process; clients see the connection break."""
+        self._replication.apply(Action("Crash", (broker, log_end, high_watermark)))
+        self._replication.lose_parked_at(broker)
+        clients: list[Producer | Consumer] = [*self._producers.values(), *self._consumers.values()]
+        for client in clients:
+            if client.leader == broker and client.operation is not None:
+                client.leader, client.error, client.operation = _NONE, _BROKEN, None
+
+    # ---- requests --------------------------------------------------------------------------
+
+    def _produce(self, leader: str, producer: str, acks: str) -> None:
+        one, broker = self._producers[producer], self._replication.broker(leader)
+        one.leader, one.acks = leader, acks
+
+        def answer(responses: Mapping[TopicPartition, ProducePartitionResponse]) -> None:
+            one.operation = None
+            one.answer(responses[TOPIC_PARTITION])
+
+        one.operation = self._requests_of(leader).produce(
+            broker.replica_manager, TOPIC_PARTITION, _RECORD, _ACKS[acks], answer
+        )
+
+    def _expire_produce(self, producer: str) -> None:
+        one = self._producers[producer]
+        self._requests_of(_waits_at(one)).expire(one.operation)
+
+    def _fetch_as_consumer(self, leader: str, consumer: str) -> None:
+        one, broker = self._consumers[consumer], self._replication.broker(leader)
+        one.leader = leader
+
+        def answer(partitions: Mapping[TopicPartition, FetchPartitionData]) -> None:
+            one.operation = None
+            one.answer(partitions[TOPIC_PARTITION])
+
+        one.operation = self._requests_of(leader).fetch_as_consumer(
+            broker.replica_manager, TOPIC_PARTITION, one.offset, answer
+        )
+
+    def _expire_consumer_fetch(self, consumer: str) -> None:
+        one = self._consumers[consumer]
+        self._requests_of(_waits_at(one)).expire(one.operation)
+
+    def _expire_fetch(self, follower: str) -> None:
+        leader = self._replication.parked_at(follower)
+        requests, follower_id = self._requests_of(leader), self._replication.broker(follower).id
+        requests.expire(requests.parked.get(follower_id))
+
+
+def _waits_at(client: Producer | Consumer) -> str:
+    if client.leader == _NONE:
+        raise ActionRefused("this client's request waits nowhere")
+    return client.leader
+
+
+def _sorted(value: Value) -> tuple[str, ...]:
+    return tuple(sorted(str(one) for one in cast("frozenset[Value]", value)))
+
+
+def create(constants: Mapping[str, Value]) -> AcknowledgementSystem:
+    """The system on disks in memory, which lose in a crash what real ones would."""
+    return AcknowledgementSystem(constants, lambda _name: MemoryDisk())

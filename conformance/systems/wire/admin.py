@@ -1,0 +1,153 @@
+"""What a test needs of a broker besides its groups: a topic to commit offsets of, a list of groups,
+a log that refuses an append for a moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from conformance.errors import UserError
+from conformance.systems.protocol import SystemFailed
+from conformance.systems.wire.port import CLIENT_ID, Port
+from impl.errors import Errors
+from impl.group.messages import OffsetCommitRequest, OffsetCommitRequestPartition
+from impl.types import TopicPartition
+from impl.wire.entities import make, milliseconds, module_of
+from impl.wire.group_responses import error_of
+
+OFFSETS_TOPIC = "__consumer_offsets"
+_TOPIC_SECONDS = 30.0
+_SETTLED_SECONDS = 10.0
+_TOPIC, _SET = 2, 0
+"""IncrementalAlterConfigs: the type of the resource, and the operation."""
+_MORE_REPLICAS_THAN_THERE_ARE = 9
+
+
+def make_topic(port: Port, name: str, partitions: int) -> bool:
+    """Create a topic and wait until its partitions have leaders; False if the broker cannot.
+
+    Raises UserError if it refuses.
+    """
+    if not (port.offers("create_topics") and port.offers("metadata")):
+        return False
+    module = module_of("create_topics", port.versions["create_topics"], "request")
+    topic = make(
+        module.CreatableTopic,
+        name=name,
+        num_partitions=partitions,
+        replication_factor=-1 if port.versions["create_topics"] >= 4 else 1,
+        assignments=(),
+        configs=(),
+    )
+    wait = milliseconds(int(_TOPIC_SECONDS * 1000))
+    request = make(module.CreateTopicsRequest, topics=(topic,), timeout=wait, validate_only=False)
+    (result,) = port.ask_body(request).topics
+    if result.error_code:
+        raise UserError(
+            f"The broker at {port.address} does not create the topic {name}, whose offsets the "
+            f"members commit: {error_of(result.error_code).name}. Allow it, or leave out the "
+            "models whose members commit offsets."
+        )
+    until = time.monotonic() + _TOPIC_SECONDS
+    while not _has_leaders(port, name, partitions):
+        if time.monotonic() > until:
+            raise SystemFailed(f"The topic {name} has no leaders after {_TOPIC_SECONDS:.0f} s")
+        time.sleep(0.05)
+    return True
+
+
+def _has_leaders(port: Port, name: str, partitions: int) -> bool:
+    module = module_of("metadata", port.versions["metadata"], "request")
+    request = make(
+        module.MetadataRequest,
+        topics=(make(module.MetadataRequestTopic, name=name),),
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    (topic,) = port.ask_body(request).topics
+    led = [one for one in topic.partitions if not one.error_code and one.leader_id >= 0]
+    return not topic.error_code and len(led) == partitions
+
+
+def delete_topic(port: Port, name: str) -> None:
+    """Delete it, if the broker lets us."""
+    if port.offers("delete_topics"):
+        module = module_of("delete_topics", port.versions["delete_topics"], "request")
+        wait = milliseconds(int(_TOPIC_SECONDS * 1000))
+        port.ask_body(make(module.DeleteTopicsRequest, topic_names=(name,), timeout=wait))
+
+
+def listed_state(port: Port, group_id: str) -> str | None:
+    """The group's state as ListGroups tells it: "" if it does not (before version 4), None if it
+    does not list the group."""
+    module = module_of("list_groups", port.versions["list_groups"], "request")
+    answer = port.ask_body(make(module.ListGroupsRequest, states_filter=(), types_filter=()))
+    if answer.error_code:
+        raise SystemFailed(f"ListGroups was answered {error_of(answer.error_code).name}")
+    for group in answer.groups:
+        if group.group_id == group_id:
+            return str(getattr(group, "group_state", ""))
+    return None
+
+
+# ---- a log that refuses an append -------------------------------------------------------------
+
+
+@contextmanager
+def refusing_appends(port: Port, probe: str) -> Iterator[None]:
+    """While this lasts, the offsets topic has fewer replicas than min.insync.replicas demands.
+
+    `probe` is a group id of ours: its commits show when the broker has heard of a change.
+    """
+    _demand_replicas(port, _MORE_REPLICAS_THAN_THERE_ARE)
+    try:
+        _await_commit(port, probe, refused=True)
+        yield
+    finally:
+        _demand_replicas(port, 1)
+        _await_commit(port, probe, refused=False)
+
+
+def _demand_replicas(port: Port, count: int) -> None:
+    module = module_of(
+        "incremental_alter_configs", port.versions["incremental_alter_configs"], "request"
+    )
+    config = make(
+        module.AlterableConfig,
+        name="min.insync.replicas",
+        config_operation=_SET,
+        value=str(count),
+    )
+    resource = make(
+        module.AlterConfigsResource,
+        resource_type=_TOPIC,
+        resource_name=OFFSETS_TOPIC,
+        configs=(config,),
+    )
+    request = make(
+        module.IncrementalAlterConfigsRequest, resources=(resource,), validate_only=False
+    )
+    (answer,) = port.ask_body(request).responses
+    if answer.error_code:
+        raise UserError(
+            f"The broker at {port.address} does not let min.insync.replicas of {OFFSETS_TOPIC} be "
+            f"set: {error_of(answer.error_code).name}. Leave out store-failures."
+        )
+
+
+def _await_commit(port: Port, probe: str, *, refused: bool) -> None:
+    partition = TopicPartition(OFFSETS_TOPIC, 0)
+    commit = OffsetCommitRequest(probe, (OffsetCommitRequestPartition(partition, 0),))
+    until = time.monotonic() + _SETTLED_SECONDS
+    while True:
+        (answer,) = port.ask(commit).partitions
+        if (answer.error_code is not Errors.NONE) == refused:
+            return
+        if time.monotonic() > until:
+            raise SystemFailed(
+                f"{CLIENT_ID}'s commits are still answered {answer.error_code.name}, "
+                f"{_SETTLED_SECONDS:.0f} s after min.insync.replicas of {OFFSETS_TOPIC} was changed"
+            )
+        time.sleep(0.01)

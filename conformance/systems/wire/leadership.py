@@ -1,0 +1,91 @@
+"""Moves the leaders of a topic's partitions to other replicas, as an administrator would: another
+replica becomes the preferred one (KIP-455), and is elected (KIP-460)."""
+
+from __future__ import annotations
+
+import time
+
+from conformance.errors import UserError
+from conformance.systems.wire.port import Port
+from impl.wire.entities import Entity, make, milliseconds, module_of
+from impl.wire.group_responses import error_of
+
+_SECONDS = 30.0
+_PREFERRED = 0
+
+
+def move_leaders(port: Port, topic: str) -> dict[int, tuple[int, int]]:
+    """Each partition's leader before and after. Raises UserError where nobody else can lead."""
+    before = _partitions(port, topic)
+    replicas = {index: _led_by_another(topic, one) for index, one in before.items()}
+    _reassign(port, topic, replicas)
+    _elect(port, topic, replicas)
+    until = time.monotonic() + _SECONDS
+    while True:
+        now = {index: int(one.leader_id) for index, one in _partitions(port, topic).items()}
+        if all(now[index] == wanted[0] for index, wanted in replicas.items()):
+            return {index: (int(one.leader_id), now[index]) for index, one in before.items()}
+        if time.monotonic() > until:
+            raise UserError(
+                f"The leaders of {topic} have not moved within {_SECONDS:.0f} s: {now}."
+            )
+        time.sleep(0.05)
+
+
+def _partitions(port: Port, topic: str) -> dict[int, Entity]:
+    module = module_of("metadata", port.versions["metadata"], "request")
+    request = make(
+        module.MetadataRequest,
+        topics=(make(module.MetadataRequestTopic, name=topic),),
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    (found,) = port.ask_body(request).topics
+    if found.error_code:
+        raise UserError(
+            f"The broker at {port.address} tells nothing of {topic}: "
+            f"{error_of(found.error_code).name}."
+        )
+    return {int(one.partition_index): one for one in found.partitions}
+
+
+def _led_by_another(topic: str, partition: Entity) -> tuple[int, ...]:
+    """The replicas, with one in front that is in sync and does not lead."""
+    replicas = [int(node) for node in partition.replica_nodes]
+    fit = [node for node in map(int, partition.isr_nodes) if node != partition.leader_id]
+    if not fit:
+        raise UserError(
+            f"No other replica of {topic}-{partition.partition_index} can lead: replicas "
+            f"{replicas}, in sync {list(map(int, partition.isr_nodes))}. Start a second broker."
+        )
+    return (fit[0], *(node for node in replicas if node != fit[0]))
+
+
+def _reassign(port: Port, topic: str, replicas: dict[int, tuple[int, ...]]) -> None:
+    module = module_of("alter_partition_reassignments", 0, "request")
+    partitions = tuple(
+        make(module.ReassignablePartition, partition_index=index, replicas=wanted)
+        for index, wanted in replicas.items()
+    )
+    request = make(
+        module.AlterPartitionReassignmentsRequest,
+        timeout=milliseconds(int(_SECONDS * 1000)),
+        topics=(make(module.ReassignableTopic, name=topic, partitions=partitions),),
+    )
+    answer = port.ask_body(request)
+    if answer.error_code:
+        raise UserError(f"{topic} cannot be reassigned: {error_of(answer.error_code).name}.")
+
+
+def _elect(port: Port, topic: str, replicas: dict[int, tuple[int, ...]]) -> None:
+    module = module_of("elect_leaders", 2, "request")
+    request = make(
+        module.ElectLeadersRequest,
+        election_type=_PREFERRED,
+        topic_partitions=(make(module.TopicPartitions, topic=topic, partitions=tuple(replicas)),),
+        timeout=milliseconds(int(_SECONDS * 1000)),
+    )
+    answer = port.ask_body(request)
+    if answer.error_code:
+        raise UserError(f"No leader of {topic} is elected: {error_of(answer.error_code).name}.")

@@ -1,0 +1,110 @@
+---------------------------- MODULE ConsumerGroup ----------------------------
+(***************************************************************************)
+(* KIP-848's consumer group protocol: what must hold, each with what it    *)
+(* means to a user. Below it: ConsumerGroupProtocol (the steps, Spec),     *)
+(* ConsumerGroupCoordinator, ConsumerGroupState.                           *)
+(***************************************************************************)
+EXTENDS ConsumerGroupProtocol
+
+TypeOK ==
+  /\ groupEpoch \in Epochs
+  /\ assignmentEpoch \in Epochs
+  /\ target \in [Members -> SUBSET Partitions]
+  /\ member \in [Members ->
+       [state : MemberStates, epoch : Epochs \union {StaticLeaveEpoch}, previous : Epochs,
+        assigned : SUBSET Partitions, revoking : SUBSET Partitions] \union {NoMember}]
+  /\ consumer \in [Members ->
+       [state : ConsumerStates, epoch : Epochs, given : SUBSET Partitions,
+        owned : SUBSET Partitions, local : SUBSET Partitions, named : BOOLEAN]]
+  /\ channel \in [Members ->
+       [type : {"None", "Request", "Answer"},
+        epoch : Epochs \union {LeaveEpoch, StaticLeaveEpoch, NoEpoch}, named : BOOLEAN,
+        owned : SUBSET Partitions, error : Errors, given : SUBSET Partitions]]
+
+(***************************************************************************)
+(* The coordinator.                                                        *)
+(***************************************************************************)
+
+\* A partition is given to nobody while another member holds it.
+HeldByOneMember ==
+  \A a, b \in Registered : a # b => Holds(member[a]) \intersect Holds(member[b]) = {}
+
+\* What is to be revoked is not assigned as well.
+RevokedIsNotAssigned == \A m \in Registered : member[m].assigned \intersect member[m].revoking = {}
+
+\* The target gives every partition to one member, unless nobody has asked since the group changed.
+TargetIsComplete ==
+  /\ \A a, b \in Members : a # b => target[a] \intersect target[b] = {}
+  /\ assignmentEpoch = groupEpoch /\ Registered # {} => UNION {target[m] : m \in Members} = Partitions
+
+\* A member in the group's epoch has its target, but for what others have still to give back.
+StableIsAssigned ==
+  \A m \in Registered :
+    member[m].state = "Stable" /\ member[m].epoch = assignmentEpoch =>
+      member[m].assigned = target[m]
+
+\* Nobody is ahead of the target assignment, which is not ahead of the group.
+EpochsInOrder ==
+  /\ assignmentEpoch <= groupEpoch
+  /\ \A m \in Registered : member[m].epoch <= assignmentEpoch
+
+OneMemberPerInstance ==
+  \A a, b \in Registered : a # b /\ IsStatic(a) => InstanceOf[a] # InstanceOf[b]
+
+(***************************************************************************)
+(* Consumers. One that was put out and has not heard of it yet may still   *)
+(* own partitions: its commits are refused by its epoch.                   *)
+(***************************************************************************)
+IsCurrent(m) ==
+  /\ IsRegistered(m) /\ consumer[m].state = "Member"
+  /\ consumer[m].epoch \in {member[m].epoch, member[m].previous}
+
+\* No two consumers in good standing own the same partition.
+OwnersAreExclusive ==
+  \A a, b \in Members :
+    a # b /\ IsCurrent(a) /\ IsCurrent(b) => consumer[a].owned \intersect consumer[b].owned = {}
+
+\* A consumer owns nothing beyond what its epoch gives it.
+OwnsWithinItsEpoch == \A m \in Members : IsCurrent(m) => consumer[m].owned \subseteq Holds(member[m])
+
+(***************************************************************************)
+(* Steps.                                                                  *)
+(***************************************************************************)
+EpochsNeverFall ==
+  [][/\ groupEpoch' >= groupEpoch /\ assignmentEpoch' >= assignmentEpoch
+     /\ \A m \in Members :
+          IsRegistered(m) /\ IsRegistered(m)' /\ member[m].epoch >= 0 /\ member'[m].epoch >= 0 =>
+            member'[m].epoch >= member[m].epoch]_vars
+
+\* A partition leaves a member that stays only once that member no longer owns it.
+RevokedBeforeReleased ==
+  [][\A m \in Members :
+       IsCurrent(m) /\ IsRegistered(m)' /\ member'[m].epoch >= 0 =>
+         (Holds(member[m]) \ Holds(member'[m])) \intersect consumer[m].owned = {}]_vars
+
+\* Who takes the place of a static member finds that it has given up its partitions.
+ReplacedOwnsNothing ==
+  [][\A m \in Members :
+       /\ IsRegistered(m) /\ ~IsRegistered(m)' /\ IsStatic(m)
+       /\ \E other \in Members : InstanceOf[other] = InstanceOf[m] /\ IsRegistered(other)'
+       => consumer[m].owned = {}]_vars
+
+(***************************************************************************)
+(* What comes about. Presupposes that nothing is lost and nobody expires.  *)
+(***************************************************************************)
+Settled ==
+  /\ assignmentEpoch = groupEpoch \/ Registered = {}
+  /\ \A m \in Members : consumer[m].state = "Member" =>
+       /\ consumer[m].owned = target[m]
+       /\ member[m].state = "Stable" /\ member[m].assigned = target[m]
+
+\* When nothing changes any more, everybody gets what is assigned to him.
+AssignmentIsReached == <>[]Settled
+
+(***************************************************************************)
+(* Situations, for suites and coverage.                                    *)
+(***************************************************************************)
+SomeoneIsWaiting  == \E m \in Members : member[m].state = "UnreleasedPartitions"
+SomeoneIsRevoking == \E m \in Members : member[m].state = "UnrevokedPartitions"
+SomeoneIsFenced   == \E m \in Members : consumer[m].state = "Fenced"
+===============================================================================

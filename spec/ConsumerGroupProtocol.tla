@@ -1,0 +1,207 @@
+------------------------ MODULE ConsumerGroupProtocol -------------------------
+(***************************************************************************)
+(* The steps of consumers, of the network and of the coordinator, which    *)
+(* handles one request after the other (CoordinatorRuntime).               *)
+(***************************************************************************)
+EXTENDS ConsumerGroupCoordinator
+
+\* Bounds: who begins what changes the group leaves epochs for what is under way.
+UnderWay  == {m \in Members : \/ consumer[m].state = "Leaving"
+                              \/ consumer[m].state = "Joining" /\ ~IsRegistered(m)}
+MayBegin  == groupEpoch + Cardinality(UnderWay) + 1 \in Epochs
+MayChange == groupEpoch + 1 \in Epochs
+CoordinatorStays == UNCHANGED coordinatorVars
+
+(***************************************************************************)
+(* Consumers (ConsumerMembershipManager, ConsumerHeartbeatRequestManager). *)
+(***************************************************************************)
+
+\* subscribe(), or a new start after it was fenced or left.
+Join(m) ==
+  /\ consumer[m].state = "Unsubscribed" /\ MayBegin
+  /\ consumer' = [consumer EXCEPT ![m] = [NoConsumer EXCEPT !.state = "Joining"]]
+  /\ UNCHANGED channel /\ CoordinatorStays
+
+\* HeartbeatState.buildRequestData: what it owns is named as it joins, when it has changed, and,
+\* as trunk's client does, after a failed heartbeat whatever the member is doing.
+MayName(c) == TRUE
+
+SendHeartbeat(m) ==
+  LET c     == consumer[m]
+      names == c.state = "Joining" \/ (~c.named /\ MayName(c))
+  IN  /\ c.state \in {"Joining", "Member"} /\ channel[m].type = "None"
+      /\ channel'  = [channel EXCEPT ![m] =
+                        IF names THEN Naming(c.epoch, c.local) ELSE Heartbeat(c.epoch)]
+      /\ consumer' = [consumer EXCEPT ![m].named = @ \/ names]
+      /\ CoordinatorStays
+
+\* What a consumer keeps for itself is given back first.
+Kept(c) == c.owned \intersect c.given
+
+\* revokeAndAssign: onPartitionsRevoked of what is no longer in the assignment,
+Revoke(m) ==
+  /\ consumer[m].state = "Member" /\ Kept(consumer[m]) # consumer[m].owned
+  /\ consumer' = [consumer EXCEPT ![m].owned = Kept(consumer[m])]
+  /\ UNCHANGED channel /\ CoordinatorStays
+
+\* then onPartitionsAssigned of what is new, and the next heartbeat will say so (ACKNOWLEDGING).
+Assign(m) ==
+  LET c == consumer[m]
+  IN  /\ c.state = "Member" /\ c.local # c.given /\ c.owned \subseteq c.given
+      /\ consumer' = [consumer EXCEPT ![m].owned = c.given, ![m].local = c.given,
+                                      ![m].named = FALSE]
+      /\ UNCHANGED channel /\ CoordinatorStays
+
+\* onPartitionsLost of everything, then a new join with the same member id (transitionToFenced).
+Abandon(m) ==
+  /\ consumer[m].state = "Fenced"
+  /\ consumer' = [consumer EXCEPT ![m] = [NoConsumer EXCEPT !.state = "Joining"]]
+  /\ UNCHANGED channel /\ CoordinatorStays
+
+\* close(): everything is revoked, then one last heartbeat says so. A request in flight is given up.
+Leave(m) ==
+  /\ Leaves /\ consumer[m].state = "Member" /\ channel[m].type = "None" /\ MayBegin
+  /\ consumer' = [consumer EXCEPT ![m] = [NoConsumer EXCEPT !.state = "Leaving"]]
+  /\ channel'  = [channel EXCEPT ![m] =
+                    Naming(IF IsStatic(m) THEN StaticLeaveEpoch ELSE LeaveEpoch, {})]
+  /\ CoordinatorStays
+
+AfterAnswer(c, answer) ==
+  IF c.state = "Leaving" THEN NoConsumer
+  ELSE IF answer.error = "NONE"
+  THEN [c EXCEPT !.state = "Member", !.epoch = answer.epoch, !.given = answer.given]
+  ELSE IF answer.error \in {"UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"}
+  THEN [c EXCEPT !.state = "Fenced"]
+  ELSE [NoConsumer EXCEPT !.state = "Failed"]
+
+ReceiveAnswer(m) ==
+  /\ channel[m].type = "Answer"
+  /\ consumer' = [consumer EXCEPT ![m] = AfterAnswer(@, channel[m])]
+  /\ channel'  = [channel EXCEPT ![m] = NoMessage]
+  /\ CoordinatorStays
+
+(***************************************************************************)
+(* The network. Who leaves does not ask again; others forget what they     *)
+(* have named (onFailure: HeartbeatState.reset).                           *)
+(***************************************************************************)
+LoseMessage(m) ==
+  /\ Losses /\ channel[m].type # "None"
+  /\ channel'  = [channel EXCEPT ![m] = NoMessage]
+  /\ consumer' = [consumer EXCEPT ![m] =
+                    IF @.state = "Leaving" THEN NoConsumer ELSE [@ EXCEPT !.named = FALSE]]
+  /\ CoordinatorStays
+
+(***************************************************************************)
+(* The coordinator.                                                        *)
+(***************************************************************************)
+
+\* A heartbeat that is refused changes nothing.
+RefuseHeartbeat(m) ==
+  LET error == Error(m, channel[m])
+  IN  /\ channel[m].type = "Request" /\ error # "NONE"
+      /\ channel' = [channel EXCEPT ![m] = Refusal(error)]
+      /\ UNCHANGED consumer /\ CoordinatorStays
+
+\* The member that a joining static one replaces (replaceMember): its partitions come with it.
+Replaced(m) == {other \in OfInstance(m) : other # m}
+Inherited(m) ==
+  IF OfInstance(m) # {}
+  THEN [member[CHOOSE other \in OfInstance(m) : TRUE] EXCEPT !.epoch = 0, !.previous = 0]
+  ELSE IF IsRegistered(m) THEN member[m] ELSE NewMember
+Subscribed(m) ==
+  [other \in Members |->
+    IF other = m THEN Inherited(m) ELSE IF other \in Replaced(m) THEN NoMember ELSE member[other]]
+
+IsNew(m) == ~IsRegistered(m) /\ Replaced(m) = {}
+Bumped(m) == IF channel[m].epoch = JoinEpoch /\ IsNew(m) THEN groupEpoch + 1 ELSE groupEpoch
+
+TargetsAfter(m, registered) ==
+  LET inherited == UNION {target[other] : other \in Replaced(m)}
+  IN  IF Bumped(m) > assignmentEpoch THEN TargetAssignments(registered)
+      ELSE {[other \in Members |->
+               IF other = m /\ channel[m].epoch = JoinEpoch THEN target[m] \union inherited
+               ELSE IF other \in Replaced(m) /\ channel[m].epoch = JoinEpoch THEN {}
+               ELSE target[other]]}
+
+\* consumerGroupHeartbeat: subscribe, assign if the group has changed, reconcile this member.
+HandleHeartbeat(m) ==
+  LET request == channel[m]
+      joined  == IF request.epoch = JoinEpoch THEN Subscribed(m) ELSE member
+      present == {other \in Members : joined[other].state # "None"}
+      held    == UNION {Holds(joined[other]) : other \in present}
+  IN  /\ request.type = "Request" /\ request.epoch >= JoinEpoch
+      /\ Error(m, request) = "NONE" /\ Bumped(m) \in Epochs
+      /\ groupEpoch' = Bumped(m)
+      /\ assignmentEpoch' = Bumped(m)
+      /\ \E given \in TargetsAfter(m, present) :
+           LET moved == Reconciled(joined[m], Bumped(m), given[m], request, held)
+           IN  /\ target' = given
+               /\ member' = [joined EXCEPT ![m] = moved]
+               /\ channel' = [channel EXCEPT ![m] = Answer(moved.epoch, moved.assigned)]
+      /\ UNCHANGED consumer
+
+EpochAfterRemoval == groupEpoch + 1
+
+\* consumerGroupFenceMember: removed, and the group is another one.
+Remove(m) ==
+  /\ MayChange
+  /\ member' = [member EXCEPT ![m] = NoMember]
+  /\ target' = [target EXCEPT ![m] = {}]
+  /\ groupEpoch' = EpochAfterRemoval
+  /\ UNCHANGED assignmentEpoch
+
+HandleLeave(m) ==
+  /\ channel[m].type = "Request" /\ channel[m].epoch = LeaveEpoch
+  /\ Error(m, channel[m]) = "NONE"
+  /\ Remove(m)
+  /\ channel' = [channel EXCEPT ![m] = Answer(LeaveEpoch, {})]
+  /\ UNCHANGED consumer
+
+\* consumerGroupStaticMemberGroupLeave: its partitions are kept for whoever comes back.
+HandleStaticLeave(m) ==
+  /\ channel[m].type = "Request" /\ channel[m].epoch = StaticLeaveEpoch
+  /\ Error(m, channel[m]) = "NONE"
+  /\ member'  = [member EXCEPT ![m].epoch = StaticLeaveEpoch, ![m].revoking = {}]
+  /\ channel' = [channel EXCEPT ![m] = Answer(StaticLeaveEpoch, {})]
+  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, consumer>>
+
+\* consumerGroupSessionTimeoutKey's timer: no heartbeat in time.
+ExpireSession(m) ==
+  /\ Expiries /\ IsRegistered(m) /\ Remove(m)
+  /\ UNCHANGED <<consumer, channel>>
+
+\* consumerGroupRebalanceTimeoutKey's timer: runs while partitions are to be revoked.
+ExpireRebalance(m) ==
+  /\ Expiries /\ member[m].state = "UnrevokedPartitions" /\ member[m].epoch # StaticLeaveEpoch
+  /\ Remove(m)
+  /\ UNCHANGED <<consumer, channel>>
+
+(***************************************************************************)
+(* The specification. Fair: consumers that stay go on, requests are served.*)
+(***************************************************************************)
+Next ==
+  \/ \E m \in Members : Join(m)
+  \/ \E m \in Members : SendHeartbeat(m)
+  \/ \E m \in Members : Revoke(m)
+  \/ \E m \in Members : Assign(m)
+  \/ \E m \in Members : Abandon(m)
+  \/ \E m \in Members : Leave(m)
+  \/ \E m \in Members : ReceiveAnswer(m)
+  \/ \E m \in Members : LoseMessage(m)
+  \/ \E m \in Members : RefuseHeartbeat(m)
+  \/ \E m \in Members : HandleHeartbeat(m)
+  \/ \E m \in Members : HandleLeave(m)
+  \/ \E m \in Members : HandleStaticLeave(m)
+  \/ \E m \in Members : ExpireSession(m)
+  \/ \E m \in Members : ExpireRebalance(m)
+
+Fairness ==
+  \A m \in Members :
+    /\ WF_vars(SendHeartbeat(m)) /\ WF_vars(ReceiveAnswer(m))
+    /\ WF_vars(Revoke(m)) /\ WF_vars(Assign(m)) /\ WF_vars(Abandon(m))
+    /\ WF_vars(RefuseHeartbeat(m)) /\ WF_vars(HandleHeartbeat(m))
+    /\ WF_vars(HandleLeave(m)) /\ WF_vars(HandleStaticLeave(m))
+
+Spec     == Init /\ [][Next]_vars
+FairSpec == Spec /\ Fairness
+===============================================================================

@@ -1,0 +1,94 @@
+-------------------------- MODULE ConsumerGroupState --------------------------
+(***************************************************************************)
+(* The consumer group protocol of KIP-848, `group.protocol=consumer`: the  *)
+(* coordinator's state of one group, the consumers, and the heartbeats     *)
+(* between them.                                                           *)
+(*                                                                         *)
+(* Source: org.apache.kafka.coordinator.group, as on trunk in October 2024 *)
+(* (before 4.0): GroupMetadataManager.consumerGroupHeartbeat, ConsumerGroup, *)
+(* CurrentAssignmentBuilder; of the client ConsumerMembershipManager.      *)
+(*                                                                         *)
+(* variable        | field                                                 *)
+(* ----------------+------------------------------------------------------ *)
+(* groupEpoch      | ModernGroup.groupEpoch: bumped when who is in the     *)
+(*                 | group changes                                         *)
+(* assignmentEpoch | ModernGroup.targetAssignmentEpoch                     *)
+(* target[m]       | ModernGroup.targetAssignment                          *)
+(* member[m]       | ConsumerGroupMember: memberEpoch, previousMemberEpoch, *)
+(*                 | MemberState, assignedPartitions,                      *)
+(*                 | partitionsPendingRevocation                           *)
+(* consumer[m]     | the client: its member epoch; given: the assignment   *)
+(*                 | that it was last given (currentTargetAssignment);     *)
+(*                 | owned: SubscriptionState; local: what it has last     *)
+(*                 | reconciled itself to (currentAssignment); named:      *)
+(*                 | whether a heartbeat has said that (SentFields)        *)
+(* channel[m]      | its ConsumerGroupHeartbeat request, or the answer;    *)
+(*                 | named: the request has TopicPartitions                *)
+(*                                                                         *)
+(* An answer always has the assignment: Kafka leaves it out where the      *)
+(* consumer knows it. Not here: regular expressions, a topic that changes, *)
+(* fail-over of the coordinator, members of the classic protocol.          *)
+(***************************************************************************)
+EXTENDS Integers, FiniteSets
+
+CONSTANTS
+  Members,     \* consumers; each one's member id is its name
+  InstanceOf,  \* of each: group.instance.id, or NoInstance (KIP-345)
+  Partitions,
+  Epochs,      \* 0..n: who is in the group changes n times at most
+  Losses,      \* requests and answers may be lost
+  Expiries,    \* session and rebalance time-outs
+  Leaves       \* consumers close
+
+VARIABLES groupEpoch, assignmentEpoch, target, member, consumer, channel
+
+coordinatorVars == <<groupEpoch, assignmentEpoch, target, member>>
+vars == <<coordinatorVars, consumer, channel>>
+
+NoInstance == "none"
+IsStatic(m) == InstanceOf[m] # NoInstance
+
+\* Epochs that are none: to join, to leave, to leave for a while as a static member.
+JoinEpoch        == 0
+LeaveEpoch       == -1
+StaticLeaveEpoch == -2
+NoEpoch          == -3
+
+NoMember ==
+  [state |-> "None", epoch |-> NoEpoch, previous |-> NoEpoch, assigned |-> {}, revoking |-> {}]
+
+\* ConsumerGroup.getOrMaybeCreateMember.
+NewMember == [NoMember EXCEPT !.state = "Stable", !.epoch = 0, !.previous = 0]
+
+MemberStates   == {"Stable", "UnrevokedPartitions", "UnreleasedPartitions"}
+ConsumerStates == {"Unsubscribed", "Joining", "Member", "Fenced", "Leaving", "Failed"}
+Errors == {"NONE", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "UNRELEASED_INSTANCE_ID",
+           "FENCED_INSTANCE_ID"}
+
+NoConsumer ==
+  [state |-> "Unsubscribed", epoch |-> 0, given |-> {}, owned |-> {}, local |-> {},
+   named |-> FALSE]
+
+NoMessage ==
+  [type |-> "None", epoch |-> NoEpoch, named |-> FALSE, owned |-> {}, error |-> "NONE",
+   given |-> {}]
+Heartbeat(epoch) == [NoMessage EXCEPT !.type = "Request", !.epoch = epoch]
+Naming(epoch, owned) == [Heartbeat(epoch) EXCEPT !.named = TRUE, !.owned = owned]
+Answer(epoch, given) == [NoMessage EXCEPT !.type = "Answer", !.epoch = epoch, !.given = given]
+Refusal(error) == [NoMessage EXCEPT !.type = "Answer", !.error = error]
+
+IsRegistered(m) == member[m].state # "None"
+Registered      == {m \in Members : IsRegistered(m)}
+
+\* ConsumerGroup.currentPartitionEpoch: a partition has an epoch while a member holds it.
+Holds(k) == k.assigned \union k.revoking
+Held     == UNION {Holds(member[m]) : m \in Registered}
+
+Init ==
+  /\ groupEpoch = 0
+  /\ assignmentEpoch = 0
+  /\ target   = [m \in Members |-> {}]
+  /\ member   = [m \in Members |-> NoMember]
+  /\ consumer = [m \in Members |-> NoConsumer]
+  /\ channel  = [m \in Members |-> NoMessage]
+===============================================================================
