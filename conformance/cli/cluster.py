@@ -14,6 +14,7 @@ from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.events import JsonValue, Progress, StageFinished, StageStarted
 from conformance.kafka.cluster import Cluster, Settings
+from conformance.kafka.incidents import INCIDENTS, make
 from conformance.kafka.jars import chosen_jars
 from conformance.kafka.maven import Tell
 from conformance.kafka.recording import record
@@ -196,6 +197,28 @@ def record_command(
 
 
 RecordingArgument = Annotated[Path, typer.Argument(help="A folder that `cluster record` wrote.")]
+
+
+@app.command("incident")
+def incident_command(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(INCIDENTS)}.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
+    seed: SeedOption = None,
+    version: VersionOption = None,
+    kafka_lib: LibOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let an incident happen on three brokers; keep copies of their files (docs/incident.md)."""
+    with session("cluster", as_json=as_json) as work:
+        started = time.monotonic()
+        tell = teller(work, "incident")
+        jars = chosen_jars(version, kafka_lib, tell=tell)
+        make(name, jars, output, seed=work.settings.seed if seed is None else seed, tell=tell)
+        folders = " ".join(f"b{number}={output}/b{number}/data" for number in (1, 2, 3))
+        work.say(f"kconform inspect {folders} --logs '{output}/*/server.log' -o findings")
+        spent = time.monotonic() - started
+        summary = f"Kafka {jars.version}: {INCIDENTS[name].summary}"
+        work.emit(StageFinished("incident", str(output), Verdict.PASS, spent, summary))
 
 
 @app.command("traces")

@@ -60,6 +60,10 @@ COMMANDS = {
         "cluster:app",
         "Run real Kafka brokers on this machine; disturb and record them.",
     ),
+    "inspect": (
+        "inspect:inspect_command",
+        "Tell what copies of brokers' data directories and server logs prove.",
+    ),
     "tap": (
         "tap:tap",
         "Stand between clients and a broker: write down what passes, and disturb it by rule.",

@@ -120,6 +120,8 @@ class Node:
         self.starts = 0
         """How often it was started; the epoch of an event is counted from here."""
         self.paused = False
+        self.wanted = False
+        """Whether it was started, and nobody has ended it since."""
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -143,6 +145,7 @@ class Node:
         if self.running:
             return
         self.starts += 1
+        self.wanted = True
         with (self.folder / "output.log").open("ab") as output:
             self._process = subprocess.Popen(
                 self._command,
@@ -155,12 +158,14 @@ class Node:
 
     def stop(self, seconds: float = 30.0) -> None:
         """A controlled shutdown; killed if it takes too long."""
+        self.wanted = False
         self.resume()
         self._signal(signal.SIGTERM)
         self._wait(seconds)
 
     def kill(self) -> None:
         """As a crash of the process; what the operating system holds for it stays on disk."""
+        self.wanted = False
         self._signal(signal.SIGKILL)
         self._wait(10.0)
         self.paused = False
@@ -265,6 +270,10 @@ class Cluster:
                 except BrokerGone as error:
                     problem = error
         raise problem
+
+    def client_port(self, number: int) -> int:
+        """The port at which a node itself listens for clients."""
+        return self.endpoints.bound[number, CLIENT]
 
     def await_ready(self, numbers: Iterable[int]) -> None:
         """Wait until these nodes are registered, unfenced, and all see one controller."""
@@ -402,7 +411,7 @@ class Cluster:
     def _check_alive(self, what: str) -> None:
         """A node that ended by itself while we wait will not come back."""
         for node in self.nodes.values():
-            if node.starts and not node.running and what.startswith("brokers"):
+            if node.wanted and not node.running and what.startswith("brokers"):
                 raise EnvironmentProblem(
                     f"Broker {node.number} ended while we waited until {what}. Its last words:\n"
                     f"{node.last_words()}"

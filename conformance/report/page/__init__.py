@@ -12,7 +12,7 @@ import hashlib
 import json
 import time
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from conformance.events import Exhibit
@@ -21,6 +21,8 @@ from conformance.report.page.view import anchor, shown, view_of
 from conformance.report.text import printable
 from conformance.report.trend import Trend
 from conformance.story.svg import STYLE
+
+_OWN = PackageLoader("conformance.report", "page")
 
 
 def dumps(report: Report, *, trend: Trend | None = None, now: float | None = None) -> str:
@@ -35,9 +37,20 @@ def behaviour_page(exhibit: Exhibit, title: str) -> str:
     return _render("behaviour.html.j2", shown=shown("behaviour", exhibit), title=title)
 
 
-def _render(template: str, **values: object) -> str:
+def render(template: str, *, package: str, folder: str, style: str = "", **values: object) -> str:
+    """A page of another package's template, in the report's style and under its policy.
+
+    The template finds those of the report too; `style` is further CSS.
+    """
+    loader = ChoiceLoader([PackageLoader(package, folder), _OWN])
+    return _render(template, loader, style, **values)
+
+
+def _render(
+    template: str, loader: BaseLoader | None = None, own_style: str = "", **values: object
+) -> str:
     environment = Environment(
-        loader=PackageLoader("conformance.report", "page"),
+        loader=loader or _OWN,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -49,7 +62,7 @@ def _render(template: str, **values: object) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(
         # Markup: our own texts, and drawings whose texts were escaped when they were drawn.
-        style=Markup(_source(environment, "page.css") + STYLE),
+        style=Markup(_source(environment, "page.css") + STYLE + own_style),
         script=Markup(script),
         script_hash=digest,
         drawn=Markup,

@@ -1,0 +1,97 @@
+"""Plants faults in copies of real, clean directories, and tables which `kconform inspect` finds.
+
+    python benchmarks/inspect_faults.py COPIES ... [--each 7] [--seed 1] [--kafka 4.4.0]
+
+COPIES are folders that `kconform cluster incident clean` wrote. A fault counts as found if a
+finding of the right kind names the broker that it was planted at; as proved if that finding fails,
+and is not only inconclusive because the broker was not shut down in order. The clean copies
+themselves must give no finding. Exit code 1 if one fault was missed, or a clean copy accused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from conformance.inspect.faults import FAULTS, Planted, Site
+from conformance.inspect.findings import Discovery
+from conformance.inspect.inspection import inspect
+from conformance.inspect.reading.inputs import Inputs
+from conformance.inspect.reading.reader import read
+from conformance.kafka.incidents import TOPIC
+from conformance.kafka.jars import NEWEST, kafka_jars
+from conformance.verdict import Verdict, merge
+
+BROKERS = ("b1", "b2", "b3")
+
+
+def findings(copies: Path, work: Path, jars: tuple[Path, ...]) -> tuple[Discovery, ...]:
+    """What an inspection of the data directories alone finds."""
+    folders = {broker: (str(copies / broker / "data"),) for broker in BROKERS}
+    shutil.rmtree(work, ignore_errors=True)
+    return inspect(read(Inputs(folders), work, jars)).found
+
+
+def told_as(planted: Planted, found: tuple[Discovery, ...]) -> Verdict | None:
+    """The verdict of the findings of the fault's kind at its broker; None if there is none."""
+    wanted = FAULTS[planted.kind].told_by
+    told = [
+        one.verdict
+        for one in found
+        if one.kind in wanted and (not one.brokers or set(one.brokers) & set(planted.brokers))
+    ]
+    return merge(told) if told else None
+
+
+def plant(source: Path, target: Path, kind: str, seed: int) -> Planted:
+    """A copy of the source with one fault."""
+    shutil.rmtree(target, ignore_errors=True)
+    for broker in BROKERS:
+        shutil.copytree(source / broker / "data", target / broker / "data")
+    draw = random.Random(f"{kind} {seed}")
+    site = Site(target, TOPIC, BROKERS, draw)
+    return FAULTS[kind].plant(site, draw.choice(BROKERS))
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("copies", nargs="+", type=Path)
+    parser.add_argument("--each", type=int, default=7, help="faults of each kind and copy")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kafka", default=NEWEST, help="whose schemas decode the records")
+    options = parser.parse_args()
+    jars = kafka_jars(options.kafka).classpath
+    planted, told, proved, bad = Counter[str](), Counter[str](), Counter[str](), 0
+    with tempfile.TemporaryDirectory(prefix="kconform-faults-") as folder:
+        copy, work = Path(folder) / "copy", Path(folder) / "work"
+        for source in options.copies:
+            accused = findings(source, work, jars)
+            print(f"{source}: {len(accused)} findings without a fault")
+            bad += len(accused)
+            for kind in FAULTS:
+                for number in range(options.each):
+                    fault = plant(source, copy, kind, options.seed * 1000 + number)
+                    found = findings(copy, work, jars)
+                    planted[kind] += 1
+                    verdict = told_as(fault, found)
+                    told[kind] += verdict is not None
+                    proved[kind] += verdict is Verdict.FAIL
+                    if verdict is None:
+                        kinds = sorted({f"{one.kind} ({one.verdict})" for one in found})
+                        where = f"{kind} {number} at {', '.join(fault.brokers)}"
+                        print(f"missed: {where}: {fault.what}; told: {kinds}", flush=True)
+    print(f"\n{'kind':30} planted  found proved")
+    for kind, count in planted.items():
+        print(f"{kind:30} {count:7} {told[kind]:6} {proved[kind]:6}")
+    print(f"{'all':30} {planted.total():7} {told.total():6} {proved.total():6}")
+    return 1 if bad or told.total() < planted.total() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Makes every incident on real brokers, and tables what `kconform inspect` tells from the files.
+
+    python benchmarks/inspect_incidents.py -o COPIES [--kafka 3.8.1,4.4.0] [--seed 1]
+
+Copies that are in the folder already are read as they are. Exit code 1 if something else is told
+than what happened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from conformance.inspect.inspection import Inspection, inspect
+from conformance.inspect.reading.inputs import Inputs
+from conformance.inspect.reading.reader import read
+from conformance.kafka.incidents import INCIDENTS, make
+from conformance.kafka.jars import KafkaJars, kafka_jars
+
+BROKERS = ("b1", "b2", "b3")
+TOLD = {
+    "clean": set[str](),
+    "zombie": set[str](),
+    "unclean-election": {"lost-by-unclean-election"},
+    "re-elected-leader": {"CommittedNeverLost"},
+}
+"""The kinds of findings that each incident must give, and no others."""
+
+
+def judged(copies: Path, jars: KafkaJars) -> Inspection:
+    """What data directories and server logs together tell."""
+    folders = {broker: (str(copies / broker / "data"),) for broker in BROKERS}
+    logs = tuple(f"{broker}={copies / broker / 'server.log'}" for broker in BROKERS)
+    with tempfile.TemporaryDirectory(prefix="kconform-incident-") as work:
+        return inspect(read(Inputs(folders, logs), Path(work), jars.classpath))
+
+
+def row(name: str, version: str, found: Inspection) -> str:
+    """A line of the table."""
+    kinds = sorted(
+        f"{one.kind} at {one.offsets[0]}..{one.offsets[1] - 1}" if one.offsets else one.kind
+        for one in found.found
+    )
+    cuts = [cut for part in found.partitions.values() for cut in part.truncations]
+    exposed = sum(cut.cuts_exposed for cut in cuts)
+    words = f"{len(cuts)} truncations, {exposed} of exposed records"
+    return f"{name:18} {version:6} {found.verdict!s:5} {words:42} {', '.join(kinds) or '-'}"
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--kafka", default="3.8.1,4.4.0")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    wrong = 0
+    for version in options.kafka.split(","):
+        jars = kafka_jars(version)
+        for name in INCIDENTS:
+            copies = options.output / f"{name}-{version}"
+            if not copies.exists():
+                make(name, jars, copies, seed=options.seed)
+            found = judged(copies, jars)
+            print(row(name, version, found), flush=True)
+            wrong += {one.kind for one in found.found} != TOLD[name]
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

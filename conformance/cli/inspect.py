@@ -1,0 +1,122 @@
+"""kconform inspect: what yesterday's data directories prove."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.cli.cluster import LibOption, VersionOption
+from conformance.cli.options import CompareOption, JsonOption, MasterOption, ReportOption
+from conformance.cli.session import Session, session
+from conformance.events import Progress, StageFinished, StageStarted
+from conformance.files import written_aside
+from conformance.inspect import outputs, page, traces
+from conformance.inspect.inspection import Inspection, inspect
+from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of, moment
+from conformance.inspect.reading.reader import read
+from conformance.kafka.jars import chosen_jars
+
+_SHOWN = 20
+_EVERY = 0.3
+
+
+def inspect_command(
+    brokers: Annotated[
+        list[str],
+        typer.Argument(
+            help="b1=DIR b2=DIR ...: copies of brokers' log directories; a name may come twice.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The folder for evidence, findings and page.")
+    ],
+    logs: Annotated[
+        list[str] | None,
+        typer.Option("--logs", help="Server logs: a pattern in quotes, or NAME=PATTERN."),
+    ] = None,
+    topic: Annotated[list[str] | None, typer.Option(help="Only this topic; several times.")] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option(help="Only partitions of this number; several times.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Server logs and groups from this time on (UTC).")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="... and up to this one.")] = None,
+    zone: Annotated[
+        str, typer.Option("--zone", help="The time zone that the server logs are written in.")
+    ] = "UTC",
+    verify: Annotated[
+        bool, typer.Option("--checksums/--no-checksums", help="Verify every batch's checksum.")
+    ] = True,
+    version: VersionOption = None,
+    kafka_lib: LibOption = None,
+    master: MasterOption = None,
+    report: ReportOption = None,
+    compare: CompareOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read copies of brokers' data directories, and tell what they prove."""
+    with session("inspect", as_json=as_json, report=report, compare=compare) as work:
+        started = time.monotonic()
+        filters = Filters(
+            frozenset(topic or ()),
+            frozenset(partition or ()),
+            None if since is None else moment(since),
+            None if until is None else moment(until),
+        )
+        inputs = Inputs(brokers_of(brokers), tuple(logs or ()), filters, verify, zone)
+        jars = chosen_jars(version, kafka_lib)
+        tell = _Teller(work, "inspect")
+        work.emit(StageStarted("inspect", str(output)))
+        evidence = read(
+            inputs,
+            output / "evidence",
+            jars.classpath,
+            master=master,
+            tell=lambda done, whole: tell(done >> 20, whole >> 20, "MB read"),
+        )
+        found = inspect(evidence, tell=lambda done, whole: tell(done, whole, "partitions judged"))
+        outputs.write(found, output)
+        traces.write(found, output / "traces")
+        with written_aside(output / "index.html") as aside:
+            aside.write_text(page.dumps(found), encoding="utf-8")
+        _report(work, found, output, time.monotonic() - started)
+
+
+class _Teller:
+    """Progress, at most a few times a second."""
+
+    def __init__(self, work: Session, stage: str) -> None:
+        self._work = work
+        self._stage = stage
+        self._next = 0.0
+
+    def __call__(self, done: int, whole: int, what: str) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _EVERY
+            self._work.emit(Progress(self._stage, done, whole, what))
+
+
+def _report(work: Session, found: Inspection, output: Path, seconds: float) -> None:
+    command = shlex.join(["kconform", *sys.argv[1:]])
+    for one in found.found:
+        work.emit(one.as_event(command))
+    for gap in found.unjudged[:_SHOWN]:
+        if gap.matters:
+            work.say(f"not judged: {gap.subject}: {gap.what}: {gap.why}")
+    files = found.files
+    summary = (
+        f"{len(found.partitions)} partitions and {len(found.groups)} groups of "
+        f"{len(found.copies.copies)} brokers; {files['read']} files read, {files['skipped']} "
+        f"skipped, {files['error']} in error; copies up to {found.copies.apart / 1000:.0f} s apart"
+    )
+    figures = found.figures()
+    work.emit(StageFinished("inspect", str(output), found.verdict, seconds, summary, figures))
+    work.closing = f"page: {output / 'index.html'}\nfindings: {output / 'findings.json'}"

@@ -1,0 +1,118 @@
+"""When each broker's files were copied, and what that leaves open.
+
+Copies of running brokers are not of one moment. A broker rewrites its high watermarks every five
+seconds and appends to the metadata log all the time, so the newest of its files tell about when it
+was copied, and how far these two are apart about how long that took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from conformance.inspect.evidence import Evidence
+
+_CHECKPOINT_MS = 5_000
+"""replica.high.watermark.checkpoint.interval.ms by default."""
+_REPLICATION = "replication-offset-checkpoint"
+_METADATA = "__cluster_metadata-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One broker's copy. Times are milliseconds since 1970."""
+
+    broker: str
+    node: int | None
+    cluster: str
+    clean: frozenset[str]
+    """The log directories that were closed in order before they were copied."""
+    copied_at: int
+    """When the newest file was written."""
+    window: int
+    """Milliseconds that the copying may have taken."""
+    last_metadata_offset: int
+
+    def is_clean(self, directory: str) -> bool:
+        """Whether the broker had stopped in order: then all files of the directory fit together."""
+        return directory in self.clean
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """All of them."""
+
+    copies: Mapping[str, Copy]
+
+    @property
+    def apart(self) -> int:
+        """Milliseconds between the oldest copy and the newest."""
+        times = [one.copied_at for one in self.copies.values() if one.copied_at >= 0]
+        return max(times) - min(times) if times else 0
+
+    @property
+    def metadata_apart(self) -> int:
+        """Records of the metadata log by which one copy is behind another."""
+        ends = [c.last_metadata_offset for c in self.copies.values() if c.last_metadata_offset >= 0]
+        return max(ends) - min(ends) if ends else 0
+
+    def name(self, node: int) -> str:
+        """A broker's name by its id; the id itself where its files are not here."""
+        for one in self.copies.values():
+            if one.node == node:
+                return one.broker
+        return f"broker {node}"
+
+    def __getitem__(self, broker: str) -> Copy:
+        return self.copies[broker]
+
+
+def read_copies(evidence: Evidence) -> Copies:
+    """What the files tell of their copying."""
+    identities: dict[str, dict[str, str]] = {broker: {} for broker in evidence.brokers}
+    clean: dict[str, set[str]] = {broker: set() for broker in evidence.brokers}
+    for row in evidence.rows("identities"):
+        if row["kind"] == "meta.properties":
+            identities[row["broker"]][row["key"]] = row["value"]
+        if row["kind"] == "clean-shutdown":
+            clean[row["broker"]].add(row["directory"])
+    written: dict[str, dict[str, int]] = {broker: {} for broker in evidence.brokers}
+    for row in evidence.rows("files"):
+        if row["kind"] == "server-log" or row["broker"] not in written:
+            continue
+        path, times = PurePosixPath(row["path"]), written[row["broker"]]
+        keys = {"", path.name if path.name == _REPLICATION else ""}
+        if path.parent.name == _METADATA and path.suffix == ".log":
+            keys.add(_METADATA)
+        for key in keys:
+            times[key] = max(times.get(key, -1), row["mtime"])
+    ends = dict.fromkeys(evidence.brokers, -1)
+    for row in evidence.table("metadata", ["broker", "offset"]).to_pylist():
+        ends[row["broker"]] = max(ends[row["broker"]], row["offset"])
+    return Copies(
+        MappingProxyType(
+            {
+                broker: _copy(broker, identities[broker], clean[broker], written[broker], end)
+                for broker, end in ends.items()
+            }
+        )
+    )
+
+
+def _copy(
+    broker: str, identity: Mapping[str, str], clean: set[str], written: Mapping[str, int], end: int
+) -> Copy:
+    node = identity.get("node.id", identity.get("broker.id", ""))
+    samples = [written[key] for key in (_REPLICATION, _METADATA) if key in written]
+    window = max(samples) - min(samples) + _CHECKPOINT_MS if samples else _CHECKPOINT_MS
+    return Copy(
+        broker,
+        int(node) if node.isdigit() else None,
+        identity.get("cluster.id", ""),
+        frozenset(clean),
+        written.get("", -1),
+        window,
+        end,
+    )

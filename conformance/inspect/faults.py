@@ -1,0 +1,373 @@
+"""Faults planted in copies of real directories, to see that each is found.
+
+A fault changes files of one broker (of all of them, where a consistent lie is wanted) as bad disks,
+restores from the wrong backup and careless hands do. What a fault is says which findings tell it;
+at which broker, and where it has one at which offset.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import crc32c
+
+_HEADER = 61
+_LOG = f"{0:020}.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch of a segment (magic 2)."""
+
+    position: int
+    size: int
+    base: int
+    last: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A fault that was planted. `offset` is None where it has none; `brokers` all that it is on."""
+
+    kind: str
+    brokers: tuple[str, ...]
+    offset: int | None
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Copies to plant in: `root/BROKER/data`, each with the same topic in one partition."""
+
+    root: Path
+    topic: str
+    brokers: tuple[str, ...]
+    draw: random.Random
+
+    def data(self, broker: str) -> Path:
+        """A broker's log directory."""
+        return self.root / broker / "data"
+
+    def log(self, broker: str, topic: str | None = None) -> Path:
+        """A broker's first segment of partition 0."""
+        return self.data(broker) / f"{topic or self.topic}-0" / _LOG
+
+    def batches(self, broker: str, topic: str | None = None) -> list[Batch]:
+        """The batches of that segment."""
+        data, position, found = self.log(broker, topic).read_bytes(), 0, list[Batch]()
+        while position + _HEADER <= len(data):
+            base, length, epoch = struct.unpack_from(">qii", data, position)
+            (delta,) = struct.unpack_from(">i", data, position + 23)
+            if length <= 0:
+                break
+            found.append(Batch(position, length + 12, base, base + delta, epoch))
+            position += length + 12
+        return found
+
+    def some_batch(self, broker: str, *, margin: int = 1) -> Batch:
+        """A batch that is not among the first or last."""
+        return self.draw.choice(self.batches(broker)[margin:-margin])
+
+    def high_watermark(self, broker: str) -> int:
+        """As the checkpoint says."""
+        rows = (self.data(broker) / _REPLICATION).read_text("utf-8").splitlines()[2:]
+        return next(int(row.split()[2]) for row in rows if row.split()[:2] == [self.topic, "0"])
+
+
+_REPLICATION = "replication-offset-checkpoint"
+
+
+def _write(path: Path, position: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(data)
+
+
+def _sealed(batch: bytes) -> bytes:
+    """The batch with the checksum of its bytes."""
+    return batch[:17] + struct.pack(">I", crc32c.crc32c(batch[21:])) + batch[21:]
+
+
+# --- faults of one log -----------------------------------------------------------------------
+
+
+def _cut_between(site: Site, broker: str) -> Planted:
+    cut = site.some_batch(broker)
+    with site.log(broker).open("r+b") as file:
+        file.truncate(cut.position)
+    return Planted("cut-between-batches", (broker,), cut.base, f"cut at byte {cut.position}")
+
+
+def _cut_within(site: Site, broker: str) -> Planted:
+    cut = site.some_batch(broker)
+    at = cut.position + site.draw.randrange(1, cut.size)
+    with site.log(broker).open("r+b") as file:
+        file.truncate(at)
+    return Planted("cut-within-a-batch", (broker,), cut.base, f"cut at byte {at}")
+
+
+def _flip(site: Site, broker: str) -> Planted:
+    hit = site.some_batch(broker)
+    at = hit.position + site.draw.randrange(21, hit.size)
+    byte = site.log(broker).read_bytes()[at]
+    _write(site.log(broker), at, bytes([byte ^ 1 << site.draw.randrange(8)]))
+    return Planted("flipped-bit", (broker,), hit.base, f"byte {at}")
+
+
+def _epoch_of_batch(site: Site, broker: str) -> Planted:
+    hit = site.some_batch(broker)
+    other = site.draw.choice([e for e in (*range(6), 40) if e != hit.epoch])
+    _write(site.log(broker), hit.position + 12, struct.pack(">i", other))
+    return Planted("changed-epoch", (broker,), hit.base, f"epoch {hit.epoch} became {other}")
+
+
+def _base_offset(site: Site, broker: str) -> Planted:
+    hit = site.some_batch(broker)
+    other = hit.base + site.draw.choice([-3, -1, 1, 2, 1000])
+    _write(site.log(broker), hit.position, struct.pack(">q", max(other, 0)))
+    return Planted("changed-base-offset", (broker,), None, f"offset {hit.base} became {other}")
+
+
+def _spliced(
+    site: Site, broker: str, kind: str, change: Callable[[bytes, bytes, bytes], bytes]
+) -> Planted:
+    """The segment with two neighbouring batches changed."""
+    every = site.batches(broker)
+    number = site.draw.randrange(1, len(every) - 2)
+    one, two = every[number], every[number + 1]
+    data = site.log(broker).read_bytes()
+    first = data[one.position : one.position + one.size]
+    second = data[two.position : two.position + two.size]
+    middle = change(first, second, b"")
+    site.log(broker).write_bytes(data[: one.position] + middle + data[two.position + two.size :])
+    return Planted(kind, (broker,), None, f"batches at offsets {one.base} and {two.base}")
+
+
+def _removed(site: Site, broker: str) -> Planted:
+    return _spliced(site, broker, "removed-batch", lambda first, _second, _none: first)
+
+
+def _doubled(site: Site, broker: str) -> Planted:
+    return _spliced(
+        site, broker, "doubled-batch", lambda first, second, _none: first + first + second
+    )
+
+
+def _swapped(site: Site, broker: str) -> Planted:
+    return _spliced(site, broker, "swapped-batches", lambda first, second, _none: second + first)
+
+
+def _zeros(site: Site, broker: str) -> Planted:
+    hit = site.some_batch(broker)
+    size = site.log(broker).stat().st_size
+    _write(site.log(broker), hit.position, bytes(size - hit.position))
+    return Planted("zero-filled-tail", (broker,), hit.base, f"zeros from byte {hit.position}")
+
+
+def _other_contents(site: Site, broker: str) -> Planted:
+    hit = site.some_batch(broker)
+    data = site.log(broker).read_bytes()[hit.position : hit.position + hit.size]
+    at = data.index(b"order") if b"order" in data else hit.size - 2
+    _write(site.log(broker), hit.position, _sealed(data[:at] + b"OTHER"[:5] + data[at + 5 :]))
+    return Planted("other-contents", (broker,), hit.base, "a valid batch with another record")
+
+
+def _foreign_segment(site: Site, broker: str) -> Planted:
+    shutil.copyfile(site.log(broker, "__consumer_offsets"), site.log(broker))
+    return Planted("segment-of-another-partition", (broker,), None, "of __consumer_offsets-0")
+
+
+def _suffix_of_another_history(site: Site, broker: str) -> Planted:
+    """Swapped segments: from an offset on the log is that of another leader, checksums valid."""
+    hit = site.some_batch(broker, margin=3)
+    data = bytearray(site.log(broker).read_bytes())
+    for batch in site.batches(broker):
+        if batch.base >= hit.base:
+            part = bytes(data[batch.position : batch.position + batch.size])
+            part = part[:12] + struct.pack(">i", 3 + batch.epoch) + part[16:]
+            data[batch.position : batch.position + batch.size] = part
+    site.log(broker).write_bytes(data)
+    return Planted("swapped-suffix", (broker,), hit.base, f"later epochs from offset {hit.base}")
+
+
+def _no_folder(site: Site, broker: str) -> Planted:
+    shutil.rmtree(site.log(broker).parent)
+    return Planted("missing-folder", (broker,), None, "the partition's folder is gone")
+
+
+def _empty_segment(site: Site, broker: str) -> Planted:
+    site.log(broker).write_bytes(b"")
+    return Planted("emptied-segment", (broker,), 0, "the segment is empty")
+
+
+# --- faults of what stands beside the log -----------------------------------------------------
+
+
+def _cache(site: Site, broker: str) -> tuple[Path, list[tuple[int, int]]]:
+    path = site.log(broker).parent / "leader-epoch-checkpoint"
+    rows = path.read_text("utf-8").splitlines()[2:]
+    return path, [(int(a), int(b)) for a, b in (row.split() for row in rows)]
+
+
+def _write_cache(path: Path, entries: list[tuple[int, int]]) -> None:
+    rows = "".join(f"{epoch} {start}\n" for epoch, start in entries)
+    path.write_text(f"0\n{len(entries)}\n{rows}", "utf-8")
+
+
+def _old_cache(site: Site, broker: str) -> Planted:
+    path, entries = _cache(site, broker)
+    end = site.batches(broker)[-1].last + 1
+    written = [entry for entry in entries if entry[1] < end]
+    left = site.draw.randrange(1, len(written))
+    _write_cache(path, written[:left])
+    return Planted(
+        "epoch-checkpoint-of-before", (broker,), written[left][1], f"{left} entries left"
+    )
+
+
+def _moved_cache(site: Site, broker: str) -> Planted:
+    path, entries = _cache(site, broker)
+    end = site.batches(broker)[-1].last + 1
+    number = site.draw.randrange(1, len([entry for entry in entries if entry[1] < end]))
+    epoch, start = entries[number]
+    entries[number] = (epoch, start - site.draw.randrange(1, 5))
+    _write_cache(path, entries)
+    return Planted(
+        "epoch-checkpoint-moved", (broker,), None, f"epoch {epoch} at {entries[number][1]}"
+    )
+
+
+def _later_cache(site: Site, broker: str) -> Planted:
+    path, entries = _cache(site, broker)
+    end = site.batches(broker)[-1].last + 1
+    newest = max(entries)[0] + site.draw.randrange(5, 20)
+    kept = [entry for entry in entries if entry[1] < end - 2]
+    _write_cache(path, [*kept, (newest, end - 1)])
+    return Planted("epoch-checkpoint-of-later", (broker,), None, f"epoch {newest} at {end - 1}")
+
+
+def _high_watermark(site: Site, broker: str) -> Planted:
+    path = site.data(broker) / _REPLICATION
+    old, more = site.high_watermark(broker), site.draw.randrange(1, 500)
+    text = path.read_text("utf-8")
+    path.write_text(text.replace(f"{site.topic} 0 {old}", f"{site.topic} 0 {old + more}"), "utf-8")
+    return Planted("high-watermark-beyond-end", (broker,), old, f"{old} became {old + more}")
+
+
+def _checkpoint_text(site: Site, broker: str) -> Planted:
+    path = site.data(broker) / site.draw.choice([_REPLICATION, "recovery-point-offset-checkpoint"])
+    text = path.read_text("utf-8")
+    path.write_text(text.replace("\n", "\nx", 2), "utf-8")
+    return Planted("unreadable-checkpoint", (broker,), None, path.name)
+
+
+def _topic_id(site: Site, broker: str) -> Planted:
+    path = site.log(broker).parent / "partition.metadata"
+    text = path.read_text("utf-8")
+    head, _, _ = text.partition("topic_id: ")
+    path.write_text(f"{head}topic_id: AAAAAAAAAAAAAAAAAAAAAQ\n", "utf-8")
+    return Planted("topic-id", (broker,), None, "another topic's")
+
+
+# --- faults of the internal topics ------------------------------------------------------------
+
+
+def _metadata(site: Site, broker: str) -> Planted:
+    """A committed metadata record with a valid checksum that is not what the others have."""
+    path = site.log(broker, "__cluster_metadata")
+    data = path.read_bytes()
+    names = [b for b in site.batches(broker, "__cluster_metadata")
+             if site.topic.encode() in data[b.position : b.position + b.size]]  # fmt: skip
+    hit = names[0]
+    part = data[hit.position : hit.position + hit.size]
+    changed = part.replace(site.topic.encode(), site.topic.upper().encode())
+    _write(path, hit.position, _sealed(changed))
+    return Planted("metadata-record", (broker,), None, f"offset {hit.base}")
+
+
+def _generation(site: Site, _broker: str) -> Planted:
+    """A group record of an older generation, on all brokers."""
+    every = site.batches(site.brokers[0], "__consumer_offsets")
+    records = [b for b in every if _generation_at(site, site.brokers[0], b) is not None]
+    hit = site.draw.choice(records[1:])
+    for broker in site.brokers:
+        path = site.log(broker, "__consumer_offsets")
+        data = path.read_bytes()
+        at = _generation_at(site, broker, hit)
+        assert at is not None
+        changed = data[:at] + struct.pack(">i", 0) + data[at + 4 :]
+        _write(path, hit.position, _sealed(changed[hit.position : hit.position + hit.size]))
+    return Planted("generation-fell", site.brokers, hit.base, f"generation 0 at offset {hit.base}")
+
+
+def _generation_at(site: Site, broker: str, batch: Batch) -> int | None:
+    """Where the generation of a group record stands, behind the protocol type."""
+    data = site.log(broker, "__consumer_offsets").read_bytes()
+    found = data.find(b"\x00\x08consumer", batch.position, batch.position + batch.size)
+    return None if found < 0 else found + 10
+
+
+def _assignment(site: Site, _broker: str) -> Planted:
+    """A generation in which a partition is nobody's, on all brokers."""
+    topic = site.topic.encode()
+    pattern = struct.pack(">h", len(topic)) + topic + struct.pack(">ii", 1, 0)
+    every = site.batches(site.brokers[0], "__consumer_offsets")
+    first = site.log(site.brokers[0], "__consumer_offsets").read_bytes()
+    able = [b for b in every if pattern in first[b.position : b.position + b.size]]
+    hit = site.draw.choice(able)
+    for broker in site.brokers:
+        path = site.log(broker, "__consumer_offsets")
+        part = path.read_bytes()[hit.position : hit.position + hit.size]
+        other = pattern[:-4] + struct.pack(">i", 7)
+        _write(path, hit.position, _sealed(part.replace(pattern, other)))
+    return Planted("partition-of-nobody", site.brokers, hit.base, f"offset {hit.base}")
+
+
+_LOST = frozenset({"HighWatermarkWithinLog", "CommittedNeverLost", "ElectableHasExposed"})
+_ORDER = frozenset({"gap", "overlap", "out-of-order"})
+_EPOCHS = frozenset({"EpochCacheMatchesLog", "EpochsNonDecreasing", "KnownEpochIsRegistered"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A kind of fault, and the kinds of findings that tell it."""
+
+    plant: Callable[[Site, str], Planted]
+    told_by: frozenset[str]
+
+
+FAULTS: Mapping[str, Fault] = MappingProxyType(
+    {
+        "cut-between-batches": Fault(_cut_between, _LOST),
+        "cut-within-a-batch": Fault(_cut_within, _LOST),
+        "flipped-bit": Fault(_flip, frozenset({"checksum"})),
+        "changed-epoch": Fault(_epoch_of_batch, _EPOCHS),
+        "changed-base-offset": Fault(_base_offset, _ORDER),
+        "removed-batch": Fault(_removed, frozenset({"gap"})),
+        "doubled-batch": Fault(_doubled, _ORDER),
+        "swapped-batches": Fault(_swapped, _ORDER),
+        "zero-filled-tail": Fault(_zeros, _LOST),
+        "other-contents": Fault(_other_contents, frozenset({"contents-differ"})),
+        "segment-of-another-partition": Fault(_foreign_segment, _LOST | {"contents-differ"}),
+        "swapped-suffix": Fault(_suffix_of_another_history, _EPOCHS),
+        "missing-folder": Fault(_no_folder, frozenset({"missing-log"})),
+        "emptied-segment": Fault(_empty_segment, _LOST),
+        "epoch-checkpoint-of-before": Fault(_old_cache, _EPOCHS),
+        "epoch-checkpoint-moved": Fault(_moved_cache, _EPOCHS | {"epoch-order"}),
+        "epoch-checkpoint-of-later": Fault(_later_cache, _EPOCHS),
+        "high-watermark-beyond-end": Fault(_high_watermark, _LOST),
+        "unreadable-checkpoint": Fault(_checkpoint_text, frozenset({"checkpoint"})),
+        "topic-id": Fault(_topic_id, frozenset({"other-topic"})),
+        "metadata-record": Fault(_metadata, frozenset({"metadata-differs"})),
+        "generation-fell": Fault(_generation, frozenset({"GenerationsNeverFall"})),
+        "partition-of-nobody": Fault(_assignment, frozenset({"AssignmentIsComplete"})),
+    }
+)
+"""Every kind of fault that can be planted."""

@@ -1,0 +1,380 @@
+"""The page for the incident review: what was found, the logs side by side, the time line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+
+from conformance.inspect import drawing
+from conformance.inspect.findings import Discovery, Unjudged
+from conformance.inspect.groups import JudgedGroup
+from conformance.inspect.history import Registration
+from conformance.inspect.inspection import Inspection
+from conformance.inspect.judgement import Judged
+from conformance.report import page
+from conformance.report.page.view import anchor
+from conformance.verdict import Verdict
+
+_FINDINGS, _PARTITIONS, _UNJUDGED, _ROWS = 60, 40, 100, 400
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """A finding with the logs around it."""
+
+    found: Discovery
+    drawing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A row of the time line."""
+
+    at: int
+    time: str
+    what: str
+    source: str
+    epoch: int | None = None
+    bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRow:
+    """A replica as its files show it."""
+
+    broker: str
+    start: int
+    end: int
+    high_watermark: str
+    cache: str
+    in_isr: str
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceRow:
+    """Offsets in which the replicas differ."""
+
+    offsets: str
+    cells: tuple[str, ...]
+    conflicting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """A partition on the page."""
+
+    anchor: str
+    name: str
+    summary: str
+    open: bool
+    drawing: str
+    brokers: tuple[str, ...]
+    replicas: tuple[ReplicaRow, ...]
+    differences: tuple[DifferenceRow, ...]
+    timeline: tuple[Moment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A record of a group."""
+
+    offset: int
+    time: str
+    state: str
+    generation: int
+    protocol: str
+    members: str
+    assigned: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A group on the page."""
+
+    name: str
+    partition: int
+    broker: str
+    rows: tuple[GroupRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRow:
+    """A broker's copy."""
+
+    broker: str
+    node: str
+    time: str
+    clean: str
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that the template lays out."""
+
+    verdict: str
+    sentence: str
+    cards: tuple[tuple[str, str], ...]
+    findings: tuple[FindingView, ...]
+    more_findings: int
+    partitions: tuple[PartitionView, ...]
+    more_partitions: int
+    groups: tuple[GroupView, ...]
+    apart: str
+    copies: tuple[CopyRow, ...]
+    files: str
+    formulas: tuple[tuple[str, dict[str, int]], ...]
+    unjudged: tuple[Unjudged, ...]
+    more_unjudged: int
+
+
+def dumps(inspection: Inspection) -> str:
+    """The page's text: self-contained, and complete without its script."""
+    style = files("conformance.inspect").joinpath("templates/incident.css").read_text("utf-8")
+    return page.render(
+        "incident.html.j2",
+        package="conformance.inspect",
+        folder="templates",
+        style=style,
+        view=view_of(inspection),
+    )
+
+
+def view_of(inspection: Inspection) -> View:
+    """What the page shows."""
+    telling = _telling(inspection)
+    shown = telling[:_PARTITIONS]
+    found = inspection.found
+    return View(
+        str(inspection.verdict),
+        _sentence(inspection),
+        tuple(_cards(inspection)),
+        tuple(_finding(inspection, one) for one in found[:_FINDINGS]),
+        max(len(found) - _FINDINGS, 0),
+        tuple(_partition(inspection, one) for one in shown),
+        len(inspection.partitions) - len(shown),
+        tuple(map(_group, inspection.groups[:_PARTITIONS])),
+        _apart(inspection),
+        tuple(_copies(inspection)),
+        _files(inspection),
+        tuple(sorted(inspection.truths().items())),
+        inspection.unjudged[:_UNJUDGED],
+        max(len(inspection.unjudged) - _UNJUDGED, 0),
+    )
+
+
+def _sentence(inspection: Inspection) -> str:
+    proved = sum(one.verdict is Verdict.FAIL for one in inspection.found)
+    possible = len(inspection.found) - proved
+    if proved:
+        more = f", and {possible} that the copies do not prove" if possible else ""
+        count = f"{proved} finding{'s' if proved > 1 else ''}"
+        return f"{count}{more}. The first: {inspection.found[0].title}."
+    if possible:
+        return f"{possible} finding{'s' if possible > 1 else ''}, none of which the copies prove."
+    if inspection.verdict is Verdict.PASS:
+        return "Everything that could be judged is as the specification wants it."
+    return "Nothing was found, but not enough could be judged: see what was not judged."
+
+
+def _cards(inspection: Inspection) -> Iterator[tuple[str, str]]:
+    yield "partitions", f"{len(inspection.partitions):,}"
+    yield "brokers", f"{len(inspection.copies.copies):,}"
+    batches = sum(log.batches for one in inspection.partitions.values() for log in one.subject.logs)
+    yield "batches", f"{batches:,}"
+    yield "groups", f"{len(inspection.groups):,}"
+    yield "findings", f"{len(inspection.found):,}"
+
+
+def _apart(inspection: Inspection) -> str:
+    copies = inspection.copies
+    return (
+        f"The newest files of the brokers are up to {copies.apart / 1000:.1f} s apart, their "
+        f"metadata logs up to {copies.metadata_apart} records. What could be due to that is told "
+        "as not proved."
+    )
+
+
+def _copies(inspection: Inspection) -> Iterator[CopyRow]:
+    for name, copy in inspection.copies.copies.items():
+        clean = "yes" if copy.clean else "no"
+        node = "unknown" if copy.node is None else str(copy.node)
+        yield CopyRow(name, node, _time(copy.copied_at), clean, copy.last_metadata_offset + 1)
+
+
+def _files(inspection: Inspection) -> str:
+    files = inspection.files
+    return (
+        f"{files['read']:,} files were read, {files['skipped']:,} skipped, {files['error']:,} in "
+        "error; evidence/files lists each with the reason."
+    )
+
+
+def _time(milliseconds: int) -> str:
+    if milliseconds < 0:
+        return ""
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
+def _finding(inspection: Inspection, found: Discovery) -> FindingView:
+    judged = inspection.partitions.get((found.topic, found.partition))
+    if judged is None or not judged.states or found.subject.startswith("group "):
+        return FindingView(found, "")
+    return FindingView(found, _drawing(judged, found.offsets))
+
+
+def _drawing(judged: Judged, focus: tuple[int, int] | None = None) -> str:
+    watermarks = {name: held.high_watermark for name, held in judged.subject.held.items()}
+    return drawing.logs(judged.states, watermarks, focus)
+
+
+def _telling(inspection: Inspection) -> list[Judged]:
+    """The partitions with something to tell first, then those of the user's topics."""
+    accused = {(one.topic, one.partition) for one in inspection.found}
+
+    def rank(one: Judged) -> tuple[object, ...]:
+        eventful = bool(one.truncations) or any(d.conflicting for d in one.differences)
+        own = one.subject.key[0].startswith("__")
+        return one.subject.key not in accused, not eventful, own, one.subject.key
+
+    return sorted(inspection.partitions.values(), key=rank)
+
+
+def _partition(inspection: Inspection, judged: Judged) -> PartitionView:
+    subject = judged.subject
+    accused = any((o.topic, o.partition) == subject.key for o in inspection.found)
+    elections = len(subject.elections.elections) if subject.elections else 0
+    differing = sum(one.conflicting for one in judged.differences)
+    summary = (
+        f"{len(judged.states)} replicas, {elections} leader epochs, {len(judged.truncations)} "
+        f"truncations, {differing} conflicting ranges"
+    )
+    brokers = tuple(judged.states)
+    return PartitionView(
+        anchor("partition", subject.name),
+        subject.name,
+        summary,
+        accused,
+        _drawing(judged),
+        brokers,
+        tuple(_replicas(judged)),
+        tuple(_differences(inspection, judged, brokers)),
+        tuple(_timeline(inspection, judged))[:_ROWS],
+    )
+
+
+def _replicas(judged: Judged) -> Iterator[ReplicaRow]:
+    for name, state in judged.states.items():
+        held = judged.subject.held[name]
+        cache = ", ".join(f"{one.epoch} from {one.start}" for one in held.epoch_cache or ())
+        watermark = "not written down" if held.high_watermark is None else str(held.high_watermark)
+        in_isr = "yes" if name in judged.moment.registered.isr else "no"
+        yield ReplicaRow(name, state.start, state.end, watermark, cache, in_isr)
+
+
+def _differences(
+    inspection: Inspection, judged: Judged, brokers: Sequence[str]
+) -> Iterator[DifferenceRow]:
+    elections = judged.subject.elections
+    for part in judged.differences[:_ROWS]:
+        cells = []
+        for name in brokers:
+            if name not in part.epochs:
+                cells.append("below its log start")
+                continue
+            epoch = part.epochs[name]
+            leader = elections.leader_of(epoch) if elections and epoch is not None else None
+            by = (
+                f", by {inspection.copies.name(leader)}"
+                if leader is not None and leader >= 0
+                else ""
+            )
+            cells.append("no record" if epoch is None else f"epoch {epoch}{by}")
+        offsets = f"{part.start} to {part.end - 1}"
+        yield DifferenceRow(offsets, tuple(cells), part.conflicting)
+
+
+def _timeline(inspection: Inspection, judged: Judged) -> Iterator[Moment]:
+    rows = [*_registrations(inspection, judged), *_lines(inspection, judged)]
+    yield from sorted(rows, key=lambda one: one.at)
+
+
+def _registrations(inspection: Inspection, judged: Judged) -> Iterator[Moment]:
+    elections = judged.subject.elections
+    if elections is None:
+        return
+    unclean = {one.offset for one in elections.unclean}
+    before: Registration | None = None
+    for one in elections.registrations:
+        what = _registration(inspection, judged, before, one, one.offset in unclean)
+        source = f"__cluster_metadata-0, offset {one.offset}"
+        yield Moment(
+            one.time, _time(one.time), what, source, one.leader_epoch, one.offset in unclean
+        )
+        before = one
+
+
+def _registration(
+    inspection: Inspection,
+    judged: Judged,
+    before: Registration | None,
+    one: Registration,
+    unclean: bool,
+) -> str:
+    names = inspection.copies
+    isr = ", ".join(names.name(node) for node in one.isr) or "empty"
+    tail = f"ISR {isr}; partition epoch {one.partition_epoch}"
+    if one.eligible:
+        tail += f"; eligible leaders {', '.join(names.name(node) for node in one.eligible)}"
+    if before is not None and before.leader_epoch == one.leader_epoch:
+        return f"ISR changed: {tail}"
+    if one.leader < 0:
+        return f"no leader; {tail}"
+    start = judged.starts.get(one.leader_epoch)
+    where = "" if start is None else f" from offset {start}"
+    how = (
+        "created with leader" if before is None else "unclean election of" if unclean else "elected"
+    )
+    return f"{how} {names.name(one.leader)}{where}; {tail}"
+
+
+def _lines(inspection: Inspection, judged: Judged) -> Iterator[Moment]:
+    """Truncations with their verdict, and high watermarks that servers wrote down."""
+    cuts = {(cut.source, cut.offset): cut for cut in judged.truncations}
+    for line in judged.subject.lines:
+        cut = cuts.get((line.source, line.offset))
+        if line.kind == "truncated" and cut is not None:
+            end = "" if cut.end < 0 else f" from {cut.end}"
+            what = f"{line.broker} truncates{end} to {line.offset}: {cut.verdict}"
+            yield Moment(line.time, _time(line.time), what, line.source, None, cut.cuts_exposed)
+        elif line.kind == "high-watermark":
+            what = f"{line.broker} has the high watermark {line.high_watermark}"
+            yield Moment(line.time, _time(line.time), what, line.source)
+        elif line.kind == "started":
+            leader = "nobody" if line.leader < 0 else inspection.copies.name(line.leader)
+            role = "leads" if line.leads else f"follows {leader}"
+            what = (
+                f"{line.broker} {role} from offset {line.offset}, high watermark "
+                f"{line.high_watermark}"
+            )
+            yield Moment(line.time, _time(line.time), what, line.source, line.epoch)
+
+
+def _group(group: JudgedGroup) -> GroupView:
+    rows = tuple(
+        GroupRow(
+            one.offset,
+            _time(one.time),
+            one.state,
+            one.generation,
+            one.protocol,
+            ", ".join(member.id for member in one.members),
+            "; ".join(f"{member.id}: {', '.join(sorted(member.assigned)) or 'nothing'}"
+                      for member in one.members),
+        )
+        for one in group.records[-_ROWS:]
+    )  # fmt: skip
+    return GroupView(group.name, group.partition, group.broker, rows)

@@ -1,0 +1,97 @@
+"""A replica's files as the state that the formulas judge: one log without holes, one cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from conformance.inspect.abstraction import NO_EPOCH, CacheEntry, ReplicaState
+from conformance.inspect.lines import Line
+from conformance.inspect.partitions import Run
+from conformance.inspect.subjects import Held
+
+
+def state_of(held: Held, lines: Sequence[Line]) -> ReplicaState:
+    """The replica. What is not known is what contradicts nothing: see `Unjudged`."""
+    runs = tuple(_from(_filled(held), held.start))
+    end = max(held.end, held.start)
+    cache = _cache_from(held.epoch_cache, held.start) if held.epoch_cache is not None else None
+    heard = [line.epoch for line in lines if line.broker == held.broker and line.kind == "started"]
+    epochs = [run.epoch for run in runs] + [entry.epoch for entry in cache or ()]
+    return ReplicaState(
+        held.start,
+        end,
+        runs,
+        held.start if held.high_watermark is None else _high_watermark(held),
+        cache if cache is not None else tuple(_cache_of(runs)),
+        max([*epochs, *heard], default=NO_EPOCH),
+    )
+
+
+def _high_watermark(held: Held) -> int:
+    """The checkpointed one; below the log start it is as old as the checkpoint: Kafka raises it."""
+    assert held.high_watermark is not None
+    return max(held.high_watermark, held.start)
+
+
+def _filled(held: Held) -> Iterator[Run]:
+    """The runs one behind the other. What a cleaner removed had an epoch: the cache tells it.
+
+    Overlaps and gaps of other logs are irregularities, which are told as such; here the earlier
+    batch counts, and a gap belongs to the epoch before it.
+    """
+    if held.log is None:
+        return
+    cursor, last = held.log.start, None
+    for run in held.log.runs:
+        if run.end <= cursor:
+            continue
+        if run.start > cursor:
+            yield from _gap(cursor, run, last, held.epoch_cache or ())
+        yield Run(max(run.start, cursor), run.end, run.epoch)
+        cursor, last = run.end, run.epoch
+    if held.end > cursor and last is not None:
+        yield Run(cursor, held.end, last)
+
+
+def _gap(
+    start: int, following: Run, before: int | None, cache: Sequence[CacheEntry]
+) -> Iterator[Run]:
+    """The epochs of a gap, by the cache's entries within it."""
+    epoch = before
+    for entry in cache:
+        if entry.start <= start:
+            epoch = entry.epoch
+        elif entry.start < following.start and entry.epoch <= following.epoch:
+            if epoch is not None:
+                yield Run(start, entry.start, epoch)
+            start, epoch = entry.start, entry.epoch
+    yield Run(start, following.start, following.epoch if epoch is None else epoch)
+
+
+def _from(runs: Iterator[Run], start: int) -> Iterator[Run]:
+    """The runs from the log start on, neighbours of one epoch joined."""
+    last: Run | None = None
+    for run in runs:
+        if run.end <= start or run.end <= run.start:
+            continue
+        run = Run(max(run.start, start), run.end, run.epoch)
+        if last is not None and last.epoch == run.epoch:
+            last = Run(last.start, run.end, run.epoch)
+        else:
+            if last is not None:
+                yield last
+            last = run
+    if last is not None:
+        yield last
+
+
+def _cache_from(cache: Sequence[CacheEntry], start: int) -> tuple[CacheEntry, ...]:
+    """As LeaderEpochFileCache.truncateFromStart leaves it, which is done again at every start."""
+    before = [entry for entry in cache if entry.start <= start]
+    kept = [entry for entry in cache if entry.start > start]
+    return (CacheEntry(before[-1].epoch, start), *kept) if before else tuple(kept)
+
+
+def _cache_of(runs: Sequence[Run]) -> Iterator[CacheEntry]:
+    for run in runs:
+        yield CacheEntry(run.epoch, run.start)

@@ -1,0 +1,187 @@
+"""Gathers what the tables hold of each partition, for the judgement of one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from conformance.inspect.abstraction import CacheEntry
+from conformance.inspect.copies import Copies
+from conformance.inspect.evidence import Evidence
+from conformance.inspect.history import Controller, Elections, Key, Registration
+from conformance.inspect.lines import Line
+from conformance.inspect.partitions import Log
+from conformance.inspect.reading.names import place_of
+
+Place = tuple[str, str]
+"""Broker and log directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one broker's directory holds of a partition."""
+
+    broker: str
+    directory: str
+    log: Log | None
+    """None where the segments hold no batch."""
+    base: int
+    """Base offset of the last segment: an empty log ends there."""
+    written_at: int
+    """When a segment was written last, in milliseconds since 1970."""
+    path: str
+    """The partition's folder below the one that was named for the broker."""
+    high_watermark: int | None = None
+    high_watermark_at: int = -1
+    log_start: int | None = None
+    cleaned: int | None = None
+    """The cleaner's first dirty offset: below it batches are its own."""
+    epoch_cache: tuple[CacheEntry, ...] | None = None
+
+    @property
+    def start(self) -> int:
+        """The log start offset: checkpointed, or where the first segment begins."""
+        first = self.base if self.log is None else self.log.start
+        return max(first, self.log_start or 0)
+
+    @property
+    def end(self) -> int:
+        """The log end offset."""
+        return max(self.base, self.start if self.log is None else self.log.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One partition, with all that the copies hold of it."""
+
+    key: Key
+    held: Mapping[str, Held]
+    """By broker."""
+    doubled: tuple[Held, ...]
+    """Further logs of the same partition on one of these brokers, in another directory."""
+    elections: Elections | None
+    snapshots: tuple[Registration, ...]
+    """What metadata snapshots say that the metadata log does not."""
+    lines: tuple[Line, ...]
+    compacted: bool
+
+    @property
+    def name(self) -> str:
+        """`orders-0`."""
+        return f"{self.key[0]}-{self.key[1]}"
+
+    @property
+    def logs(self) -> tuple[Log, ...]:
+        """The logs that hold something."""
+        return tuple(one.log for one in self.held.values() if one.log is not None)
+
+    @property
+    def cleaned(self) -> dict[str, int]:
+        """By broker the offset below which its cleaner has rewritten batches."""
+        return {name: one.cleaned for name, one in self.held.items() if one.cleaned is not None}
+
+
+@dataclass(slots=True)
+class _Gathered:
+    held: dict[Key, dict[Place, Held]] = field(default_factory=dict)
+    lines: dict[Key, list[Line]] = field(default_factory=dict)
+
+
+def gather(
+    evidence: Evidence,
+    logs: Mapping[Key, tuple[Log, ...]],
+    controller: Controller,
+    lines: Mapping[Key, list[Line]],
+) -> dict[Key, Subject]:
+    """Every partition of which a copy holds a folder, or which the controller knows."""
+    held = _folders(evidence, logs)
+    _checkpoints(evidence, held)
+    known = {*held, *(key for key in controller.partitions if _wanted(evidence, key))}
+    return {
+        key: _subject(key, held.get(key, {}), controller, tuple(lines.get(key, ())))
+        for key in sorted(known)
+    }
+
+
+def _wanted(evidence: Evidence, key: Key) -> bool:
+    """Whether the filters take a partition of which no file was read."""
+    filters = evidence.manifest.get("filters", {})
+    topics, partitions = filters.get("topics") or (), filters.get("partitions") or ()
+    return (not topics or key[0] in topics) and (not partitions or key[1] in partitions)
+
+
+def _folders(
+    evidence: Evidence, logs: Mapping[Key, tuple[Log, ...]]
+) -> dict[Key, dict[Place, Held]]:
+    found: dict[Key, dict[Place, Held]] = {}
+    for row in evidence.rows("files"):
+        if row["kind"] != "segment" or row["status"] == "skipped":
+            continue
+        place = place_of(row["path"])
+        if place.topic is None or place.partition is None or place.state:
+            continue
+        key, where = (place.topic, place.partition), (row["broker"], row["directory"])
+        folder = str(PurePosixPath(row["path"]).parent)
+        known = found.setdefault(key, {}).get(where)
+        base, mtime = place.base_offset, row["mtime"]
+        if known is not None:
+            base, mtime = max(base, known.base), max(mtime, known.written_at)
+        found[key][where] = Held(*where, None, base, mtime, folder)
+    for key, of_partition in logs.items():
+        for log in of_partition:
+            where = (log.broker, log.directory)
+            known = found.get(key, {}).get(where)
+            if known is not None:
+                found[key][where] = replace(known, log=log)
+    return found
+
+
+def _checkpoints(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None:
+    caches: dict[tuple[Key, Place], list[CacheEntry]] = {}
+    for row in evidence.rows("checkpoints"):
+        key, where = (row["topic"], row["partition"]), (row["broker"], row["directory"])
+        known = held.get(key, {}).get(where)
+        if known is None or row["state"]:
+            continue
+        match row["kind"]:
+            case "replication-offset":
+                known = replace(known, high_watermark=row["offset"], high_watermark_at=row["mtime"])
+            case "log-start":
+                known = replace(known, log_start=row["offset"])
+            case "cleaner":
+                known = replace(known, cleaned=row["offset"])
+            case "leader-epoch":
+                caches.setdefault((key, where), []).append(CacheEntry(row["epoch"], row["offset"]))
+        held[key][where] = known
+    for (key, where), entries in caches.items():
+        held[key][where] = replace(held[key][where], epoch_cache=tuple(entries))
+
+
+def _subject(
+    key: Key, places: Mapping[Place, Held], controller: Controller, lines: tuple[Line, ...]
+) -> Subject:
+    """Of two logs on one broker the longer one is judged."""
+    by_broker: dict[str, Held] = {}
+    doubled: list[Held] = []
+    for _, one in sorted(places.items()):
+        other = by_broker.get(one.broker)
+        if other is None or one.end > other.end:
+            by_broker[one.broker] = one
+        if other is not None:
+            doubled.append(other if one.end > other.end else one)
+    return Subject(
+        key,
+        MappingProxyType(by_broker),
+        tuple(doubled),
+        controller.partitions.get(key),
+        controller.snapshots.get(key, ()),
+        lines,
+        key[0] in controller.compacted,
+    )
+
+
+def names_of(copies: Copies, nodes: tuple[int, ...]) -> frozenset[str]:
+    """Brokers by name."""
+    return frozenset(copies.name(node) for node in nodes)

@@ -1,0 +1,100 @@
+"""Truncations that the server logs tell: which cut only what nobody could read, which cut more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.inspect.exposure import Exposure, explained_by
+from conformance.inspect.history import Elections, Registration
+from conformance.inspect.lines import UNKNOWN, Line
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A replica cut its log to `offset` while it followed the leader of `epoch`."""
+
+    broker: str
+    offset: int
+    end: int
+    """Where its log ended when it began to follow; -1 if no line tells."""
+    epoch: int
+    leader: int
+    time: int
+    source: str
+    text: str
+    known: int
+    """The greatest high watermark that is known to have been reached before; -1: none is."""
+    told: str = ""
+    """The line or file that tells that high watermark."""
+    unclean: Registration | None = None
+    """The unclean election that made the cut necessary, if one did."""
+
+    @property
+    def cuts_exposed(self) -> bool:
+        """Whether consumers could read some of what was cut."""
+        return self.known > self.offset
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if not self.cuts_exposed:
+            return "legal: nothing above is known to have been exposed"
+        if self.unclean is not None:
+            return "cut exposed records, after an unclean election"
+        return "cut exposed records"
+
+
+def truncations(
+    lines: Sequence[Line],
+    exposed: Sequence[Exposure],
+    elections: Elections | None,
+    starts: Mapping[int, int],
+) -> tuple[Truncation, ...]:
+    """The truncations of a partition's replicas, each held against what was exposed by then."""
+    found = (
+        one for broker in sorted({line.broker for line in lines}) for one in _of(broker, lines)
+    )
+    return tuple(_judged(one, exposed, elections, starts) for one in found)
+
+
+def _of(broker: str, lines: Sequence[Line]) -> Iterator[Truncation]:
+    """A broker's own: its epoch, its log end and its own high watermark are those of the lines."""
+    epoch = leader = end = known = UNKNOWN
+    told = ""
+    for line in lines:
+        if line.broker != broker:
+            continue
+        if line.high_watermark > known:
+            known, told = line.high_watermark, f"{line.source}: {line.text}"
+        if line.kind == "started":
+            epoch, leader, end = line.epoch, line.leader, line.offset
+        elif line.kind == "truncated":
+            yield Truncation(
+                broker, line.offset, end, epoch, line.leader if line.leader >= 0 else leader,
+                line.time, line.source, line.text, known, told,
+            )  # fmt: skip
+            known, end = min(known, line.offset), line.offset
+
+
+def _judged(
+    one: Truncation,
+    exposed: Sequence[Exposure],
+    elections: Elections | None,
+    starts: Mapping[int, int],
+) -> Truncation:
+    """With what other brokers knew to be exposed before the epoch in which it was cut."""
+    known, told, since = one.known, one.told, one.epoch - 1
+    for other in exposed:
+        if other.epoch < one.epoch and other.below > known and other.below <= max(one.end, 0):
+            known, told, since = other.below, other.source, other.epoch
+    if known <= one.offset:
+        unclean = None
+    else:
+        unclean = explained_by(elections, starts, one.offset, min(since, one.epoch - 1))
+        if unclean is not None and unclean.leader_epoch > one.epoch:
+            unclean = None
+    return Truncation(
+        one.broker, one.offset, one.end, one.epoch, one.leader, one.time, one.source, one.text,
+        known, told, unclean,
+    )  # fmt: skip

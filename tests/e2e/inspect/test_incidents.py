@@ -1,0 +1,118 @@
+"""Incidents on real brokers, read off their files; and faults planted in copies of clean ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.inspect.faults import FAULTS, Site
+from conformance.inspect.inspection import Inspection, inspect
+from conformance.inspect.reading.inputs import Inputs
+from conformance.inspect.reading.reader import read
+from conformance.kafka.incidents import INCIDENTS, TOPIC
+from conformance.verdict import Verdict
+from tests.kafka_needed import VERSIONS, jars_or_skip
+
+BROKERS = ("b1", "b2", "b3")
+NEW = VERSIONS[-1]
+
+
+def kconform(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "conformance.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=dict(os.environ),
+    )
+
+
+def made(name: str, folder: Path) -> Path:
+    jars_or_skip(NEW)
+    done = kconform("cluster", "incident", name, "--kafka", NEW, "-o", str(folder))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def inspected(copies: Path, output: Path) -> tuple[int, dict[str, Any]]:
+    folders = [f"{broker}={copies / broker / 'data'}" for broker in BROKERS]
+    logs = str(copies / "*" / "server.log")
+    done = kconform("inspect", *folders, "--logs", logs, "--kafka", NEW, "-o", str(output))
+    assert (output / "findings.json").is_file(), done.stdout + done.stderr
+    return done.returncode, json.loads((output / "findings.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made("clean", tmp_path_factory.mktemp("incident") / "clean")
+
+
+def contents(folder: Path) -> dict[str, tuple[int, int]]:
+    status = {path: path.stat() for path in folder.rglob("*")}
+    return {str(path): (one.st_size, one.st_mtime_ns) for path, one in status.items()}
+
+
+def test_a_clean_run_gives_no_finding_and_its_files_stay_as_they_are(
+    clean: Path, tmp_path: Path
+) -> None:
+    before = contents(clean)
+    code, found = inspected(clean, tmp_path)
+    assert (code, found["verdict"], found["findings"]) == (0, "pass", [])
+    assert found["files"]["error"] == 0
+    formulas = found["formulas"]
+    for name in ("LogMatching", "ElectableHasExposed", "GenerationsNeverFall", "LeaderInIsr"):
+        assert formulas[name]["holds"] >= 1
+    assert contents(clean) == before
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert "billing" in page
+    assert "orders-0" in page
+
+
+def test_the_exported_trace_is_judged_alike(clean: Path, tmp_path: Path) -> None:
+    inspected(clean, tmp_path)
+    stem = tmp_path / "traces" / f"{TOPIC}-0"
+    mapping = ["--mapping", f"{stem}.mapping.toml", "--invariants-only"]
+    model = ["--model", "replication/kip320-coarse-3b"]
+    done = kconform("judge", f"{stem}.ndjson", *model, *mapping)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_planted_fault_is_found(clean: Path, tmp_path: Path, kind: str) -> None:
+    copies = tmp_path / "copies"
+    for broker in BROKERS:
+        shutil.copytree(clean / broker / "data", copies / broker / "data")
+    planted = FAULTS[kind].plant(Site(copies, TOPIC, BROKERS, random.Random(1)), "b2")
+    told = [one for one in judged(copies, tmp_path).found if one.kind in FAULTS[kind].told_by]
+    assert any(one.verdict is Verdict.FAIL for one in told), planted
+    assert any(not one.brokers or set(one.brokers) & set(planted.brokers) for one in told)
+
+
+def judged(copies: Path, folder: Path) -> Inspection:
+    inputs = Inputs({broker: (str(copies / broker / "data"),) for broker in BROKERS})
+    return inspect(read(inputs, folder / "evidence", jars_or_skip(NEW).classpath))
+
+
+def test_an_unclean_election_is_told_with_the_truncation_that_it_caused(tmp_path: Path) -> None:
+    code, found = inspected(made("unclean-election", tmp_path / "copies"), tmp_path / "out")
+    assert code == 1
+    (one,) = found["findings"]
+    assert one["kind"] == "lost-by-unclean-election"
+    assert one["offsets"] == [10, 20]
+    assert any("Truncating to offset 10" in source for source in one["sources"])
+    assert any("initial high watermark 20" in source for source in one["sources"])
+
+
+def test_an_incident_that_is_none_is_the_users_to_mend(tmp_path: Path) -> None:
+    done = kconform("cluster", "incident", "flood", "-o", str(tmp_path / "x"))
+    assert done.returncode == 2
+    assert all(name in done.stderr for name in INCIDENTS)
