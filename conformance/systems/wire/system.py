@@ -28,7 +28,12 @@ from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, R
 from conformance.systems.group.view import process_view
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.address import Address, parse_address
-from conformance.systems.wire.admin import delete_topic, make_topic, refusing_appends
+from conformance.systems.wire.admin import (
+    delete_topic,
+    listed_state,
+    make_topic,
+    refusing_appends,
+)
 from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.failover import run_command
 from conformance.systems.wire.ids import MemberIds
@@ -64,6 +69,8 @@ from impl.types import TopicPartition
 
 _HEARTBEATS_PER_SESSION = 4
 _STABLE, _DEAD = "Stable", "Dead"
+_UNSEEN = DescribedGroup(Errors.UNSUPPORTED_VERSION, "", "")
+"""Of a broker that describes no groups."""
 _WITHOUT_MEMBERS = frozenset({_DEAD, "Empty"})
 _MOVING = frozenset(
     {
@@ -108,8 +115,8 @@ class WireSystem:
     """One group of a broker at a time; a new one for each test."""
 
     variables = ("groupState", "members", "protocolName", "assignment", *OF_PROCESSES)
-    sometimes = frozenset({"protocolName", "assignment"})
-    """DescribeGroups tells them of a Stable group only."""
+    sometimes = frozenset({"groupState", "members", "protocolName", "assignment"})
+    """DescribeGroups tells the last two of a Stable group only; a broker may lack it altogether."""
 
     def __init__(
         self, settings: Settings, address: Address, security: Security, demands: Demands
@@ -169,7 +176,7 @@ class WireSystem:
         self._asked: dict[str, float] = {}
         self._delayed_since: float | None = None
         self._phase, self._phase_since = "", time.monotonic()
-        self._overslept = ""
+        self._overslept = self._listed = ""
         self.late = ""
         self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
 
@@ -329,7 +336,15 @@ class WireSystem:
             if exchange.parked_under == "":
                 request = exchange.request.request
                 member_id = getattr(request, "member_id", "")
-                exchange.parked_under = member_id or self._new_ids.get(process.name, "")
+                exchange.parked_under = member_id or self._new_id(process.name)
+
+    def _new_id(self, process: str) -> str:
+        """Ours for the id under which a process's first JoinGroup is parked: DescribeGroups shows
+        it; where there is none, it is the one that comes next."""
+        if self._coordinator.offers("describe_groups"):
+            return self._new_ids.get(process, "")
+        id = self._ids.of_the_spec("", process)
+        return self._settings.real_ids().get(id, "")
 
     def _learn(self, theirs: str, process: str) -> None:
         if theirs and not self._ids.knows(theirs):
@@ -338,6 +353,8 @@ class WireSystem:
     # ---- the group -------------------------------------------------------------------------
 
     def _describe(self, group_id: str) -> DescribedGroup:
+        if not self._coordinator.offers("describe_groups"):
+            return _UNSEEN
         answer = self._coordinator.ask(DescribeGroupsRequest((group_id,)))
         (group,) = answer.groups
         if group.error_code is Errors.GROUP_ID_NOT_FOUND:
@@ -350,13 +367,30 @@ class WireSystem:
                     member.member_id, self._joined_last
                 )
         if group.group_state != self._phase:
-            self._phase, self._phase_since = group.group_state, time.monotonic()
+            self._listed = self._listed_otherwise(group)
+            self._phase_since = time.monotonic()
+            self._phase = "" if self._listed else group.group_state
         return self._ids.described(group)
 
+    def _listed_otherwise(self, group: DescribedGroup) -> str:
+        """What ListGroups says of a Stable group, if that is not what DescribeGroups says.
+
+        Only of Stable groups: it lists those of all tests that run, which takes its time.
+        """
+        if group.group_state != _STABLE or not self._coordinator.offers("list_groups"):
+            return ""
+        listed = listed_state(self._coordinator, group.group_id)
+        if listed is None:
+            return "no such group"
+        return "" if listed in ("", group.group_state) else listed
+
     def _of_group(self, group: DescribedGroup) -> dict[str, Value]:
-        observer = self._observer
+        if group is _UNSEEN:
+            return {}
+        observer, other = self._observer, self._listed
+        state = f"{group.group_state}, and ListGroups says {other}" if other else group.group_state
         seen: dict[str, Value] = {
-            "groupState": group.group_state,
+            "groupState": state,
             "members": observer.id_set(one.member_id for one in group.members),
         }
         if group.group_state == _STABLE:
@@ -425,14 +459,22 @@ class WireSystem:
     def _delete_groups(self) -> None:
         for port in self._ports.values():
             made = [group for owner, group in self._made if owner is port]
+            if not port.offers("delete_groups"):
+                continue
             for start in range(0, len(made), _DELETED_AT_ONCE):
                 port.ask(DeleteGroupsRequest(tuple(made[start : start + _DELETED_AT_ONCE])))
 
+    def _deleted(self, group_id: str) -> Errors:
+        if not self._coordinator.offers("delete_groups"):
+            return Errors.UNSUPPORTED_VERSION
+        (result,) = self._coordinator.ask(DeleteGroupsRequest((group_id,))).results
+        error: Errors = result.error_code
+        return error
+
     def _delete_group(self) -> None:
-        answer = self._coordinator.ask(DeleteGroupsRequest((self._group_id,)))
-        (result,) = answer.results
-        if result.error_code is not Errors.NONE:
-            raise ActionRefused(f"DeleteGroups was answered {result.error_code.name}")
+        error = self._deleted(self._group_id)
+        if error is not Errors.NONE:
+            raise ActionRefused(f"DeleteGroups was answered {error.name}")
 
     def _leave_behind(self) -> None:
         """Let all members of the last group leave, so that it can be deleted."""
@@ -441,12 +483,13 @@ class WireSystem:
             return
         self._coordinator.abandon()
         group = self._describe(group_id)
-        if group.group_state == _DEAD:
+        if group.group_state == _DEAD or group is _UNSEEN:
             return
-        self._made.append((self._coordinator, group_id))
         if group.members:
             leaving = tuple(MemberIdentity(self._ids.theirs(m.member_id)) for m in group.members)
             self._coordinator.ask(LeaveGroupRequest(group_id, leaving))
+        if self._deleted(group_id) is not Errors.NONE:
+            self._made.append((self._coordinator, group_id))  # again at the end
 
     # ---- time ------------------------------------------------------------------------------
 
