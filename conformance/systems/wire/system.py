@@ -208,6 +208,7 @@ class WireSystem:
         else:
             raise ActionRefused(f"{name} cannot be brought about through a port")
         self._keep_alive()
+        self.late = self._late()
 
     def observe(self) -> Mapping[str, Value]:
         """What can be seen now; what nothing can have changed is not asked for again."""
@@ -215,7 +216,6 @@ class WireSystem:
         if self._group is None:
             self._group = self._describe(self._group_id)
         self._park()
-        self.late = self._late()
         views = tuple([process_view(process) for process in self._processes.values()])
         return {**self._of_group(self._group), **self._observer.of_processes(views)}
 
@@ -237,8 +237,12 @@ class WireSystem:
 
     @property
     def patience(self) -> float:
-        """Seconds for which it is worth to look again."""
-        return self._patience
+        """Seconds for which it is worth to look again: not beyond the end of an initial delay that
+        the path has not come to, for what is seen afterwards says nothing of this step."""
+        if self._delayed_since is None:
+            return self._patience
+        over = self._delayed_since + self._address.initial_delay / 1000
+        return max(0.0, min(self._patience, over - time.monotonic()))
 
     def look_again(self, seconds: float) -> Mapping[str, Value]:
         """Observe when an answer has arrived; at the latest after a pause that doubles each time.
