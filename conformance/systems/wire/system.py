@@ -83,6 +83,9 @@ _REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
 _DELETED_AT_ONCE = 100
+_BUSY_SECONDS = 2.0
+"""How much later than it should a timer may run out that a step waits for: nothing else is judged
+by it."""
 _LATE_MS = 20
 """How late a timer of a broker may be that nothing shows."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
@@ -523,14 +526,14 @@ class WireSystem:
         self._sessions.pop(id, None)
         asked = self._asked.pop(id, 0.0)
         if seen:
-            self._patience += self._address.session / 1000
+            self._patience += _BUSY_SECONDS + self._address.session / 1000
         else:
             over = asked + self._foresight.sessions[id] / 1000
             self._wait_out((over - time.monotonic()) * 1000 + _LATE_MS)
 
     def _wait_for_rebalance(self) -> None:
         self._phase_since = time.monotonic()  # it may run out now
-        self._patience += self._foresight.rebalance / 1000
+        self._patience += _BUSY_SECONDS + self._foresight.rebalance / 1000
 
     def _wait_for_initial_delay(self) -> None:
         """It is over by itself; each member that joins meanwhile may prolong it once.
@@ -542,7 +545,7 @@ class WireSystem:
         if self._settings.initial_delays:
             self._wait_out(self._address.initial_delay)
         prolonged = len(self._settings.members) + 1
-        self._patience += prolonged * self._address.initial_delay / 1000
+        self._patience += _BUSY_SECONDS + prolonged * self._address.initial_delay / 1000
 
     def _wait_out(self, milliseconds: float) -> None:
         """Let so much time pass; answers that arrive and other members' sessions go on."""
