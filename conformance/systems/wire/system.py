@@ -142,6 +142,7 @@ class WireSystem:
         self._group_id = ""
         self._foresight = Foresight()
         self._patience, self._pause = address.patience / 1000, _FIRST_PAUSE
+        self._delayed_since: float | None = None
         self.late = ""
         self._others: Mapping[str, Callable[[], None]] = {
             "ExpireInitialDelay": self._wait_for_initial_delay,
@@ -177,7 +178,7 @@ class WireSystem:
         self._group: DescribedGroup | None = None
         self._sessions: dict[str, Session] = {}
         self._asked: dict[str, float] = {}
-        self._delayed_since: float | None = None
+        self._delayed_since = None
         self._phase, self._phase_since = "", time.monotonic()
         self._overslept = self._listed = ""
         self.late = ""
