@@ -26,6 +26,8 @@ func main() {
 		kfake.BrokerConfigs(map[string]string{
 			"group.initial.rebalance.delay.ms": strconv.Itoa(*delay),
 			"group.min.session.timeout.ms":     strconv.Itoa(*session),
+			// Kafka's own default; kfake's is shorter than what the members ask for.
+			"group.max.session.timeout.ms": "1800000",
 		}),
 	)
 	if err != nil {

@@ -25,6 +25,7 @@ from conformance.kafka.tapped import tapped
 from conformance.stages.context import Context
 from conformance.stages.judging import unclear_lines
 from conformance.stages.recorded import judge_written, write_traces
+from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.admin import OFFSETS_TOPIC
 from conformance.systems.wire.leadership import move_leaders
@@ -280,6 +281,8 @@ def move(
         port = Port(parse_address(address), security_of(settings, ""))
         try:
             moved = move_leaders(port, topic)
+        except SystemFailed as error:
+            raise UserError(f"The leaders of {topic} cannot be moved: {error}") from error
         finally:
             port.close()
         told = ", ".join(f"{index}: {old} to {new}" for index, (old, new) in moved.items())

@@ -44,6 +44,8 @@ APIS: Mapping[str, str] = MappingProxyType(
 """The requests whose version can be fixed, by Kafka's name."""
 OPTIONAL = frozenset(
     {
+        "describe_groups",
+        "delete_groups",
         "list_groups",
         "offset_fetch",
         "metadata",

@@ -42,7 +42,7 @@ def make_topic(port: Port, name: str, partitions: int) -> bool:
     )
     wait = milliseconds(int(_TOPIC_SECONDS * 1000))
     request = make(module.CreateTopicsRequest, topics=(topic,), timeout=wait, validate_only=False)
-    (result,) = port.ask_body(request).topics
+    (result,) = port.ask_body(request, 2 * _TOPIC_SECONDS).topics
     if result.error_code:
         raise UserError(
             f"The broker at {port.address} does not create the topic {name}, whose offsets the "
@@ -76,7 +76,8 @@ def delete_topic(port: Port, name: str) -> None:
     if port.offers("delete_topics"):
         module = module_of("delete_topics", port.versions["delete_topics"], "request")
         wait = milliseconds(int(_TOPIC_SECONDS * 1000))
-        port.ask_body(make(module.DeleteTopicsRequest, topic_names=(name,), timeout=wait))
+        request = make(module.DeleteTopicsRequest, topic_names=(name,), timeout=wait)
+        port.ask_body(request, 2 * _TOPIC_SECONDS)
 
 
 def listed_state(port: Port, group_id: str) -> str | None:
@@ -129,7 +130,7 @@ def _demand_replicas(port: Port, count: int) -> None:
     request = make(
         module.IncrementalAlterConfigsRequest, resources=(resource,), validate_only=False
     )
-    (answer,) = port.ask_body(request).responses
+    (answer,) = port.ask_body(request, 2 * _TOPIC_SECONDS).responses
     if answer.error_code:
         raise UserError(
             f"The broker at {port.address} does not let min.insync.replicas of {OFFSETS_TOPIC} be "

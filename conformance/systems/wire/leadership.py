@@ -41,7 +41,7 @@ def _partitions(port: Port, topic: str) -> dict[int, Entity]:
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
     )
-    (found,) = port.ask_body(request).topics
+    (found,) = port.ask_body(request, 2 * _SECONDS).topics
     if found.error_code:
         raise UserError(
             f"The broker at {port.address} tells nothing of {topic}: "
@@ -73,7 +73,7 @@ def _reassign(port: Port, topic: str, replicas: dict[int, tuple[int, ...]]) -> N
         timeout=milliseconds(int(_SECONDS * 1000)),
         topics=(make(module.ReassignableTopic, name=topic, partitions=partitions),),
     )
-    answer = port.ask_body(request)
+    answer = port.ask_body(request, 2 * _SECONDS)
     if answer.error_code:
         raise UserError(f"{topic} cannot be reassigned: {error_of(answer.error_code).name}.")
 
@@ -86,6 +86,6 @@ def _elect(port: Port, topic: str, replicas: dict[int, tuple[int, ...]]) -> None
         topic_partitions=(make(module.TopicPartitions, topic=topic, partitions=tuple(replicas)),),
         timeout=milliseconds(int(_SECONDS * 1000)),
     )
-    answer = port.ask_body(request)
+    answer = port.ask_body(request, 2 * _SECONDS)
     if answer.error_code:
         raise UserError(f"No leader of {topic} is elected: {error_of(answer.error_code).name}.")

@@ -128,16 +128,16 @@ class Port:
         """Whether the broker offers a request, by kio's name."""
         return self.versions[api] != ABSENT
 
-    def ask_body(self, body: Any) -> Any:
-        """An entity of kio, answered at once by another."""
-        return self._answer_to(self._send(body, CLIENT_ID)).body
+    def ask_body(self, body: Any, seconds: float = ANSWER_SECONDS) -> Any:
+        """An entity of kio, answered by another within so long. Raises SystemHangs."""
+        return self._answer_to(self._send(body, CLIENT_ID), seconds).body
 
-    def _answer_to(self, pending: Pending) -> Pending:
-        until = time.monotonic() + ANSWER_SECONDS
+    def _answer_to(self, pending: Pending, seconds: float = ANSWER_SECONDS) -> Pending:
+        until = time.monotonic() + seconds
         while pending.body is None:
             left = until - time.monotonic()
             if left <= 0:
-                raise SystemHangs(f"{pending} was not answered within {ANSWER_SECONDS:.0f} s")
+                raise SystemHangs(f"{pending} was not answered within {seconds:.0f} s")
             self.receive(left)
         return pending
 

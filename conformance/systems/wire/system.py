@@ -28,7 +28,12 @@ from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, R
 from conformance.systems.group.view import process_view
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.address import Address, parse_address
-from conformance.systems.wire.admin import delete_topic, make_topic, refusing_appends
+from conformance.systems.wire.admin import (
+    delete_topic,
+    listed_state,
+    make_topic,
+    refusing_appends,
+)
 from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.failover import run_command
 from conformance.systems.wire.ids import MemberIds
@@ -64,6 +69,8 @@ from impl.types import TopicPartition
 
 _HEARTBEATS_PER_SESSION = 4
 _STABLE, _DEAD = "Stable", "Dead"
+_UNSEEN = DescribedGroup(Errors.UNSUPPORTED_VERSION, "", "")
+"""Of a broker that describes no groups."""
 _WITHOUT_MEMBERS = frozenset({_DEAD, "Empty"})
 _MOVING = frozenset(
     {
@@ -76,6 +83,9 @@ _REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
 _DELETED_AT_ONCE = 100
+_BUSY_SECONDS = 2.0
+"""How much later than it should a timer may run out that a step waits for: nothing else is judged
+by it."""
 _LATE_MS = 20
 """How late a timer of a broker may be that nothing shows."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
@@ -108,8 +118,8 @@ class WireSystem:
     """One group of a broker at a time; a new one for each test."""
 
     variables = ("groupState", "members", "protocolName", "assignment", *OF_PROCESSES)
-    sometimes = frozenset({"protocolName", "assignment"})
-    """DescribeGroups tells them of a Stable group only."""
+    sometimes = frozenset({"groupState", "members", "protocolName", "assignment"})
+    """DescribeGroups tells the last two of a Stable group only; a broker may lack it altogether."""
 
     def __init__(
         self, settings: Settings, address: Address, security: Security, demands: Demands
@@ -132,6 +142,7 @@ class WireSystem:
         self._group_id = ""
         self._foresight = Foresight()
         self._patience, self._pause = address.patience / 1000, _FIRST_PAUSE
+        self._delayed_since: float | None = None
         self.late = ""
         self._others: Mapping[str, Callable[[], None]] = {
             "ExpireInitialDelay": self._wait_for_initial_delay,
@@ -167,9 +178,9 @@ class WireSystem:
         self._group: DescribedGroup | None = None
         self._sessions: dict[str, Session] = {}
         self._asked: dict[str, float] = {}
-        self._delayed_since: float | None = None
+        self._delayed_since = None
         self._phase, self._phase_since = "", time.monotonic()
-        self._overslept = ""
+        self._overslept = self._listed = ""
         self.late = ""
         self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
 
@@ -201,6 +212,7 @@ class WireSystem:
         else:
             raise ActionRefused(f"{name} cannot be brought about through a port")
         self._keep_alive()
+        self.late = self._late()
 
     def observe(self) -> Mapping[str, Value]:
         """What can be seen now; what nothing can have changed is not asked for again."""
@@ -208,7 +220,6 @@ class WireSystem:
         if self._group is None:
             self._group = self._describe(self._group_id)
         self._park()
-        self.late = self._late()
         views = tuple([process_view(process) for process in self._processes.values()])
         return {**self._of_group(self._group), **self._observer.of_processes(views)}
 
@@ -230,8 +241,12 @@ class WireSystem:
 
     @property
     def patience(self) -> float:
-        """Seconds for which it is worth to look again."""
-        return self._patience
+        """Seconds for which it is worth to look again: not beyond the end of an initial delay that
+        the path has not come to, for what is seen afterwards says nothing of this step."""
+        if self._delayed_since is None:
+            return self._patience
+        over = self._delayed_since + self._address.initial_delay / 1000
+        return max(0.0, min(self._patience, over - time.monotonic()))
 
     def look_again(self, seconds: float) -> Mapping[str, Value]:
         """Observe when an answer has arrived; at the latest after a pause that doubles each time.
@@ -329,7 +344,15 @@ class WireSystem:
             if exchange.parked_under == "":
                 request = exchange.request.request
                 member_id = getattr(request, "member_id", "")
-                exchange.parked_under = member_id or self._new_ids.get(process.name, "")
+                exchange.parked_under = member_id or self._new_id(process.name)
+
+    def _new_id(self, process: str) -> str:
+        """Ours for the id under which a process's first JoinGroup is parked: DescribeGroups shows
+        it; where there is none, it is the one that comes next."""
+        if self._coordinator.offers("describe_groups"):
+            return self._new_ids.get(process, "")
+        id = self._ids.of_the_spec("", process)
+        return self._settings.real_ids().get(id, "")
 
     def _learn(self, theirs: str, process: str) -> None:
         if theirs and not self._ids.knows(theirs):
@@ -338,6 +361,8 @@ class WireSystem:
     # ---- the group -------------------------------------------------------------------------
 
     def _describe(self, group_id: str) -> DescribedGroup:
+        if not self._coordinator.offers("describe_groups"):
+            return _UNSEEN
         answer = self._coordinator.ask(DescribeGroupsRequest((group_id,)))
         (group,) = answer.groups
         if group.error_code is Errors.GROUP_ID_NOT_FOUND:
@@ -350,13 +375,30 @@ class WireSystem:
                     member.member_id, self._joined_last
                 )
         if group.group_state != self._phase:
-            self._phase, self._phase_since = group.group_state, time.monotonic()
+            self._listed = self._listed_otherwise(group)
+            self._phase_since = time.monotonic()
+            self._phase = "" if self._listed else group.group_state
         return self._ids.described(group)
 
+    def _listed_otherwise(self, group: DescribedGroup) -> str:
+        """What ListGroups says of a Stable group, if that is not what DescribeGroups says.
+
+        Only of Stable groups: it lists those of all tests that run, which takes its time.
+        """
+        if group.group_state != _STABLE or not self._coordinator.offers("list_groups"):
+            return ""
+        listed = listed_state(self._coordinator, group.group_id)
+        if listed is None:
+            return "no such group"
+        return "" if listed in ("", group.group_state) else listed
+
     def _of_group(self, group: DescribedGroup) -> dict[str, Value]:
-        observer = self._observer
+        if group is _UNSEEN:
+            return {}
+        observer, other = self._observer, self._listed
+        state = f"{group.group_state}, and ListGroups says {other}" if other else group.group_state
         seen: dict[str, Value] = {
-            "groupState": group.group_state,
+            "groupState": state,
             "members": observer.id_set(one.member_id for one in group.members),
         }
         if group.group_state == _STABLE:
@@ -425,14 +467,22 @@ class WireSystem:
     def _delete_groups(self) -> None:
         for port in self._ports.values():
             made = [group for owner, group in self._made if owner is port]
+            if not port.offers("delete_groups"):
+                continue
             for start in range(0, len(made), _DELETED_AT_ONCE):
                 port.ask(DeleteGroupsRequest(tuple(made[start : start + _DELETED_AT_ONCE])))
 
+    def _deleted(self, group_id: str) -> Errors:
+        if not self._coordinator.offers("delete_groups"):
+            return Errors.UNSUPPORTED_VERSION
+        (result,) = self._coordinator.ask(DeleteGroupsRequest((group_id,))).results
+        error: Errors = result.error_code
+        return error
+
     def _delete_group(self) -> None:
-        answer = self._coordinator.ask(DeleteGroupsRequest((self._group_id,)))
-        (result,) = answer.results
-        if result.error_code is not Errors.NONE:
-            raise ActionRefused(f"DeleteGroups was answered {result.error_code.name}")
+        error = self._deleted(self._group_id)
+        if error is not Errors.NONE:
+            raise ActionRefused(f"DeleteGroups was answered {error.name}")
 
     def _leave_behind(self) -> None:
         """Let all members of the last group leave, so that it can be deleted."""
@@ -441,12 +491,13 @@ class WireSystem:
             return
         self._coordinator.abandon()
         group = self._describe(group_id)
-        if group.group_state == _DEAD:
+        if group.group_state == _DEAD or group is _UNSEEN:
             return
-        self._made.append((self._coordinator, group_id))
         if group.members:
             leaving = tuple(MemberIdentity(self._ids.theirs(m.member_id)) for m in group.members)
             self._coordinator.ask(LeaveGroupRequest(group_id, leaving))
+        if self._deleted(group_id) is not Errors.NONE:
+            self._made.append((self._coordinator, group_id))  # again at the end
 
     # ---- time ------------------------------------------------------------------------------
 
@@ -476,14 +527,14 @@ class WireSystem:
         self._sessions.pop(id, None)
         asked = self._asked.pop(id, 0.0)
         if seen:
-            self._patience += self._address.session / 1000
+            self._patience += _BUSY_SECONDS + self._address.session / 1000
         else:
             over = asked + self._foresight.sessions[id] / 1000
             self._wait_out((over - time.monotonic()) * 1000 + _LATE_MS)
 
     def _wait_for_rebalance(self) -> None:
         self._phase_since = time.monotonic()  # it may run out now
-        self._patience += self._foresight.rebalance / 1000
+        self._patience += _BUSY_SECONDS + self._foresight.rebalance / 1000
 
     def _wait_for_initial_delay(self) -> None:
         """It is over by itself; each member that joins meanwhile may prolong it once.
@@ -495,7 +546,7 @@ class WireSystem:
         if self._settings.initial_delays:
             self._wait_out(self._address.initial_delay)
         prolonged = len(self._settings.members) + 1
-        self._patience += prolonged * self._address.initial_delay / 1000
+        self._patience += _BUSY_SECONDS + prolonged * self._address.initial_delay / 1000
 
     def _wait_out(self, milliseconds: float) -> None:
         """Let so much time pass; answers that arrive and other members' sessions go on."""

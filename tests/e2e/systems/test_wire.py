@@ -60,8 +60,22 @@ def test_what_a_port_cannot_bring_about_is_listed(
     system = f"wire:{broker}?initial-delay={INITIAL_DELAY}&groups=24"
     code, output = replay("group/store-failure-2m", system, tmp_path, monkeypatch)
     assert code == 0, output
-    assert "cannot be driven" in output
-    assert "FailToStoreAssignment needs a log that refuses an append" in output
+    assert "398 transitions cannot be driven" in output
+    assert "FailToStoreAssignment: it needs a log that refuses an append" in output
+
+
+def test_the_version_of_a_request_is_chosen(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    system = f"wire:{broker}?initial-delay={INITIAL_DELAY}&groups=24"
+    command = ["replay", "group/pending-2m", "--system", system, "--api-version"]
+    ended = CliRunner().invoke(app, [*command, "JoinGroup=99"])
+    assert ended.exit_code == 2
+    assert "version 99 cannot be used" in " ".join(ended.output.split())
+    ended = CliRunner().invoke(app, ["replay", "group/pending-2m", "--tls-ca", "ca.pem"])
+    assert ended.exit_code == 2
+    assert "they go with --system wire:HOST:PORT" in " ".join(ended.output.split())
 
 
 def test_real_consumers_join_rebalance_and_leave(broker: str) -> None:

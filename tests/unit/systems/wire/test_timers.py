@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from conformance.systems.wire.address import Address, parse_address
-from conformance.systems.wire.timers import foresight, not_drivable
+from conformance.systems.wire.timers import beyond_reach, foresight, not_drivable
 from conformance.tla import Action, parse_action
 from impl.group.messages import JoinGroupRequest
 
 ADDRESS = parse_address("localhost:9092?session=150&initial-delay=400&rebalance=700")
+SLOW = parse_address("localhost:9092?session=600&initial-delay=100")
+BRIEF = parse_address("localhost:9092?session=600&min-session=10&initial-delay=100")
 
 
 def path(*texts: str) -> list[Action]:
@@ -22,24 +24,10 @@ def path(*texts: str) -> list[Action]:
         (ADDRESS, ['HandleJoinGroup("m1")', "ExpireInitialDelay"], ""),
         (ADDRESS, ["ExpireInitialDelay", 'ExpireSession("m1-1")'], ""),
         (ADDRESS, ['ExpirePendingMember("m1-1")', "ExpireInitialDelay"], ""),
-        (ADDRESS, ['ExpireNewMember("m1-1")'], "takes five minutes"),
-        (ADDRESS, ["FailOver"], "move the coordinator"),
-        (Address("h", 1), ['ExpireSession("m1-1")'], "needs a short session"),
-        (
-            Address("h", 1, session=600, initial_delay=100),
-            ['ExpirePendingMember("m1-1")', "ExpireInitialDelay"],
-            "less than initial-delay",
-        ),
-        (
-            Address("h", 1, session=600, initial_delay=100),
-            ['ExpireSession("m1-1")', "ExpireInitialDelay"],
-            "",
-        ),
-        (
-            Address("h", 1, session=600, initial_delay=100),
-            ["ExpireInitialDelay", 'ExpirePendingMember("m1-1")'],
-            "",
-        ),
+        (SLOW, ['ExpirePendingMember("m1-1")', "ExpireInitialDelay"], "min-session"),
+        (SLOW, ['ExpireSession("m1-1")', "ExpireInitialDelay"], ""),
+        (SLOW, ["ExpireInitialDelay", 'ExpirePendingMember("m1-1")'], ""),
+        (BRIEF, ['ExpirePendingMember("m1-1")', "ExpireInitialDelay"], ""),
     ],
 )
 def test_a_path_is_driven_or_the_reason_is_given(
@@ -47,6 +35,18 @@ def test_a_path_is_driven_or_the_reason_is_given(
 ) -> None:
     said = not_drivable(path(*actions), address)
     assert (reason in said) if reason else said == ""
+
+
+def test_what_settings_make_impossible_is_named() -> None:
+    assert set(beyond_reach(Address("h", 1))) == {
+        "ExpireNewMember",
+        "FailOver",
+        "FailToStoreAssignment",
+        "ExpireSession",
+        "ExpirePendingMember",
+    }
+    able = Address("h", 1, session=150, fail_over="move", store_failures=1)
+    assert set(beyond_reach(able)) == {"ExpireNewMember"}
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,20 @@ def test_a_path_is_driven_or_the_reason_is_given(
         (['ExpireSession("m1-1")'], "m2-1", 30_000, 20_000),
         (["ExpireRebalance"], "m1-1", 30_000, 700),
         (["ExpireSync"], "m2-1", 30_000, 700),
+        # A rebalance outlasts the sessions that expire before it.
+        (['ExpireSession("m1-1")', "ExpireRebalance"], "m2-1", 30_000, 850),
+        # A pending member has no heartbeats: its session outlasts what is waited for meanwhile.
+        (
+            ['HandleJoinGroup("m1")', "ExpireInitialDelay", 'ExpirePendingMember("m1-1")'],
+            "m1-1",
+            3 * 400 + 150,
+            20_000,
+        ),
     ],
 )
-def test_just_the_timers_that_expire_are_short(
+def test_timers_run_out_in_the_order_of_the_path(
     actions: list[str], id: str, session: int, rebalance: int
 ) -> None:
     request = JoinGroupRequest("g", 30_000, 20_000, "", "consumer", ())
-    asked = foresight(path(*actions)).asking(request, id, ADDRESS)
+    asked = foresight(path(*actions), ADDRESS).asking(request, id)
     assert (asked.session_timeout_ms, asked.rebalance_timeout_ms) == (session, rebalance)

@@ -1,0 +1,45 @@
+"""A cover of what a system can be driven along, and the count of what it cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformance.suites.restricted import Limits, cover_within
+from conformance.tla import State
+from tests.unit.suites.graphs import graph_of
+
+# 0 -A-> 1 -B-> 2 -A-> 0, and 1 -Far-> 3 -A-> 0.
+EDGES = [(0, 1, "A"), (1, 2, "B"), (2, 0, "A"), (1, 3, "Far"), (3, 0, "A")]
+
+
+def stays(_state: State) -> str:
+    return ""
+
+
+def test_nothing_is_left_out_without_limits() -> None:
+    graph = graph_of(4, EDGES)
+    found = cover_within(graph, Limits({}, stays))
+    assert found.reachable.all()
+    assert not found.left_out
+    found.suite.require(graph)
+
+
+def test_what_follows_an_action_beyond_reach_is_cut_off() -> None:
+    graph = graph_of(4, EDGES)
+    found = cover_within(graph, Limits({"Far": "too far", "Absent": "no matter"}, stays))
+    names = [graph.actions[code].name for code in graph.action[found.reachable]]
+    assert names == ["A", "B", "A"]
+    assert dict(found.left_out) == {
+        "Far: too far": 1,
+        "only what comes before them leads there": 1,
+    }
+    found.suite.require(graph)
+    taken = np.concatenate([test.edges for test in found.suite])
+    assert set(taken.tolist()) == set(np.flatnonzero(found.reachable).tolist())
+
+
+def test_no_test_passes_through_a_state_that_does_not_stay() -> None:
+    graph = graph_of(4, EDGES)
+    third = graph.states[3]
+    found = cover_within(graph, Limits({}, lambda state: "gone" if state == third else ""))
+    assert dict(found.left_out) == {"gone": 1, "only what comes before them leads there": 1}
