@@ -154,7 +154,8 @@ class _Matrix:
             return Cell(trial.system, trial.model, Answer.AGREES if agrees else Answer.UNDECIDED)
         if ids is None:
             return Cell(trial.system, trial.model, Answer.NEW)
-        expected = {one.id for one in expected_of(self._paths[trial.system])}
+        model = self._models[trial.model]
+        expected = {one.id for one in expected_of(self._paths[trial.system], model.spec)}
         unexpected = tuple(one for one in ids if one not in expected)
         return Cell(trial.system, trial.model, Answer.DEVIATES, ids, unexpected)
 
@@ -183,7 +184,8 @@ class _Matrix:
         return [
             one.id
             for one in self._table(trial.system).values()
-            if all(operator(name) is not None for name in one.overrides)
+            if one.concerns(self._models[trial.model].spec)
+            and all(operator(name) is not None for name in one.overrides)
         ]
 
     def _table(self, system: str) -> Mapping[str, Deviation]:

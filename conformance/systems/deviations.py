@@ -28,6 +28,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One departure from the specification."""
 
     id: str
+    specification: str = ""
+    """The root module that it departs from; empty where the system is driven by one only."""
     report: str
     """Of the project itself: a JIRA with its pull request, or `no report known`."""
     title: str
@@ -50,6 +52,10 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A counterexample of a model with the override, which the implementation follows."""
     violated: str
     """The formula that is false at the counterexample's end."""
+
+    def concerns(self, specification: str) -> bool:
+        """Whether it is a departure from the specification with this root module."""
+        return self.specification in ("", specification)
 
     def expected_in(self, version: str) -> bool:
         """Whether this version should show it.

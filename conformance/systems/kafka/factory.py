@@ -13,7 +13,9 @@ from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.systems.deviations import Deviation, load_deviations
 from conformance.systems.external import CHANNELS, Channel, Limits
+from conformance.systems.group.settings import settings_of
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
+from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed
 from conformance.tla import Value
@@ -24,7 +26,9 @@ TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
 _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = Limits(start=120.0, call=30.0)
-_SPECIFICATION = "Replication"
+_REPLICATION, _GROUPS = "Replication", "GroupMembership"
+_OF_GROUPS = "MemberIds"
+"""A constant that models of GroupMembership have, and others do not."""
 
 _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
     "TruncateOnFetch": None,  # the newest that the release has in production
@@ -58,9 +62,10 @@ class KafkaFactory:
         """The system's name, as it is given on the command line."""
         return f"kafka-{self.release}" if self.release else "kafka"
 
-    def __call__(self, constants: Mapping[str, Value]) -> KafkaSystem:
+    def __call__(self, constants: Mapping[str, Value]) -> KafkaSystem | KafkaGroupSystem:
         """A system for these constants. UserError if Kafka does not run that protocol."""
-        reason = self.cannot_take(_SPECIFICATION, constants)
+        of_groups = _OF_GROUPS in constants
+        reason = self.cannot_take(_GROUPS if of_groups else _REPLICATION, constants)
         if reason:
             raise UserError(f"{self.name} cannot take this model: {reason}.")
         channel = CHANNELS.borrow(
@@ -71,12 +76,17 @@ class KafkaFactory:
         except BaseException:
             CHANNELS.give_back(channel)
             raise
+        if of_groups:
+            return KafkaGroupSystem(channel, settings_of(constants))
         return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """What Kafka does not speak: other specifications, the protocols of history."""
-        if specification != _SPECIFICATION:
-            return f"Kafka's classes are driven by {_SPECIFICATION}, not by {specification}"
+        if specification == _GROUPS:
+            return ""
+        if specification != _REPLICATION:
+            driven = f"{_REPLICATION} and {_GROUPS}"
+            return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
             return f"Kafka is driven as it truncates on fetch (KIP-595), not as {protocol} does"
