@@ -48,9 +48,10 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Versions that were run and do not have it."""
     path: str
     """The saved divergence that shows it; it names its model."""
-    consequence: str
-    """A counterexample of a model with the override, which the implementation follows."""
-    violated: str
+    consequence: str = ""
+    """A counterexample of a model with the override, which the implementation follows; empty where
+    all formulas still hold."""
+    violated: str = ""
     """The formula that is false at the counterexample's end."""
 
     def concerns(self, specification: str) -> bool:

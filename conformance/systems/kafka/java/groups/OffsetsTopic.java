@@ -29,6 +29,7 @@ final class OffsetsTopic {
   private final Object log;
   private GroupMetadataValue last;
   private long read;
+  private boolean refuses;
 
   /** The second replica is never in the ISR: it is there to be missed (min.insync.replicas). */
   OffsetsTopic(File folder) {
@@ -58,14 +59,20 @@ final class OffsetsTopic {
     last = null;
   }
 
-  /** While the code runs, no append is taken that all replicas have to have. */
+  /** While the code runs, nothing can be appended for want of replicas. */
   void whileRefusing(Runnable code) {
+    refuses = true;
     requireInSync(2);
     try {
       code.run();
     } finally {
       requireInSync(1);
+      refuses = false;
     }
+  }
+
+  boolean refuses() {
+    return refuses;
   }
 
   private void requireInSync(int replicas) {

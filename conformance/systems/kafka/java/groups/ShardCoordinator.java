@@ -14,6 +14,7 @@ import java.util.function.Function;
 import java.util.function.IntSupplier;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
@@ -73,10 +74,7 @@ final class ShardCoordinator implements Coordinator {
       return Optional.empty();
     }
     return switch (raw.getSimpleName()) {
-      case "PartitionWriter" ->
-          Kafka.make(
-              Kafka.type("kafka.coordinator.group.CoordinatorPartitionWriter"),
-              topic.process.replicaManager);
+      case "PartitionWriter" -> writer(raw);
       case "CoordinatorLoader" -> loader(raw.getPackageName());
       case "CoordinatorRuntimeMetrics" ->
           Kafka.make(Kafka.type(PACKAGE + "metrics.GroupCoordinatorRuntimeMetrics"), new Metrics());
@@ -84,6 +82,22 @@ final class ShardCoordinator implements Coordinator {
       case "GroupConfigManager" -> Kafka.wire(raw, this::groupConfig);
       default -> Kafka.play(raw, (proxy, method, arguments) -> null);
     };
+  }
+
+  /** Kafka's own; it appends with acks=1, which no min.insync.replicas refuses. */
+  private Object writer(Class<?> type) {
+    Object writer =
+        Kafka.make(
+            Kafka.type("kafka.coordinator.group.CoordinatorPartitionWriter"),
+            topic.process.replicaManager);
+    return Kafka.play(
+        type,
+        (proxy, method, arguments) -> {
+          if (topic.refuses() && method.getName().equals("append")) {
+            throw Errors.NOT_ENOUGH_REPLICAS.exception();
+          }
+          return Kafka.call(writer, method.getName(), arguments);
+        });
   }
 
   private Object groupConfig(Type type) {
