@@ -86,7 +86,7 @@ def _told(shown: Shown) -> str:
 def _show(context: Context, known: Deviating, deviation: Deviation, system: str) -> Shown:
     expected = deviation.expected_in(known.version)
     saved = load(known.file(deviation.path))
-    _, divergence = _follow(context, saved, system, ())
+    _, divergence = _follow(context, saved, system, saved.deviations)
     if divergence is None:
         return Shown(deviation, Presence.GONE, expected)
     if divergence.step != len(saved.actions):
@@ -94,7 +94,9 @@ def _show(context: Context, known: Deviating, deviation: Deviation, system: str)
     if not deviation.consequence:
         return Shown(deviation, Presence.SEEN, expected)
     counterexample = load(known.file(deviation.consequence))
-    bench, divergence = _follow(context, counterexample, system, (deviation.id,))
+    bench, divergence = _follow(
+        context, counterexample, system, (*saved.deviations, deviation.id)
+    )
     reached = divergence is None and deviation.id in bench.deviations
     return Shown(deviation, Presence.SEEN, expected, deviation.violated if reached else "")
 

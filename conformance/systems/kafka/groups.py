@@ -181,10 +181,9 @@ class KafkaGroupSystem:
             self._joining = process.name
         number = next(self._numbers)
         api, version, frame = self._frame(message, number, process.name)
+        self._waiting[number] = (process, exchange, api, version)
         if exchange.abandoned:
             process.channel = None
-        else:
-            self._waiting[number] = (process, exchange, api, version)
         self._command("group_request", number=number, frame=frame, refuse_append=refuse)
         if exchange.response is None:
             exchange.parked_under = self._parked.get(number, "")
