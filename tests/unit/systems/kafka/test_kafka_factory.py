@@ -31,7 +31,8 @@ def test_the_own_build_needs_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         ("Replication", "TruncateOnFetch", ""),
         ("Replication", "Kip101", "not as Kip101 does"),
         ("Replication", "Kip320", "not as Kip320 does"),
-        ("GroupMembership", "TruncateOnFetch", "not by GroupMembership"),
+        ("GroupMembership", "", ""),
+        ("DelayedOperations", "", "not by DelayedOperations"),
     ],
 )
 def test_it_takes_what_kafka_speaks(specification: str, protocol: str, reason: str) -> None:
