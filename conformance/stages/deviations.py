@@ -46,21 +46,17 @@ class Shown:
         return self.presence is wanted
 
 
-def deviations(
-    context: Context, system: str, specifications: Collection[str] = ()
-) -> list[Shown]:
+def deviations(context: Context, system: str, specifications: Collection[str] = ()) -> list[Shown]:
     """Replay the path of every deviation in the system's table; PASS if the table is right.
 
-    With root modules given: of those that depart from one of them. Where a deviation is seen, its consequence is replayed too: a counterexample of the model that
-    it overrides.
+    With root modules given: of those that depart from one of them. Where a deviation is seen, its
+    consequence, if it has one, is replayed too: a counterexample of the model that it overrides.
     """
     known = deviating(factory_path(system, context.settings.systems))
     with stage(context, STAGE, system) as outcome:
         table = () if known is None else known.deviations()
         chosen = [
-            one
-            for one in table
-            if not specifications or any(map(one.concerns, specifications))
+            one for one in table if not specifications or any(map(one.concerns, specifications))
         ]
         shown = [] if known is None else [_show(context, known, one, system) for one in chosen]
         wrong = [one for one in shown if not one.as_expected]
@@ -94,9 +90,7 @@ def _show(context: Context, known: Deviating, deviation: Deviation, system: str)
     if not deviation.consequence:
         return Shown(deviation, Presence.SEEN, expected)
     counterexample = load(known.file(deviation.consequence))
-    bench, divergence = _follow(
-        context, counterexample, system, (*saved.deviations, deviation.id)
-    )
+    bench, divergence = _follow(context, counterexample, system, (*saved.deviations, deviation.id))
     reached = divergence is None and deviation.id in bench.deviations
     return Shown(deviation, Presence.SEEN, expected, deviation.violated if reached else "")
 

@@ -163,7 +163,9 @@ class KafkaGroupSystem:
         for name, process in self._processes.items():
             if name not in self._views:
                 self._views[name] = process_view(process)
-        return self._observer.observe(self._group, tuple(self._views[one] for one in self._processes))
+        return self._observer.observe(
+            self._group, tuple(self._views[one] for one in self._processes)
+        )
 
     def close(self) -> None:
         """Leave the JVM to the next system of this process."""
@@ -198,7 +200,10 @@ class KafkaGroupSystem:
 
     def _command(self, command: str, **members: object) -> None:
         """Let the coordinator take a step, and take in what has become of it."""
-        steps: list[dict[str, object]] = [{"command": command, **members}, {"command": "group_view"}]
+        steps: list[dict[str, object]] = [
+            {"command": command, **members},
+            {"command": "group_view"},
+        ]
         view = _as_view(self._channel.call(steps)[-1])
         self._learn(view.group)
         for number, frame in view.answered:
