@@ -312,10 +312,13 @@ AnswerReplaced(g, old) ==
 
 Renamed(ids, old, new) == IF old \in ids THEN (ids \ {old}) \union {new} ELSE ids
 
+\* It is as new as the member whose place it takes: its first JoinGroup keeps its own limit.
+NewAfterReplacing(g, old, new) == Renamed(g.newMembers, old, new)
+
 ReplaceStaticMember(g, i, old, new) ==
   [AnswerReplaced(g, old) EXCEPT
      !.members = Renamed(g.members, old, new),
-     !.newMembers = Renamed(g.newMembers, old, new),
+     !.newMembers = NewAfterReplacing(g, old, new),
      !.awaitingJoin = g.awaitingJoin \ {old},
      !.awaitingSync = g.awaitingSync \ {old},
      !.staticMembers[i] = new,

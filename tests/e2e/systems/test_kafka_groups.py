@@ -26,6 +26,7 @@ OF_THE_REWRITE = {
     "created-group-stored",
     "initial-delay-cut-short",
     "initial-delay-prolonged-again",
+    "replaced-member-not-new",
 }
 
 
