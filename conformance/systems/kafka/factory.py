@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,9 @@ from conformance.tla import Value
 
 TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
 """Versions that the suites were driven through; others between them are likely to work."""
+
+TRIED_FOR_GROUPS: Final = ("3.8.1", "4.4.0")
+"""Versions whose group coordinator was driven through suites."""
 
 _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
@@ -72,7 +75,7 @@ class KafkaFactory:
             self.name, lambda: BridgeTransport(_command(self.release)), _LIMITS
         )
         try:
-            _greet(channel, self.name)
+            _greet(channel, self.name, _GROUP_COMMANDS if of_groups else _COMMANDS)
         except BaseException:
             CHANNELS.give_back(channel)
             raise
@@ -126,16 +129,18 @@ def _command(version: str) -> str:
         raise EnvironmentProblem(f"{error}\nTried were {', '.join(TRIED)}.") from error
 
 
-def _greet(channel: Channel, name: str) -> None:
-    """See that the bridge can set up brokers of this version at all."""
-    if channel.ready:
+_COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None},)
+_GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
+
+
+def _greet(channel: Channel, name: str, commands: Sequence[Mapping[str, object]]) -> None:
+    """See that the bridge can set up brokers or coordinators of this version at all."""
+    if channel.ready and commands is _COMMANDS:
         return
     try:
-        channel.call(
-            [{"command": "hello"}, {"command": "reset", "brokers": 2, "metadata_version": None}]
-        )
+        channel.call([{"command": "hello"}, *commands])
     except SystemFailed as error:
         raise EnvironmentProblem(
             f"{name} cannot be driven: its classes are not as the bridge knows them. Tried were "
-            f"{', '.join(TRIED)}.\n{error}"
+            f"{', '.join(TRIED)}; for groups {', '.join(TRIED_FOR_GROUPS)}.\n{error}"
         ) from error
