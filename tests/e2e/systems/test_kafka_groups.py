@@ -13,7 +13,7 @@ from conformance.stages.deviations import Presence, deviations
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.external import CHANNELS
-from conformance.systems.kafka import KafkaFactory, KafkaGroupSystem
+from conformance.systems.kafka import KafkaGroupSystem
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action
 from conformance.verdict import Verdict
@@ -41,7 +41,7 @@ def system(context: Context, version: str, model: str) -> KafkaGroupSystem:
     """One to be driven by hand."""
     jars_or_skip(version)
     bench = workbench(context, one_model(model), f"kafka-{version}", with_graph=False)
-    made = KafkaFactory(version)(bench.prepared.spec.constants)
+    made = bench.make_system()
     assert isinstance(made, KafkaGroupSystem)
     return made
 
