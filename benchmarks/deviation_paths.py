@@ -19,7 +19,7 @@ import msgspec
 from conformance.modelcheck.check import check
 from conformance.modelcheck.manifest import Model
 from conformance.replay.engine import Driver, close, run_path
-from conformance.replay.saved import save
+from conformance.replay.saved import load, save
 from conformance.stages.context import Context, one_model, with_constants, workbench
 from conformance.stages.overridden import deviating, with_deviations
 from conformance.stages.replay import spec_oracle
@@ -125,7 +125,8 @@ def _divergence(
     model: Model, deviation: Deviation, actions: list[Action], path: Path, system: str
 ) -> None:
     """Write where the specification without the override is left."""
-    bench = workbench(Context(), model, system, with_graph=False, deviations=deviation.given)
+    given = load(path).deviations if path.is_file() else ()
+    bench = workbench(Context(), model, system, with_graph=False, deviations=given)
     oracle = spec_oracle(bench)
     driven = bench.make_system()
     result = run_path(
@@ -141,7 +142,7 @@ def _divergence(
         model=model.name,
         system=system,
         constants=model.constants,
-        deviations=deviation.given,
+        deviations=given,
     )
     print(f"{path.name}: {len(result.divergence.actions)} steps, {result.divergence.action}")
 

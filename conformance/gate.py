@@ -110,7 +110,7 @@ def run(context: Context, gate: GatePlan) -> None:
     stopped = [bool(result.not_run) for result in driven]
     coverage(context, benches, replayed, covered, chosen=bool(system), stopped=stopped)
     if system and not context.strict and deviating(benches[0].factory):
-        deviations(context, system)
+        deviations(context, system, {bench.model.spec for bench in benches})
     if gate.canary:
         run_canary(context, benches)
     if gate.tier.name == "nightly" and not system:

@@ -204,12 +204,24 @@ PrepareRebalance(g, c) ==
 MaybePrepareRebalance(g, c) ==
   IF g.state \in {"Empty", "CompletingRebalance", "Stable"} THEN PrepareRebalance(g, c) ELSE g
 
-\* GroupCoordinator.removeMemberAndUpdateGroup
-RemoveMember(g, id, c) ==
+\* GroupCoordinator.removeMemberAndUpdateGroup, but for its end.
+WithoutMember(g, id, c) ==
   LET answered == IF id \notin g.awaitingJoin THEN g
                   ELSE [g EXCEPT !.joinReplies[id] = ErrorReply(NoMemberId, "UNKNOWN_MEMBER_ID")]
-      removed  == Remove(answered, id, c)
-  IN  TryCompleteJoin(MaybePrepareRebalance(removed, c), c)
+  IN  MaybePrepareRebalance(Remove(answered, id, c), c)
+
+\* GroupCoordinator.removeMemberAndUpdateGroup
+RemoveMember(g, id, c) == TryCompleteJoin(WithoutMember(g, id, c), c)
+
+\* A timer has removed who may have been the last one awaited (KAFKA-7909).
+TryCompleteAfterExpiry(g, c) == TryCompleteJoin(g, c)
+
+\* The same on a timer: GroupCoordinator.onExpireHeartbeat.
+ExpireMember(g, id, c) == TryCompleteAfterExpiry(WithoutMember(g, id, c), c)
+
+\* Whether who joins now may prolong the initial delay: once in a group's life, in its first
+\* join phase.
+ProlongsInitialDelay(g) == g.state = "PreparingRebalance" /\ g.generation = 0
 
 \* GroupCoordinator.addMemberAndRebalance
 AddMember(g, p, id, names, c) ==
@@ -222,8 +234,7 @@ AddMember(g, p, id, names, c) ==
            !.staticMembers = IF IsStatic(p) THEN [g.staticMembers EXCEPT ![InstanceOf[p]] = id]
                                             ELSE g.staticMembers,
            !.leader = IF g.leader = NoMemberId THEN id ELSE g.leader,
-           !.newMemberAdded = \/ g.newMemberAdded
-                              \/ g.state = "PreparingRebalance" /\ g.generation = 0],
+           !.newMemberAdded = g.newMemberAdded \/ ProlongsInitialDelay(g)],
         c)
 
 (***************************************************************************)
@@ -301,10 +312,13 @@ AnswerReplaced(g, old) ==
 
 Renamed(ids, old, new) == IF old \in ids THEN (ids \ {old}) \union {new} ELSE ids
 
+\* It is as new as the member whose place it takes: its first JoinGroup keeps its own limit.
+NewAfterReplacing(g, old, new) == Renamed(g.newMembers, old, new)
+
 ReplaceStaticMember(g, i, old, new) ==
   [AnswerReplaced(g, old) EXCEPT
      !.members = Renamed(g.members, old, new),
-     !.newMembers = Renamed(g.newMembers, old, new),
+     !.newMembers = NewAfterReplacing(g, old, new),
      !.awaitingJoin = g.awaitingJoin \ {old},
      !.awaitingSync = g.awaitingSync \ {old},
      !.staticMembers[i] = new,
@@ -360,9 +374,12 @@ JoinAsCurrentMember(g, p, id, names, c) ==
       THEN Parked(PrepareRebalance(Park(g, id, names), c), id)
       ELSE Answered(g, JoinReply(g, id, FALSE))
 
+\* The group that the first JoinGroup makes: nothing of it is stored yet.
+CreatedGroup(g) == [EmptyGroup EXCEPT !.record = g.record]
+
 \* GroupCoordinator.handleJoinGroup. new: the id that p gets if it needs one.
 Join(g, p, id, names, new, c) ==
-  LET there  == IF g.state = "Dead" THEN [EmptyGroup EXCEPT !.record = g.record] ELSE g
+  LET there  == IF g.state = "Dead" THEN CreatedGroup(g) ELSE g
       result == IF g.state = "Dead" /\ id # NoMemberId THEN Refused(g, id, "UNKNOWN_MEMBER_ID")
                 ELSE IF ~AcceptsJoiningMember(there, id)
                 THEN Refused(IF id \in Ids THEN Remove(there, id, c) ELSE there,
@@ -426,8 +443,7 @@ SessionMayExpire(g, id) == id \in g.members /\ ~IsParked(g, id)
 \* A JoinGroup of a new member is parked for five minutes at most, whatever the rebalance does.
 NewMemberMayExpire(g, id) == id \in g.newMembers
 
-\* It may have been the last one awaited (KAFKA-7909).
-ExpirePending(g, id, c) == TryCompleteJoin(Remove(g, id, c), c)
+ExpirePending(g, id, c) == TryCompleteAfterExpiry(Remove(g, id, c), c)
 
 \* InitialDelayedJoin.onComplete
 InitialDelayOver(g, c) ==

@@ -101,14 +101,14 @@ MayExpire(id) == Timeouts \/ Defunct(id)
 \* session.timeout.ms without a heartbeat: GroupCoordinator.onExpireHeartbeat.
 ExpireSession(id) ==
   /\ SessionMayExpire(Group, id) /\ MayExpire(id)
-  /\ \E c \in Choices : Offered(c) /\ Becomes(RemoveMember(Group, id, c))
+  /\ \E c \in Choices : Offered(c) /\ Becomes(ExpireMember(Group, id, c))
   /\ FailureIf(~Defunct(id))
   /\ CoordinatorStep
 
 \* NewMemberJoinTimeoutMs.
 ExpireNewMember(id) ==
   /\ NewMemberMayExpire(Group, id) /\ MayExpire(id)
-  /\ \E c \in Choices : Offered(c) /\ Becomes(RemoveMember(Group, id, c))
+  /\ \E c \in Choices : Offered(c) /\ Becomes(ExpireMember(Group, id, c))
   /\ FailureIf(~Defunct(id))
   /\ CoordinatorStep
 

@@ -113,7 +113,7 @@ def replay(
         bench = workbench(context, one_model(what), system)
         _replay_suite(work, context, bench, kind, (walks, length), stop_after)
         if not strict and deviating(bench.factory):
-            deviations_stage(context, system or bench.factory)
+            deviations_stage(context, system or bench.factory, {bench.model.spec})
 
 
 def _open(path: Path) -> TraceStore:

@@ -297,7 +297,7 @@ def reference(model: Model) -> str:
     configuration without a manifest `Spec.tla`, or `Spec.tla:Other.cfg` where the configuration
     is not the one beside the module.
     """
-    if model.expect is None:
+    if model.origin.suffix != ".toml":  # what is overridden expects nothing, and has a manifest
         module = near(model.spec_path)
         beside = model.origin.resolve() == model.spec_path.with_suffix(".cfg")
         return module if beside else f"{module}:{near(model.origin)}"

@@ -180,7 +180,7 @@ def workbench(
             "module:function, or set `system` in its manifest."
         )
     path = factory_path(name, context.settings.systems)
-    known = () if context.strict else expected_of(path)
+    known = () if context.strict else expected_of(path, model.spec)
     chosen = tuple(one for one in known if deviations is None or one.id in deviations)
     ids = tuple(one.id for one in chosen)
     judged = with_deviations(model, chosen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,19 +49,19 @@ class Shown:
         return self.presence in (Presence.GONE, Presence.UNREACHABLE)
 
 
-def deviations(context: Context, system: str) -> list[Shown]:
+def deviations(context: Context, system: str, specifications: Collection[str] = ()) -> list[Shown]:
     """Replay the path of every deviation in the system's table; PASS if the table is right.
 
-    Where a deviation is seen, its consequence is replayed too: a counterexample of the model that
-    it overrides.
+    With root modules given: of those that depart from one of them. Where a deviation is seen, its
+    consequence, if it has one, is replayed too: a counterexample of the model that it overrides.
     """
     known = deviating(factory_path(system, context.settings.systems))
     with stage(context, STAGE, system) as outcome:
-        shown = (
-            []
-            if known is None
-            else [_show(context, known, one, system) for one in known.deviations()]
-        )
+        table = () if known is None else known.deviations()
+        chosen = [
+            one for one in table if not specifications or any(map(one.concerns, specifications))
+        ]
+        shown = [] if known is None else [_show(context, known, one, system) for one in chosen]
         wrong = [one for one in shown if not one.as_expected]
         outcome.verdict = Verdict.FAIL if wrong else Verdict.PASS
         outcome.summary = "; ".join(map(_told, shown)) or "no deviation is known of this system"
@@ -85,10 +85,10 @@ def _told(shown: Shown) -> str:
 def _show(context: Context, known: Deviating, deviation: Deviation, system: str) -> Shown:
     expected = deviation.expected_in(known.version)
     expected_here = {one.id for one in known.deviations() if one.expected_in(known.version)}
-    if not {*deviation.given} <= expected_here:
-        return Shown(deviation, Presence.UNREACHABLE, expected=False)
     saved = load(known.file(deviation.path))
-    _, divergence = _follow(context, saved, system, deviation.given)
+    if not {*saved.deviations} <= expected_here:
+        return Shown(deviation, Presence.UNREACHABLE, expected=False)
+    _, divergence = _follow(context, saved, system, saved.deviations)
     if divergence is None:
         return Shown(deviation, Presence.GONE, expected)
     if divergence.step != len(saved.actions):
@@ -96,7 +96,7 @@ def _show(context: Context, known: Deviating, deviation: Deviation, system: str)
     if not deviation.consequence:
         return Shown(deviation, Presence.SEEN, expected)
     counterexample = load(known.file(deviation.consequence))
-    bench, divergence = _follow(context, counterexample, system, (deviation.id,))
+    bench, divergence = _follow(context, counterexample, system, (*saved.deviations, deviation.id))
     reached = divergence is None and deviation.id in bench.deviations
     return Shown(deviation, Presence.SEEN, expected, deviation.violated if reached else "")
 

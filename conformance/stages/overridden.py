@@ -18,12 +18,16 @@ def deviating(factory: str) -> Deviating | None:
     return found if isinstance(found, Deviating) else None
 
 
-def expected_of(factory: str) -> tuple[Deviation, ...]:
-    """The deviations that the table expects of this system's version."""
+def expected_of(factory: str, specification: str) -> tuple[Deviation, ...]:
+    """The deviations from this specification that the table expects of the system's version."""
     known = deviating(factory)
     if known is None:
         return ()
-    return tuple(one for one in known.deviations() if one.expected_in(known.version))
+    return tuple(
+        one
+        for one in known.deviations()
+        if one.concerns(specification) and one.expected_in(known.version)
+    )
 
 
 def with_deviations(model: Model, deviations: Iterable[Deviation]) -> Model:

@@ -169,7 +169,8 @@ class _Matrix:
         if explained is None:
             return cell
         overridden, agreed = explained
-        expected = {one.id for one in expected_of(self._paths[trial.system])}
+        model = self._models[trial.model]
+        expected = {one.id for one in expected_of(self._paths[trial.system], model.spec)}
         return replace(
             cell,
             answer=Answer.DEVIATES,
@@ -205,7 +206,9 @@ class _Matrix:
         return [
             one.id
             for one in self._table(trial.system).values()
-            if one.overrides and all(operator(name) is not None for name in one.overrides)
+            if one.overrides
+            and one.concerns(self._models[trial.model].spec)
+            and all(operator(name) is not None for name in one.overrides)
         ]
 
     def _table(self, system: str) -> Mapping[str, Deviation]:

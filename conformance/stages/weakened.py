@@ -67,8 +67,8 @@ def _told(one: Broken) -> str:
 
 def weakened(context: Context, models: Sequence[Model], system: str) -> tuple[Weakened, ...]:
     """Check every formula of these models under all overrides of the system's version."""
-    deviations = expected_of(factory_path(system, context.settings.systems))
-    return tuple(_weakened(context, model, deviations) for model in models)
+    path = factory_path(system, context.settings.systems)
+    return tuple(_weakened(context, model, expected_of(path, model.spec)) for model in models)
 
 
 def _weakened(context: Context, model: Model, deviations: tuple[Deviation, ...]) -> Weakened:

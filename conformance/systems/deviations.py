@@ -28,6 +28,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One departure from the specification."""
 
     id: str
+    specification: str = ""
+    """The root module that it departs from; empty where the system is driven by one only."""
     report: str
     """Of the project itself: a JIRA with its pull request, or `no report known`."""
     title: str
@@ -48,12 +50,14 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     path: str
     """The saved divergence that shows it; it names its model."""
     consequence: str = ""
-    """A counterexample of a model with the override, which the implementation follows; none if it
-    breaks nothing."""
+    """A counterexample of a model with the override, which the implementation follows; empty where
+    all formulas still hold."""
     violated: str = ""
     """The formula that is false at the counterexample's end."""
-    given: tuple[str, ...] = ()
-    """Deviations without which its path cannot be reached; they override what judges it too."""
+
+    def concerns(self, specification: str) -> bool:
+        """Whether it is a departure from the specification with this root module."""
+        return self.specification in ("", specification)
 
     def expected_in(self, version: str) -> bool:
         """Whether this version should show it.

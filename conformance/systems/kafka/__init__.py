@@ -1,6 +1,7 @@
 """Apache Kafka's own classes, unmodified, as the system under test (docs/kafka.md)."""
 
 from conformance.systems.kafka.factory import KafkaFactory, of_version
+from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.system import KafkaSystem
 
-__all__ = ["KafkaFactory", "KafkaSystem", "of_version"]
+__all__ = ["KafkaFactory", "KafkaGroupSystem", "KafkaSystem", "of_version"]

@@ -28,7 +28,7 @@ _MEMORY = Path("/dev/shm")
 def bridge_command(jars: KafkaJars, tell: Tell = silent) -> str:
     """The command line that starts the bridge, but for its folder. EnvironmentProblem if it does
     not compile against these jars."""
-    sources = sorted(SOURCES.glob("*.java"))
+    sources = sorted(SOURCES.rglob("*.java"))
     classes = compile_java(sources, jars.classpath, tell=tell)
     java, _ = find_java(os.environ)
     quiet = [jar for jar in jars.classpath if not jar.name.startswith(_BINDINGS)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,9 @@ from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.systems.deviations import Deviation, load_deviations
 from conformance.systems.external import CHANNELS, Channel, Limits
+from conformance.systems.group.settings import settings_of
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
+from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed
 from conformance.tla import Value
@@ -21,10 +23,15 @@ from conformance.tla import Value
 TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
 """Versions that the suites were driven through; others between them are likely to work."""
 
+TRIED_FOR_GROUPS: Final = ("3.8.1", "4.4.0")
+"""Versions whose group coordinator was driven through suites."""
+
 _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = Limits(start=120.0, call=30.0)
-_SPECIFICATION = "Replication"
+_REPLICATION, _GROUPS = "Replication", "GroupMembership"
+_OF_GROUPS = "MemberIds"
+"""A constant that models of GroupMembership have, and others do not."""
 
 _METADATA_VERSIONS: Final[Mapping[str, str | None]] = {
     "TruncateOnFetch": None,  # the newest that the release has in production
@@ -61,25 +68,31 @@ class KafkaFactory:
         """The system's name, as it is given on the command line."""
         return f"kafka-{self.release}" if self.release else "kafka"
 
-    def __call__(self, constants: Mapping[str, Value]) -> KafkaSystem:
+    def __call__(self, constants: Mapping[str, Value]) -> KafkaSystem | KafkaGroupSystem:
         """A system for these constants. UserError if Kafka does not run that protocol."""
-        reason = self.cannot_take(_SPECIFICATION, constants)
+        of_groups = _OF_GROUPS in constants
+        reason = self.cannot_take(_GROUPS if of_groups else _REPLICATION, constants)
         if reason:
             raise UserError(f"{self.name} cannot take this model: {reason}.")
         channel = CHANNELS.borrow(
             self.name, lambda: BridgeTransport(_command(self.release)), _LIMITS
         )
         try:
-            _greet(channel, self.name)
+            _greet(channel, self.name, _GROUP_COMMANDS if of_groups else _COMMANDS)
         except BaseException:
             CHANNELS.give_back(channel)
             raise
+        if of_groups:
+            return KafkaGroupSystem(channel, settings_of(constants))
         return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """What Kafka does not speak: other specifications, the protocols of history."""
-        if specification != _SPECIFICATION:
-            return f"Kafka's classes are driven by {_SPECIFICATION}, not by {specification}"
+        if specification == _GROUPS:
+            return ""
+        if specification != _REPLICATION:
+            driven = f"{_REPLICATION} and {_GROUPS}"
+            return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:
             return f"no Kafka that can be driven here speaks {protocol}"
@@ -121,16 +134,18 @@ def _command(version: str) -> str:
         raise EnvironmentProblem(f"{error}\nTried were {', '.join(TRIED)}.") from error
 
 
-def _greet(channel: Channel, name: str) -> None:
-    """See that the bridge can set up brokers of this version at all."""
-    if channel.ready:
+_COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None},)
+_GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
+
+
+def _greet(channel: Channel, name: str, commands: Sequence[Mapping[str, object]]) -> None:
+    """See that the bridge can set up brokers or coordinators of this version at all."""
+    if channel.ready and commands is _COMMANDS:
         return
     try:
-        channel.call(
-            [{"command": "hello"}, {"command": "reset", "brokers": 2, "metadata_version": None}]
-        )
+        channel.call([{"command": "hello"}, *commands])
     except SystemFailed as error:
         raise EnvironmentProblem(
             f"{name} cannot be driven: its classes are not as the bridge knows them. Tried were "
-            f"{', '.join(TRIED)}.\n{error}"
+            f"{', '.join(TRIED)}; for groups {', '.join(TRIED_FOR_GROUPS)}.\n{error}"
         ) from error

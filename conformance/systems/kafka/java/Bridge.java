@@ -20,7 +20,7 @@ import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /**
- * Drives Kafka's replication classes as a harness says: lines of commands in, lines of answers out.
+ * Drives Kafka's replication and group classes as a harness says: lines of commands in, lines of answers out.
  *
  * <p>A line is {"id": number, "commands": [{"command": name, ...}, ...]}, its answer {"id": number,
  * "answers": [...]} with {"ok": value}, {"refused": why} or {"exception": trace} for each; nothing
@@ -32,6 +32,7 @@ public final class Bridge {
   private final File folder;
   private final Map<Integer, Broker> brokers = new LinkedHashMap<>();
   private MetadataVersion version;
+  private Groups groups;
 
   private Bridge(File folder) {
     this.folder = folder;
@@ -96,6 +97,9 @@ public final class Bridge {
 
   private String run(JsonNode command) throws Exception {
     String name = command.get("command").asText();
+    if (name.startsWith(Groups.PREFIX)) {
+      return groups().run(name, command);
+    }
     switch (name) {
       case "hello" -> {
         return json.writeValueAsString((String) Kafka.callStatic(Kafka.type("AppInfoParser"), "getVersion"));
@@ -113,6 +117,13 @@ public final class Bridge {
       }
     }
     return "null";
+  }
+
+  private Groups groups() {
+    if (groups == null) {
+      groups = new Groups(folder);
+    }
+    return groups;
   }
 
   private String step(String name, Broker broker, JsonNode command) throws Exception {

@@ -98,6 +98,16 @@ final class Kafka {
     return CLASSES.computeIfAbsent(name, Kafka::find);
   }
 
+  /** Whether this version has the class. */
+  static boolean exists(String name) {
+    try {
+      Class.forName(name, false, Kafka.class.getClassLoader());
+      return true;
+    } catch (ClassNotFoundException absent) {
+      return false;
+    }
+  }
+
   private static Class<?> find(String name) {
     List<String> places = PLACES.get(name);
     List<String> names =
@@ -126,9 +136,14 @@ final class Kafka {
 
   /** Calls a method without arguments that had another name until some version. */
   static Object callRenamed(Object target, String older, String newer) {
+    return call(target, renamed(target, older, newer));
+  }
+
+  /** The name that a method has in this version. */
+  static String renamed(Object target, String older, String newer) {
     boolean renamed =
         Arrays.stream(target.getClass().getMethods()).noneMatch(one -> one.getName().equals(older));
-    return call(target, renamed ? newer : older);
+    return renamed ? newer : older;
   }
 
   private static Object invoke(Class<?> type, Object target, String name, Object... arguments) {
@@ -278,6 +293,26 @@ final class Kafka {
     return run(() -> field(type, name).get(null));
   }
 
+  /** The declared type of a field. */
+  static Class<?> fieldType(Object target, String name) {
+    return field(target.getClass(), name).getType();
+  }
+
+  /** Whether the object has such a field. */
+  static boolean has(Object target, String name) {
+    return Arrays.stream(target.getClass().getDeclaredFields()).anyMatch(one -> one.getName().equals(name));
+  }
+
+  /** What a lambda closes over: a field each, in the order of their use. */
+  static List<Object> closedOver(Object lambda) {
+    List<Object> values = new ArrayList<>();
+    for (Field field : lambda.getClass().getDeclaredFields()) {
+      field.setAccessible(true);
+      values.add(run(() -> field.get(lambda)));
+    }
+    return values;
+  }
+
   /** Sets a field, a final one too. */
   static void set(Object target, String name, Object value) {
     run(
@@ -394,6 +429,13 @@ final class Kafka {
     return collection instanceof scala.collection.Iterable<?> scala
         ? CollectionConverters.asJava(scala)
         : (Iterable<?>) collection;
+  }
+
+  /** Scala's or Java's map as Java's. */
+  static Map<?, ?> map(Object map) {
+    return map instanceof scala.collection.Map<?, ?> scala
+        ? CollectionConverters.asJava(scala)
+        : (Map<?, ?>) map;
   }
 
   /** What an Option or an Optional holds, or null; any other object is what it is. */

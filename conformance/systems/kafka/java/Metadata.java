@@ -54,9 +54,14 @@ final class Metadata {
 
   /** How one partition's registration reaches a broker: what applyDelta takes. */
   MetadataDelta partition(PartitionRecord record) {
+    return partition(TOPIC, record);
+  }
+
+  /** The same of a partition of another topic, with the id that the record has. */
+  MetadataDelta partition(String topic, PartitionRecord record) {
     MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
-    if (image.topics().getTopic(TOPIC) == null) {
-      delta.replay(new TopicRecord().setName(TOPIC).setTopicId(TOPIC_ID));
+    if (image.topics().getTopic(topic) == null) {
+      delta.replay(new TopicRecord().setName(topic).setTopicId(record.topicId()));
     }
     delta.replay(record);
     return delta;

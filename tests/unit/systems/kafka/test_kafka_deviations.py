@@ -75,20 +75,39 @@ def test_a_model_without_deviations_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("one", TABLE, ids=lambda one: one.id)
-def test_each_deviation_has_its_paths_and_no_version_twice(one: Deviation) -> None:
+def test_each_deviation_has_its_path_and_no_version_twice(one: Deviation) -> None:
     path = load(FACTORY.file(one.path))
 
-    assert path.deviations == one.given
-    assert {*one.given} <= {other.id for other in TABLE} - {one.id}
+    assert one.concerns(one_model(path.model).spec)
+    assert one.id not in path.deviations
+    assert {*path.deviations} <= {other.id for other in TABLE}
     assert not {*one.seen} & {*one.gone}
-    assert bool(one.breaks) == bool(one.violated) == bool(one.consequence)
-    if not one.consequence:
-        assert one.severity is Severity.HARMLESS
-        return
+
+
+@pytest.mark.parametrize(
+    "one", [one for one in TABLE if one.severity is not Severity.HARMLESS], ids=lambda one: one.id
+)
+def test_what_is_not_harmless_has_a_consequence(one: Deviation) -> None:
+    path = load(FACTORY.file(one.path))
     consequence = load(FACTORY.file(one.consequence))
+
     assert consequence.actions[: len(path.actions)] == path.actions
-    assert consequence.deviations == (one.id,)
+    assert consequence.deviations == (*path.deviations, one.id)
     assert one.violated in one.breaks
+
+
+@pytest.mark.parametrize(
+    ("departs_from", "specification", "concerns"),
+    [
+        ("Replication", "Replication", True),
+        ("Replication", "GroupMembership", False),
+        ("", "Store", True),
+    ],
+)
+def test_a_deviation_concerns_the_specification_that_it_names(
+    departs_from: str, specification: str, concerns: bool
+) -> None:
+    assert deviation(specification=departs_from).concerns(specification) is concerns
 
 
 @pytest.mark.parametrize(

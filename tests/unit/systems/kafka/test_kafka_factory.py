@@ -34,7 +34,8 @@ def test_the_own_build_needs_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         ("3.9.1", "Replication", "Kip320", ""),
         ("4.0.0", "Replication", "Kip320", "from 4.0 on"),
         ("4.0.0", "Replication", "TruncateOnFetch", ""),
-        ("3.8.1", "GroupMembership", "TruncateOnFetch", "not by GroupMembership"),
+        ("3.8.1", "GroupMembership", "", ""),
+        ("3.8.1", "DelayedOperations", "", "not by DelayedOperations"),
     ],
 )
 def test_it_takes_what_that_version_speaks(

@@ -1,0 +1,284 @@
+"""The system under test: Kafka's own group coordinators, driven by GroupMembership.tla's actions.
+
+Only the coordinator is Kafka's, as at a port: the members are ours (`systems/group`), and where the
+specification lets the coordinator handle a request, it goes to the JVM as the frame that a client
+would send. Time stands still, so every variable is seen after every step.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from conformance.systems.external import CHANNELS, Channel
+from conformance.systems.group.coordinator import INITIAL_DELAY_MS
+from conformance.systems.group.exchange import Exchange
+from conformance.systems.group.member import Process
+from conformance.systems.group.observation import VARIABLES, Observer
+from conformance.systems.group.settings import GROUP_ID, TOPIC, Settings
+from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, REQUESTS_OF_HEARTBEAT
+from conformance.systems.group.threads import SESSIONS
+from conformance.systems.group.view import GroupMemberView, GroupView, ProcessView, process_view
+from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
+from conformance.systems.wire.ids import MemberIds
+from conformance.tla import Action, Value
+from impl.group.group_records import GroupMember, GroupMetadataValue
+from impl.group.messages import JoinGroupRequest, JoinGroupResponse
+from impl.wire import group_requests, group_responses
+from impl.wire.entities import MalformedFrame, class_of, read_response, request_frame
+
+_VERSIONS: Mapping[str, int] = MappingProxyType(
+    {"sync_group": 5, "heartbeat": 4, "leave_group": 5, "offset_commit": 9}
+)
+"""Of requests, but for JoinGroup: there a member says which it speaks."""
+
+_TIMERS: Mapping[str, str] = MappingProxyType(
+    {"ExpireInitialDelay": "INITIAL_JOIN", "ExpireRebalance": "JOIN", "ExpireSync": "SYNC"}
+)
+"""Timers of the group as a whole, by the bridge's names (Coordinator.Kind)."""
+_HEARTBEAT = "HEARTBEAT"
+_JOIN_TIMERS = {None: None, "INITIAL_JOIN": "initial join", "JOIN": "join"}
+_SIZE = 4
+"""Bytes in front of a frame that say how long it is."""
+
+
+class _Member(msgspec.Struct, frozen=True, array_like=True):
+    """A member of the group; `request` is the number of the one that is parked."""
+
+    member_id: str
+    protocols: tuple[str, ...]
+    assignment: bytes
+    awaits_join: bool
+    awaits_sync: bool
+    is_new: bool
+    request: int | None
+
+
+class _Group(msgspec.Struct, frozen=True, array_like=True):
+    """The group as the bridge writes it: GroupView.java."""
+
+    state: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    members: tuple[_Member, ...]
+    pending: tuple[str, ...]
+    static: tuple[tuple[str, str], ...]
+    pending_sync: tuple[str, ...]
+    join_timer: str | None
+    remaining_ms: int
+    new_member_added: bool
+
+
+class _Stored(msgspec.Struct, frozen=True, array_like=True):
+    """The last GroupMetadataValue; members as (member id, instance id, assignment)."""
+
+    generation: int
+    protocol: str | None
+    leader: str | None
+    members: tuple[tuple[str, str | None, bytes], ...]
+
+
+class _View(msgspec.Struct, frozen=True, array_like=True):
+    """What has become of a step: answers as (number of the request, frame)."""
+
+    answered: tuple[tuple[int, bytes], ...]
+    group: _Group | None
+    stored: _Stored | None
+
+
+_as_view = msgspec.json.Decoder(_View).decode
+
+
+class KafkaGroupSystem:
+    """Two of Kafka's coordinators in a JVM, members of ours, an environment that does what the
+    actions say."""
+
+    variables = VARIABLES
+
+    def __init__(self, channel: Channel, settings: Settings) -> None:
+        self._channel = channel
+        self._settings = settings
+        self._observer = Observer(settings)
+        self._real_ids = settings.real_ids()
+        self._processes: dict[str, Process] = {}
+        self._views: dict[str, ProcessView] = {}
+        self._others: Mapping[str, Callable[[], None]] = {
+            "FailOver": lambda: self._command("group_fail_over"),
+            "DeleteGroup": lambda: self._command("group_delete"),
+        }
+
+    # ---- SystemUnderTest -------------------------------------------------------------------
+
+    @property
+    def longest_call(self) -> float:
+        """A reset may have to start the JVM again."""
+        return self._channel.limits.start + self._channel.limits.call
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        """An empty log, coordinators without a group, new processes."""
+        for process in self._processes.values():
+            process.end()
+        self._ids = MemberIds(self._settings)
+        self._processes = {name: Process(name, self._settings) for name in self._settings.members}
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[Process, Exchange, str, int]] = {}
+        self._joining = ""
+        self._views = {}
+        self._command(
+            "group_reset", max_size=self._settings.maximum_size, initial_delay_ms=INITIAL_DELAY_MS
+        )
+
+    def apply(self, action: Action) -> None:
+        """Take one step. Raises ActionRefused if Kafka or a member cannot."""
+        name, args = action
+        if name in OF_A_PROCESS:
+            self._views.pop(str(args[0]), None)
+            OF_A_PROCESS[name](self._processes[str(args[0])], args)
+            return
+        self._views.clear()
+        if name in REQUESTS_OF_CHANNEL or name == "FailToStoreAssignment":
+            process = self._processes[str(args[0])]
+            self._handle(process, process.channel, refuse=name == "FailToStoreAssignment")
+        elif name in REQUESTS_OF_HEARTBEAT:
+            process = self._processes[str(args[0])]
+            self._handle(process, process.heartbeat)
+        elif name in SESSIONS:
+            real = self._real_ids[str(args[0])]
+            self._command("group_fire", kind=_HEARTBEAT, member=self._ids.theirs(real))
+        elif name in _TIMERS:
+            self._command("group_fire", kind=_TIMERS[name], member=None)
+        elif name in self._others:
+            self._others[name]()
+        else:
+            raise ActionRefused(f"the adapter knows no action {name}")
+
+    def observe(self) -> Observation:
+        """The observed variables as the coordinator's and the members' objects have them now."""
+        for name, process in self._processes.items():
+            if name not in self._views:
+                self._views[name] = process_view(process)
+        return self._observer.observe(
+            self._group, tuple(self._views[one] for one in self._processes)
+        )
+
+    def close(self) -> None:
+        """Leave the JVM to the next system of this process."""
+        for process in self._processes.values():
+            process.end()
+        CHANNELS.give_back(self._channel)
+
+    # ---- requests --------------------------------------------------------------------------
+
+    def _handle(self, process: Process, exchange: Exchange | None, *, refuse: bool = False) -> None:
+        if exchange is None or not exchange.is_under_way:
+            raise ActionRefused(f"no request of {process.name} is under way")
+        message = exchange.request.request
+        if isinstance(message, JoinGroupRequest):
+            self._joining = process.name
+        number = next(self._numbers)
+        api, version, frame = self._frame(message, number, process.name)
+        self._waiting[number] = (process, exchange, api, version)
+        if exchange.abandoned:
+            process.channel = None
+        self._command("group_request", number=number, frame=frame, refuse_append=refuse)
+        if exchange.response is None:
+            exchange.parked_under = self._parked.get(number, "")
+
+    def _frame(self, message: Any, number: int, client_id: str) -> tuple[str, int, str]:
+        """The API, its version, and the frame without its size in Base64."""
+        api = group_requests.api_of(message)
+        version = message.version if isinstance(message, JoinGroupRequest) else _VERSIONS[api]
+        entity = group_requests.to_entity(self._ids.outgoing(message, GROUP_ID, TOPIC), version)
+        frame = request_frame(entity, number, client_id)[_SIZE:]
+        return api, version, base64.b64encode(frame).decode("ascii")
+
+    def _command(self, command: str, **members: object) -> None:
+        """Let the coordinator take a step, and take in what has become of it."""
+        steps: list[dict[str, object]] = [
+            {"command": command, **members},
+            {"command": "group_view"},
+        ]
+        view = _as_view(self._channel.call(steps)[-1])
+        self._learn(view.group)
+        for number, frame in view.answered:
+            self._take_in(number, frame)
+        held = () if view.group is None else view.group.members
+        self._parked = {
+            one.request: self._ids.ours(one.member_id) for one in held if one.request is not None
+        }
+        self._group = self._group_view(view)
+
+    def _take_in(self, number: int, frame: bytes) -> None:
+        process, exchange, api, version = self._waiting.pop(number)
+        try:
+            _, body = read_response(frame, class_of(api, version, "response"))
+            answer = group_responses.from_entity(api, body, version)
+        except (MalformedFrame, group_responses.UnknownError) as error:
+            raise SystemFailed(f"the answer to {api} {version} cannot be read: {error}") from error
+        if isinstance(answer, JoinGroupResponse):
+            self._give(answer.member_id, process.name)
+        if exchange in (process.channel, process.heartbeat):
+            exchange.answer(self._ids.incoming(answer))
+
+    # ---- member ids ------------------------------------------------------------------------
+
+    def _learn(self, group: _Group | None) -> None:
+        """A member id that is new belongs to who has joined last."""
+        if group is not None:
+            for theirs in (*(one.member_id for one in group.members), *group.pending):
+                self._give(theirs, self._joining)
+
+    def _give(self, theirs: str, process: str) -> None:
+        if theirs and not self._ids.knows(theirs):
+            self._ids.give(theirs, process)
+
+    # ---- the group -------------------------------------------------------------------------
+
+    def _group_view(self, view: _View) -> GroupView:
+        group, stored = view.group, self._stored(view.stored)
+        if group is None:
+            return GroupView(record=stored)
+        ours = self._ids.ours
+        return GroupView(
+            group.state,
+            group.generation,
+            group.protocol,
+            ours(group.leader) if group.leader else None,
+            tuple([self._member(one) for one in group.members]),
+            tuple([ours(one) for one in group.pending]),
+            tuple([(instance, ours(id)) for instance, id in group.static]),
+            tuple([ours(one) for one in group.pending_sync]),
+            _JOIN_TIMERS[group.join_timer],
+            -(-group.remaining_ms // INITIAL_DELAY_MS),
+            group.new_member_added,
+            stored,
+        )
+
+    def _member(self, one: _Member) -> GroupMemberView:
+        return GroupMemberView(
+            self._ids.ours(one.member_id),
+            one.protocols,
+            one.assignment,
+            one.awaits_join,
+            one.awaits_sync,
+            one.is_new,
+        )
+
+    def _stored(self, stored: _Stored | None) -> GroupMetadataValue | None:
+        if stored is None:
+            return None
+        ours = self._ids.ours
+        members = tuple(
+            [
+                GroupMember(ours(id), instance, "", "", -1, -1, b"", assignment)
+                for id, instance, assignment in stored.members
+            ]
+        )
+        leader = ours(stored.leader) if stored.leader else None
+        return GroupMetadataValue("", stored.generation, stored.protocol, leader, -1, members)

@@ -1,0 +1,65 @@
+package kconform;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.CompletableFuture;
+import org.apache.kafka.common.config.AbstractConfig;
+
+/** A broker's group coordinator, of the old generation or of the new one. */
+interface Coordinator {
+  /** A timer of the group's, and what it does when it fires. */
+  record GroupTimer(Kind kind, String memberId, int remainingMs, Runnable fire) {}
+
+  /** What a timer waits for. */
+  enum Kind {
+    /** A member's session, its first JoinGroup, or its return with a member id. */
+    HEARTBEAT,
+    INITIAL_JOIN,
+    JOIN,
+    SYNC
+  }
+
+  /** A coordinator of the same settings with nothing left of what this one did before it resigned. */
+  Coordinator afresh();
+
+  /** What implements Kafka's interface GroupCoordinator. */
+  Object service();
+
+  /** The broker becomes the coordinator, and loads the log. */
+  void elect(int epoch);
+
+  /** Another broker becomes the coordinator. */
+  void resign(int epoch);
+
+  /** GroupMetadata or ClassicGroup; null if there is no group. */
+  Object group(String id);
+
+  /** The timers of a group and its members, oldest first. */
+  List<GroupTimer> timers(String group);
+
+  /** The future of the answer that a member waits for, as the coordinator holds it. */
+  boolean holds(Object member, CompletableFuture<?> answer);
+
+  /** The settings of a model; the others are defaults, but for waits. */
+  record Settings(int maxSize, int initialDelayMs) {
+    Object on(OffsetsTopic topic) {
+      Properties properties = new Properties();
+      properties.putAll(((AbstractConfig) topic.process.config()).originals());
+      properties.putAll(
+          Map.of(
+              "group.max.size", String.valueOf(maxSize),
+              "group.initial.rebalance.delay.ms", String.valueOf(initialDelayMs),
+              "group.coordinator.append.linger.ms", "0",
+              "offsets.topic.num.partitions", "1"));
+      return Kafka.callStatic(Kafka.type("kafka.server.KafkaConfig"), "fromProps", properties);
+    }
+  }
+
+  /** The coordinator that this version runs unless it is told otherwise. */
+  static Coordinator on(OffsetsTopic topic, Settings settings) {
+    return Kafka.exists(ScalaCoordinator.ADAPTER)
+        ? new ScalaCoordinator(topic, settings)
+        : new ShardCoordinator(topic, settings);
+  }
+}

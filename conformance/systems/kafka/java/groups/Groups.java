@@ -1,0 +1,138 @@
+package kconform;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.File;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.nio.ByteBuffer;
+import java.util.List;
+import org.apache.kafka.common.message.DeleteGroupsResponseData.DeletableGroupResultCollection;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.RequestHeader;
+
+/** The commands of group coordinators: two brokers that share the offsets topic, one in office. */
+final class Groups {
+  static final String PREFIX = "group_";
+  private static final String GROUP = "group";
+
+  private final ObjectMapper json = new ObjectMapper();
+  private final OffsetsTopic topic;
+  private final GroupRequests requests = new GroupRequests();
+  private Coordinator.Settings settings;
+  private Coordinator current;
+  private Coordinator other;
+  private int epoch;
+
+  Groups(File folder) {
+    CountedIds.install();
+    topic = new OffsetsTopic(new File(folder, "coordinators"));
+  }
+
+  /** Runs a command; its value as JSON. */
+  String run(String name, JsonNode command) throws IOException {
+    switch (name) {
+      case "group_reset" ->
+          reset(new Coordinator.Settings(command.get("max_size").asInt(), command.get("initial_delay_ms").asInt()));
+      case "group_request" -> request(command);
+      case "group_fire" -> fire(Coordinator.Kind.valueOf(command.get("kind").asText()), command.get("member"));
+      case "group_fail_over" -> failOver();
+      case "group_delete" -> delete();
+      case "group_view" -> {
+        return view();
+      }
+      default -> throw new IllegalArgumentException("no command is called " + name);
+    }
+    return "null";
+  }
+
+  /** An empty log, and a coordinator that has just loaded it. */
+  private void reset(Coordinator.Settings wanted) {
+    if (current != null) {
+      current.resign(++epoch);
+    }
+    requests.reset();
+    topic.reset();
+    CountedIds.reset();
+    if (!wanted.equals(settings)) {
+      settings = wanted;
+      current = Coordinator.on(topic, settings);
+      other = Coordinator.on(topic, settings);
+    }
+    current = current.afresh();
+    other = other.afresh();
+    current.elect(++epoch);
+  }
+
+  private void request(JsonNode command) throws IOException {
+    ByteBuffer frame = ByteBuffer.wrap(command.get("frame").binaryValue());
+    Runnable handle = () -> requests.handle(current, command.get("number").asLong(), frame);
+    if (command.get("refuse_append").asBoolean()) {
+      topic.whileRefusing(handle);
+    } else {
+      handle.run();
+    }
+    completeActions();
+  }
+
+  /** As KafkaApis.handle does after each request. */
+  private void completeActions() {
+    Kafka.call(topic.process.replicaManager, "tryCompleteActions");
+  }
+
+  private void fire(Coordinator.Kind kind, JsonNode member) {
+    String id = member.isNull() ? null : member.asText();
+    for (Coordinator.GroupTimer timer : current.timers(GROUP)) {
+      if (timer.kind() == kind && java.util.Objects.equals(timer.memberId(), id)) {
+        timer.fire().run();
+        completeActions();
+        return;
+      }
+    }
+    throw new Broker.Refused("the coordinator has no timer " + kind + (id == null ? "" : " of " + id));
+  }
+
+  /** The partition moves to the other broker, which may have had it before. */
+  private void failOver() {
+    Coordinator old = current;
+    current = other;
+    other = old;
+    epoch++;
+    old.resign(epoch);
+    current.elect(epoch);
+  }
+
+  private void delete() {
+    RequestHeader header = new RequestHeader(ApiKeys.DELETE_GROUPS, (short) 2, "admin", 0);
+    Object answer =
+        GroupRequests.call(current, "deleteGroups", GroupRequests.context(header), List.of(GROUP)).join();
+    Errors error = Errors.forCode(((DeletableGroupResultCollection) answer).find(GROUP).errorCode());
+    completeActions();
+    if (error != Errors.NONE) {
+      throw new Broker.Refused("DeleteGroups was answered " + error);
+    }
+  }
+
+  /** [answers since the last view, the group, its record]. */
+  private String view() throws IOException {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator out = json.getFactory().createGenerator(text)) {
+      out.setCodec(json);
+      out.writeStartArray();
+      out.writeStartArray();
+      for (GroupRequests.Answered answered : requests.answered()) {
+        out.writeStartArray();
+        out.writeNumber(answered.number());
+        out.writeBinary(answered.frame());
+        out.writeEndArray();
+      }
+      out.writeEndArray();
+      GroupView.write(out, current, GROUP, requests);
+      GroupView.record(out, topic.lastGroup());
+      out.writeEndArray();
+    }
+    return text.toString();
+  }
+}
