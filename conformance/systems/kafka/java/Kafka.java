@@ -298,11 +298,6 @@ final class Kafka {
     return field(target.getClass(), name).getType();
   }
 
-  /** Whether the object has such a field. */
-  static boolean has(Object target, String name) {
-    return Arrays.stream(target.getClass().getDeclaredFields()).anyMatch(one -> one.getName().equals(name));
-  }
-
   /** What a lambda closes over: a field each, in the order of their use. */
   static List<Object> closedOver(Object lambda) {
     List<Object> values = new ArrayList<>();
