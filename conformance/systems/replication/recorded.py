@@ -383,6 +383,8 @@ class _Partition:
         for seen in self.lines:
             if "partition" not in seen.body or "state" not in seen.body:
                 continue
+            if _is_a_consumers(seen.body):
+                continue
             broker = _broker(int(seen.node))
             known = last.get(broker)
             line = self._line(seen, broker, known)
@@ -484,6 +486,16 @@ class _Partition:
         return any(since < end < until for end in self._outages[broker])
 
 
+def _is_a_consumers(body: JsonObject) -> bool:
+    """Whether it is a consumer's read: it changes nothing.
+
+    What it shows to be new is of a section around it that has not come to its end, as of a
+    follower's fetch that raises the high watermark and completes the reads that wait for it.
+    """
+    return body["section"] == _FETCH and "fetch" not in body
+
+
+_FETCH = "fetchRecords"
 _PROCESSED = ("processPartitionData", "truncate", "truncateFullyAndStartAt")
 """Where ReplicaFetcherThread stores what came, or cuts its log."""
 

@@ -127,6 +127,17 @@ def test_a_round_trip_that_changes_nothing_is_left_out(tmp_path: Path, lines: Li
     assert steps(lines.trace(tmp_path)) == ["AppendAsLeader['b1', 0]"]
 
 
+def test_what_a_consumers_read_shows_to_be_new_is_of_the_section_around_it(
+    tmp_path: Path, lines: Lines
+) -> None:
+    lines.request(2)
+    lines.section(1, "fetchRecords", broker(1, 1, 1, 1))
+    lines.fetch(1, 2, broker(1, 1, 1, 1))
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[1:3] == ["SendFetch['b2']", "HandleFetch['b1', 'b2']"]
+    assert trace.events[2]["state"]['highWatermark["b1"]'] == 1
+
+
 def test_an_isr_change_that_a_fetch_sets_off_comes_after_it(tmp_path: Path, lines: Lines) -> None:
     lines.request(2)
     lines.fetch(1, 2, broker(1, 1, 0, 1, isr=[1], sentIsr=[1, 2]))
