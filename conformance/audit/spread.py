@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-
-from pyspark import cloudpickle
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from conformance.errors import UserError
 from conformance.judge.events import Recording
@@ -25,6 +23,9 @@ from conformance.judge.mapping import Mapping
 from conformance.judge.reading import Located, RecordingReader
 from conformance.judge.verdict import Judgement
 from conformance.tla import ModelConfig, Module, Spec, bind
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["Rules", "deal", "judge_on"]
 
@@ -84,6 +85,9 @@ def judge_on(
     Workers read the files themselves, so these must be where they can. `brief`: a judgement that
     passes comes back without its explanation.
     """
+    # Here: a judgement in this process needs no Spark, and Spark takes a second to load.
+    from pyspark import cloudpickle
+
     dumps: Callable[[object], bytes] = cloudpickle.dumps
     payload = dumps(rules)
     context = spark.sparkContext

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pyspark.sql import SparkSession
 
-from conformance.audit.session import spark_session
 from conformance.cli.options import (
     CompareOption,
     ForceOption,
@@ -25,6 +23,9 @@ from conformance.judge.mapping import Mapping, load_mapping
 from conformance.judge.reading import bytes_of
 from conformance.stages.context import Context, one_model
 from conformance.stages.judging import Request, judge_files, unclear_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FilesArgument = Annotated[
     list[Path], typer.Argument(help="Traces: .ndjson or .itf.json files.", show_default=False)
@@ -102,6 +103,9 @@ def _spark(request: Request, master: str | None) -> Iterator[SparkSession | None
     if few and master is None:
         yield None
         return
+    # Here: few traces are judged in this process, and Spark takes a second to load.
+    from conformance.audit.session import spark_session
+
     with spark_session(master) as spark:
         yield spark
 

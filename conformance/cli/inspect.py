@@ -61,7 +61,7 @@ def inspect_command(
     compare: CompareOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read copies of brokers' data directories, and tell what they prove."""
+    """Tell what copies of brokers' data directories and server logs prove."""
     with session("inspect", as_json=as_json, report=report, compare=compare) as work:
         started = time.monotonic()
         filters = Filters(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from conformance.config import Settings
 from conformance.errors import UserError
@@ -17,11 +18,13 @@ from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.engine import close
 from conformance.stages.held import held
 from conformance.stages.overridden import expected_of, with_deviations
-from conformance.suites.restricted import Limits
 from conformance.systems.protocol import Distant, SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
 from conformance.tla import Value, find_tools
 from conformance.verdict import Verdict
+
+if TYPE_CHECKING:
+    from conformance.suites.restricted import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,9 @@ class Workbench:
         made_by: object = load_factory(self.factory)
         if not isinstance(made_by, Distant):
             return None
+        # Here, because the solver behind suites takes half a second to load and few commands cover.
+        from conformance.suites.restricted import Limits
+
         passing, variables = made_by.passes, self.graph.variables
         return Limits(
             made_by.beyond_reach(),

@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from conformance.audit.spread import Rules, judge_on
 from conformance.errors import UserError
@@ -43,6 +42,9 @@ from conformance.traces.manifest import Identity
 from conformance.traces.states import infer_columns
 from conformance.traces.writer import TraceCollector, open_writer
 from conformance.verdict import Verdict, merge
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pytest
-from impl.fetcher.followed_partitions import FollowedPartitions
 
 from conformance.errors import UserError
 from conformance.modelcheck.cache import Cache
@@ -57,7 +56,7 @@ def test_a_follower_that_asks_for_epochs_fetches_in_the_same_turn(context: Conte
 
 
 def without_back_off(
-    _thread: FollowedPartitions, _partitions: Iterable[TopicPartition], _delay_ms: int
+    _thread: AbstractFetcherThread, _partitions: Iterable[TopicPartition], _delay_ms: int
 ) -> None:
     """An error is forgotten."""
 
@@ -74,7 +73,7 @@ def truncates_only(thread: AbstractFetcherThread) -> None:
 @pytest.mark.parametrize(
     ("owner", "method", "fault"),
     [
-        (FollowedPartitions, "delay_partitions", without_back_off),
+        (AbstractFetcherThread, "delay_partitions", without_back_off),
         (AbstractFetcherThread, "do_work", fetches_first),
         (AbstractFetcherThread, "do_work", truncates_only),
     ],
