@@ -73,7 +73,7 @@ _FREE = {
     "Leaves": "TRUE",
     "Rejoins": "TRUE",
     "FailOvers": "TRUE",
-    "StoreFailures": "FALSE",
+    "StoreFailures": "TRUE",
     "Deletes": "TRUE",
     "FailureLimit": "-1",
 }
@@ -253,11 +253,14 @@ def _settled(state: JsonObject | None) -> JsonObject | None:
 
 
 def _action(operation: str, names: _Names) -> JsonObject | list[JsonObject]:
-    """The action of a section: of the request that it is part of, else one of the timers'."""
+    """The action of a section: of the request that it is part of, else one of the timers', or of
+    the append of an assignment that is refused, as when the offsets partition has another leader.
+    """
     name, _, arguments = operation.partition(" ")
     if name not in _HANDLERS:
         handled = [{"name": action} for action in sorted(set(_HANDLERS.values()))]
-        return [*handled, *_TIMERS, {"name": "DeleteGroup", "args": []}]
+        refused = {"name": "FailToStoreAssignment"}
+        return [*handled, *_TIMERS, refused, {"name": "DeleteGroup", "args": []}]
     told = json.loads(arguments) if arguments else []
     process = next(filter(None, (_process(value, names) for value in told)), None)
     args: list[str | None] = [process]
