@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from conformance.errors import UserError
@@ -27,6 +27,7 @@ from conformance.replay.engine import Divergence
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.context import constants_of, one_model
 from conformance.suites.restricted import Limits, cover_within
+from conformance.systems.protocol import Distant
 from conformance.systems.registry import load_factory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -127,7 +128,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-BROKERS: dict[str, Callable[[], object]] = {
+BROKERS: dict[str, Callable[[], AbstractContextManager[str]]] = {
     "Apache Kafka 3.8.1": lambda: kafka("3.8.1"),
     "Apache Kafka 4.4.0": lambda: kafka("4.4.0"),
     "impl.wire": ours,
@@ -140,10 +141,10 @@ def drive(system: str, model: str, disagreements: int) -> ReplayResult:
     """Replay what of the model's suite the port allows, until so many tests disagree."""
     factory = load_factory(system)
     graph, prepared = graph_and_spec(one_model(f"group/{model}"))
-    variables = graph.variables
+    assert isinstance(factory, Distant), "every broker here is reached through a port"
+    passes, variables = factory.passes, graph.variables
     limits = Limits(
-        factory.beyond_reach(),  # type: ignore[attr-defined]
-        lambda state: factory.passes(dict(zip(variables, state, strict=True))),  # type: ignore[attr-defined]
+        factory.beyond_reach(), lambda state: passes(dict(zip(variables, state, strict=True)))
     )
     suite = cover_within(graph, limits).suite
     constants = constants_of(prepared)
@@ -181,7 +182,7 @@ def main() -> None:
         started_at = time.monotonic()
         with ExitStack() as stack:
             try:
-                system = stack.enter_context(BROKERS[name]())  # type: ignore[arg-type]
+                system = stack.enter_context(BROKERS[name]())
             except Missing as missing:
                 print(f"| {name} | | | | | not run: {missing} |", flush=True)
                 continue

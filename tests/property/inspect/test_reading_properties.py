@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from random import Random
 
 import numpy as np
 from hypothesis import given, settings
@@ -30,17 +31,17 @@ def described(walk: headers.Walk) -> tuple[list[int], tuple[headers.Stretch, ...
 
 @given(SIZES, st.randoms(use_true_random=False), st.integers(0, 6), st.booleans())
 def test_hops_in_lockstep_find_what_hopping_one_by_one_finds(
-    sizes: list[int], random: object, damages: int, cut: bool
+    sizes: list[int], random: Random, damages: int, cut: bool
 ) -> None:
     """Given true hints, false ones, and damage; the hints are never believed."""
     data = bytearray(segment(sizes))
     true = headers.walk(bytes(data)).positions
     for _ in range(damages):
-        at = random.randrange(len(data))  # type: ignore[attr-defined]
-        data[at] = random.randrange(256)  # type: ignore[attr-defined]
+        at = random.randrange(len(data))
+        data[at] = random.randrange(256)
     if cut:
-        del data[-random.randrange(1, 100) :]  # type: ignore[attr-defined]
-    false = [random.randrange(len(data) + 50) for _ in range(20)]  # type: ignore[attr-defined]
+        del data[-random.randrange(1, 100) :]
+    false = [random.randrange(len(data) + 50) for _ in range(20)]
     plain = headers.walk(bytes(data))
     for hints in (true, true[::3], np.concatenate((true, false)), np.array(false * 9)):
         assert described(headers.walk(bytes(data), np.sort(hints))) == described(plain)
@@ -118,6 +119,6 @@ def test_no_damage_to_any_file_stops_the_reading_or_goes_untold(data: st.DataObj
 
 def starts_a_batch(evidence: object, at: int, size: int) -> bool:
     """A checksum does not cover a base offset; and a file may be cut off just before a batch."""
-    rows = list(evidence.rows("batches"))  # type: ignore[attr-defined]
+    rows = list(evidence.rows("batches"))
     starts = {row["position"] for row in rows}
     return any(start <= at < start + 8 for start in starts) or at == size
