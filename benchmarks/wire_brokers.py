@@ -141,10 +141,11 @@ def drive(system: str, model: str, disagreements: int) -> ReplayResult:
     """Replay what of the model's suite the port allows, until so many tests disagree."""
     factory = load_factory(system)
     graph, prepared = graph_and_spec(one_model(f"group/{model}"))
-    assert isinstance(factory, Distant), "every broker here is reached through a port"
-    passes, variables = factory.passes, graph.variables
+    distant: object = factory
+    assert isinstance(distant, Distant), "every broker here is reached through a port"
+    passes, variables = distant.passes, graph.variables
     limits = Limits(
-        factory.beyond_reach(), lambda state: passes(dict(zip(variables, state, strict=True)))
+        distant.beyond_reach(), lambda state: passes(dict(zip(variables, state, strict=True)))
     )
     suite = cover_within(graph, limits).suite
     constants = constants_of(prepared)
