@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from conformance.config import Thresholds
 from conformance.stages.context import Context, Workbench, stage
+from conformance.systems.protocol import StandsOn
+from conformance.systems.registry import load_factory
 from conformance.verdict import Verdict
 
 
@@ -48,10 +50,15 @@ def coverage(
             far = beyond.get(system, {})
             within = promised.get(system) or {*names[system]}
             undriven = {name: why for name, why in far.items() if name in within}
-            within = within - undriven.keys()
+            elsewhere = {
+                name: whose for name, whose in _elsewhere(system).items() if not steps[name]
+            }
+            within = within - undriven.keys() - elsewhere.keys()
             never = [name for name in names[system] if not steps[name] and name in within]
             outside = [
-                name for name in names[system] if name not in within and name not in undriven
+                name
+                for name in names[system]
+                if name not in within and name not in undriven and name not in elsewhere
             ]
             shares = {
                 "actions": (len(within) - len(never), len(within)),
@@ -68,16 +75,25 @@ def coverage(
                 outcome.summary += f"; never taken in a replay: {', '.join(never)}"
             if outside:
                 outcome.summary += f"; in no suite that it can take: {', '.join(outside)}"
+            for name, whose in elsewhere.items():
+                outcome.summary += f"; {name} is left to the suites of {whose}"
             for name, why in undriven.items():
                 outcome.summary += f"; {name} cannot be driven: {why}"
             outcome.figures = {
                 "actions": dict(steps),
                 **({"beyond_reach": dict(undriven)} if undriven else {}),
+                **({"taken_elsewhere": dict(elsewhere)} if elsewhere else {}),
                 "never_taken": list(never),
                 **({"in_no_suite": list(outside)} if outside else {}),
                 **{f"covered_{what}": part for what, (part, _) in shares.items()},
                 **{f"all_{what}": whole for what, (_, whole) in shares.items()},
             }
+
+
+def _elsewhere(system: str) -> Mapping[str, str]:
+    """The actions that another specification's suites take, of a system that stands on another."""
+    made_by: object = load_factory(system)
+    return made_by.taken_elsewhere() if isinstance(made_by, StandsOn) else {}
 
 
 def _below(shares: Mapping[str, tuple[int, int]], thresholds: Thresholds) -> list[str]:

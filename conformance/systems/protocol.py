@@ -308,5 +308,16 @@ class Distant(Protocol):
         """Why no system stays in this state of the spec until the next step; empty if one does."""
 
 
+@runtime_checkable
+class StandsOn(Protocol):
+    """Optional, of a factory: its specification takes steps of another one as they are.
+
+    A tier's suites need not take each of those again: it is told, and makes no pass vacuous.
+    """
+
+    def taken_elsewhere(self) -> Mapping[str, str]:
+        """Such actions, by name, and whose suites take the step itself."""
+
+
 SystemFactory: TypeAlias = Callable[[Mapping[str, Value]], SystemUnderTest]
 """Makes a system from the values of the model's constants, by name."""

@@ -298,6 +298,25 @@ def _sorted(value: Value) -> tuple[str, ...]:
     return tuple(sorted(str(one) for one in cast("frozenset[Value]", value)))
 
 
-def create(constants: Mapping[str, Value]) -> AcknowledgementSystem:
-    """The system on disks in memory, which lose in a crash what real ones would."""
-    return AcknowledgementSystem(constants, lambda _name: MemoryDisk())
+class Factory:
+    """Makes systems on disks in memory, which lose in a crash what real ones would."""
+
+    def __call__(self, constants: Mapping[str, Value]) -> AcknowledgementSystem:
+        return AcknowledgementSystem(constants, lambda _name: MemoryDisk())
+
+    def taken_elsewhere(self) -> Mapping[str, str]:
+        """Steps of Replication that leave requests as they are."""
+        return dict.fromkeys(_OF_REPLICATION, "Replication")
+
+
+_OF_REPLICATION = (
+    "TakesOffline",
+    "ElectsUncleanly",
+    "SendsEpochRequest",
+    "HandlesEpochRequest",
+    "ProcessesEpochs",
+    "HandlesListOffsets",
+    "ProcessesListOffsets",
+)
+
+create = Factory()
