@@ -18,7 +18,7 @@ from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.engine import close
 from conformance.stages.held import held
 from conformance.stages.overridden import expected_of, with_deviations
-from conformance.systems.protocol import Distant, SystemUnderTest
+from conformance.systems.protocol import Distant, StandsOn, SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
 from conformance.tla import Value, find_tools
 from conformance.verdict import Verdict
@@ -114,6 +114,12 @@ class Workbench:
         """The actions that cannot be brought about at all, and why."""
         made_by: object = load_factory(self.factory)
         return made_by.beyond_reach() if isinstance(made_by, Distant) else {}
+
+    @property
+    def taken_elsewhere(self) -> Mapping[str, str]:
+        """The actions that another specification's suites take, and which one."""
+        made_by: object = load_factory(self.factory)
+        return made_by.taken_elsewhere() if isinstance(made_by, StandsOn) else {}
 
     @property
     def limits(self) -> Limits | None:

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from conformance.config import Thresholds
 from conformance.stages.context import Context, Workbench, stage
-from conformance.systems.protocol import StandsOn
-from conformance.systems.registry import load_factory
 from conformance.verdict import Verdict
 
 
@@ -36,10 +34,12 @@ def coverage(
     names: dict[str, dict[str, None]] = {}
     promised: dict[str, set[str]] = {}
     beyond: dict[str, dict[str, str]] = {}
+    left: dict[str, Mapping[str, str]] = {}
     for bench, steps in zip(benches, replayed, strict=True):
         by_system.setdefault(bench.factory, Counter()).update(steps)
         known = names.setdefault(bench.factory, {})
         known.update(dict.fromkeys(action.name for action in bench.prepared.spec.actions))
+        left[bench.factory] = bench.taken_elsewhere
         if distant:
             beyond.setdefault(bench.factory, {}).update(bench.beyond_reach)
         if chosen:
@@ -50,9 +50,7 @@ def coverage(
             far = beyond.get(system, {})
             within = promised.get(system) or {*names[system]}
             undriven = {name: why for name, why in far.items() if name in within}
-            elsewhere = {
-                name: whose for name, whose in _elsewhere(system).items() if not steps[name]
-            }
+            elsewhere = {name: whose for name, whose in left[system].items() if not steps[name]}
             within = within - undriven.keys() - elsewhere.keys()
             never = [name for name in names[system] if not steps[name] and name in within]
             outside = [
@@ -88,12 +86,6 @@ def coverage(
                 **{f"covered_{what}": part for what, (part, _) in shares.items()},
                 **{f"all_{what}": whole for what, (_, whole) in shares.items()},
             }
-
-
-def _elsewhere(system: str) -> Mapping[str, str]:
-    """The actions that another specification's suites take, of a system that stands on another."""
-    made_by: object = load_factory(system)
-    return made_by.taken_elsewhere() if isinstance(made_by, StandsOn) else {}
 
 
 def _below(shares: Mapping[str, tuple[int, int]], thresholds: Thresholds) -> list[str]:

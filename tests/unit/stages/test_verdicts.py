@@ -24,7 +24,9 @@ from conformance.verdict import Verdict
 def bench(factory: str, *actions: Action) -> Workbench:
     """What the stage asks of a bench: its system and its spec's actions."""
     prepared = SimpleNamespace(spec=SimpleNamespace(actions=actions))
-    return cast("Workbench", SimpleNamespace(factory=factory, prepared=prepared))
+    return cast(
+        "Workbench", SimpleNamespace(factory=factory, prepared=prepared, taken_elsewhere={})
+    )
 
 
 TAKE_A, TAKE_B, DROP = Action("Take", ("a",)), Action("Take", ("b",)), Action("Drop")
@@ -125,7 +127,9 @@ def test_a_system_without_traces_is_held_by_its_replays() -> None:
 def test_a_system_that_chose_its_models_promises_the_actions_of_their_graphs() -> None:
     prepared = SimpleNamespace(spec=SimpleNamespace(actions=(TAKE_A, DROP)))
     graph = SimpleNamespace(actions=(TAKE_A,))
-    chosen = SimpleNamespace(factory="kafka-3.8.1", prepared=prepared, graph=graph)
+    chosen = SimpleNamespace(
+        factory="kafka-3.8.1", prepared=prepared, graph=graph, taken_elsewhere={}
+    )
     events: list[Event] = []
     benches = [cast("Workbench", chosen)]
     for steps in ({"Take": 1}, {}):
