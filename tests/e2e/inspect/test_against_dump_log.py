@@ -70,7 +70,8 @@ def dumped(paths: list[Path]) -> set[Told]:
             base, last, count, producer, epoch, *flags, position, size, crc, valid = match.groups()
             transactional, control = (flag == "true" for flag in flags)
             numbers = tuple(map(int, (base, last, count, producer, epoch)))
-            found.add((name, *numbers, transactional, control, int(position), int(size), int(crc), valid == "true"))  # type: ignore[arg-type]  # fmt: skip  # noqa: E501
+            flagged = (transactional, control, int(position), int(size), int(crc), valid == "true")
+            found.add((name, *numbers, *flagged))  # type: ignore[arg-type]  # five numbers
     return found
 
 

@@ -7,6 +7,7 @@ import socket
 import struct
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from crc32c import crc32c
@@ -26,8 +27,8 @@ def accounts(evidence: Evidence) -> dict[str, tuple[str, str]]:
     return {row["path"]: (row["status"], row["reason"]) for row in evidence.rows("files")}
 
 
-def inputs_of(*arguments: str, **options: object) -> Inputs:
-    return Inputs(brokers_of(arguments), **options)  # type: ignore[arg-type]
+def inputs_of(*arguments: str, **options: Any) -> Inputs:
+    return Inputs(brokers_of(arguments), **options)
 
 
 @pytest.mark.parametrize(
@@ -176,11 +177,11 @@ class TestGoingOn:
         whole = read(inputs, tmp_path / "whole", (), spark=False)
         reads: list[int] = []
 
-        def dies_at_third(job: object, part: plan.Part) -> None:
+        def dies_at_third(job: Any, part: plan.Part) -> None:
             if len(reads) == 2:
                 raise KeyboardInterrupt
             reads.append(part.number)
-            read_part(job, part)  # type: ignore[arg-type]
+            read_part(job, part)
 
         monkeypatch.setattr(reader, "read_part", dies_at_third)
         with pytest.raises(KeyboardInterrupt):

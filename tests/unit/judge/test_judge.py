@@ -175,7 +175,7 @@ def test_a_violated_invariant_is_a_failure_where_all_candidates_agree(
 ) -> None:
     hidden = mapping(tmp_path, HIDDEN.format(4))
     three = [act("Grant"), act("Release"), act("Grant"), act("Release"), act("Grant")]
-    events = [{"action": event["action"]["name"]} for event in three]  # type: ignore[index]
+    events = [{"action": event["action"]["name"]} for event in three]  # type: ignore[index]  # an object of JSON
     found = judged(spec, hidden, *events, invariants=["FewGrants"])
     assert found.verdict is FAIL
     assert found.reason.startswith("FewGrants is false in every state that explains the first 5")

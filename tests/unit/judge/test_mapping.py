@@ -51,7 +51,7 @@ def test_numbers_are_rebased_and_values_translated_where_the_mapping_says(tmp_pa
     )
     first, second, third = seen.events
     assert [str(part.place) for part in first.after] == ["epoch", "offset"]
-    assert dict(first.after[0].value.items()) == {"b1": 0, "b2": 2}  # type: ignore[union-attr]
+    assert dict(first.after[0].value.items()) == {"b1": 0, "b2": 2}  # type: ignore[union-attr]  # a function
     assert first.after[1].value == 9
     assert second.actions == (ActionPattern("Elect", (1, 8)),)
     assert second.after[0].value == 3

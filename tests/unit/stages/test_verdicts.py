@@ -21,11 +21,12 @@ from conformance.tla import Action
 from conformance.verdict import Verdict
 
 
-def bench(factory: str, *actions: Action) -> Workbench:
+def bench(factory: str, *actions: Action, elsewhere: Mapping[str, str] | None = None) -> Workbench:
     """What the stage asks of a bench: its system and its spec's actions."""
     prepared = SimpleNamespace(spec=SimpleNamespace(actions=actions))
     return cast(
-        "Workbench", SimpleNamespace(factory=factory, prepared=prepared, taken_elsewhere={})
+        "Workbench",
+        SimpleNamespace(factory=factory, prepared=prepared, taken_elsewhere=elsewhere or {}),
     )
 
 
@@ -49,6 +50,24 @@ def held(
     ]
     assert {event.stage for event in finished} == {"coverage"}
     return {event.subject: event for event in finished}
+
+
+@pytest.mark.parametrize(
+    ("steps", "verdict", "told", "not_told"),
+    [
+        ({"Take": 1}, Verdict.PASS, "Drop is left to the suites of Base", "never taken"),
+        ({"Take": 1, "Drop": 1}, Verdict.PASS, "2 of 2 actions", "left to"),
+        ({"Drop": 1}, Verdict.INCONCLUSIVE, "never taken in a replay: Take", "left to"),
+    ],
+)
+def test_only_a_step_that_another_specification_takes_may_be_missing(
+    steps: dict[str, int], verdict: Verdict, told: str, not_told: str
+) -> None:
+    borrowed = bench("m:f", TAKE_A, DROP, elsewhere={"Drop": "Base"})
+    found = held([borrowed], [steps], FULL, Thresholds())["m:f"]
+    assert found.verdict is verdict
+    assert told in found.summary
+    assert not_told not in found.summary
 
 
 def test_what_a_stopped_replay_left_out_is_told_as_its_consequence() -> None:

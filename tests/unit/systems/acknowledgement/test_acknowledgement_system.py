@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from conformance.resources import spec_dir
 from conformance.systems.acknowledgement import AcknowledgementSystem, create
 from conformance.systems.protocol import ActionRefused, Interruptible, Offers, SystemUnderTest
 from conformance.tla import Action, Fn, Value
@@ -162,3 +165,9 @@ def test_what_waits_goes_with_its_broker() -> None:
 def test_what_cannot_be_is_refused(path: str) -> None:
     with pytest.raises(ActionRefused):
         after(path)
+
+
+def test_what_is_left_to_replication_is_its_step_and_touches_no_request() -> None:
+    text = (spec_dir() / "ReplicationRequests.tla").read_text(encoding="utf-8")
+    for name in create.taken_elsewhere():
+        assert re.search(rf"^{name}\(.*\) *== \w+\(.*\) /\\ RequestsStay$", text, re.MULTILINE)
