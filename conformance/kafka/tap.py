@@ -131,6 +131,7 @@ class Tap:
         self._cut: set[str] = set()
         self._released = asyncio.Event()
         self._numbers = count(1)
+        self._closed = False
 
     async def __aenter__(self) -> Tap:
         try:
@@ -150,17 +151,17 @@ class Tap:
         return tuple(server.sockets[0].getsockname()[1] for server in self._servers)
 
     async def _listen(self, link: Link) -> int:
-        connected = partial(self._connected, link)
-        server = await asyncio.start_server(connected, "127.0.0.1", link.listen)
+        server = await asyncio.start_server(partial(self._accept, link), "127.0.0.1", link.listen)
         self._servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
         return port
 
     async def close(self) -> None:
         """Close every connection and port; nothing of the tap is left on the loop."""
+        self._closed = True
         for server in self._servers:
             server.close()
-        while self._handlers:  # one that was accepted in the meantime is ended in the next turn
+        while self._handlers:  # ending one takes turns of the loop, in which another may begin
             for channel in list(self._channels):
                 self._drop(channel)
             handlers = list(self._handlers)
@@ -197,17 +198,24 @@ class Tap:
     def _note(self, what: str, links: Sequence[str]) -> None:
         self._write({"time": time.monotonic_ns(), "tap": what, "links": list(links)})
 
+    def _accept(
+        self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Serve a connection. Its task is known from the start, so that `close` ends it too."""
+        if self._closed:
+            writer.transport.abort()
+            return
+        handler = asyncio.create_task(self._connected(link, reader, writer))
+        self._handlers.add(handler)
+        handler.add_done_callback(self._handlers.discard)
+
     async def _connected(
         self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        handler = asyncio.current_task()
-        assert handler is not None
-        self._handlers.add(handler)
         try:
             await self._serve(link, reader, writer)
         finally:
             writer.transport.abort()
-            self._handlers.discard(handler)
 
     async def _serve(
         self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,3 +26,10 @@ def processes(mark: str) -> list[tuple[int, str]]:
         except OSError:
             continue  # it ended meanwhile, or is not ours to look at
     return [one for one in found if one[1]]
+
+
+def end_processes(mark: str) -> None:
+    """Kill what a test has left running; it may end by itself while we look."""
+    for process, _ in processes(mark):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)

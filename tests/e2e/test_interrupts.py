@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.processes import MARK, needs_proc, processes
+from tests.e2e.processes import MARK, end_processes, needs_proc, processes
 
 pytestmark = [pytest.mark.tlc, needs_proc]
 
@@ -130,8 +130,7 @@ def here(tmp_path: Path) -> Iterator[Path]:
     pipe = os.open(folder / "run.ndjson", os.O_RDWR)
     yield folder
     os.close(pipe)
-    for process, _ in processes(str(tmp_path)):
-        os.kill(process, signal.SIGKILL)
+    end_processes(str(tmp_path))
 
 
 def start(folder: Path, command: str) -> subprocess.Popen[str]:

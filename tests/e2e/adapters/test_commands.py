@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.adapters.conftest import PYTHON, ROOT
-from tests.e2e.processes import MARK, needs_proc, processes
+from tests.e2e.processes import MARK, end_processes, needs_proc, processes
 
 pytestmark = [pytest.mark.tlc, needs_proc]
 
@@ -31,8 +31,7 @@ def here(tmp_path: Path) -> Iterator[Path]:
     ignored = shutil.ignore_patterns("__pycache__", "kconform-out")
     shutil.copytree(ROOT / "docs" / "tutorial", folder, ignore=ignored)
     yield folder
-    for process, _ in processes(str(tmp_path)):
-        os.kill(process, signal.SIGKILL)
+    end_processes(str(tmp_path))
 
 
 def start(here: Path, *command: str) -> subprocess.Popen[str]:
