@@ -26,6 +26,8 @@ TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
 TRIED_FOR_GROUPS: Final = ("3.8.1", "4.4.0")
 """Versions whose group coordinator was driven through suites."""
 
+_JAVA_MEMBERS: Final = "?members=java"
+"""At the end of a system's name."""
 _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = Limits(start=120.0, call=30.0)
@@ -49,6 +51,8 @@ class KafkaFactory:
 
     release: str
     """Empty for one's own build."""
+    java_members: bool = False
+    """Whether the members of a group are Kafka's Java consumers too, not kconform's."""
 
     @property
     def version(self) -> str:
@@ -66,7 +70,8 @@ class KafkaFactory:
     @property
     def name(self) -> str:
         """The system's name, as it is given on the command line."""
-        return f"kafka-{self.release}" if self.release else "kafka"
+        name = f"kafka-{self.release}" if self.release else "kafka"
+        return name + _JAVA_MEMBERS * self.java_members
 
     def __call__(self, constants: Mapping[str, Value]) -> KafkaSystem | KafkaGroupSystem:
         """A system for these constants. UserError if Kafka does not run that protocol."""
@@ -75,7 +80,7 @@ class KafkaFactory:
         if reason:
             raise UserError(f"{self.name} cannot take this model: {reason}.")
         channel = CHANNELS.borrow(
-            self.name, lambda: BridgeTransport(_command(self.release)), _LIMITS
+            f"kafka-{self.release}", lambda: BridgeTransport(_command(self.release)), _LIMITS
         )
         try:
             _greet(channel, self.name, _GROUP_COMMANDS if of_groups else _COMMANDS)
@@ -83,7 +88,8 @@ class KafkaFactory:
             CHANNELS.give_back(channel)
             raise
         if of_groups:
-            return KafkaGroupSystem(channel, settings_of(constants))
+            settings = settings_of(constants)
+            return KafkaGroupSystem(channel, settings, java_members=self.java_members)
         return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
@@ -101,11 +107,13 @@ class KafkaFactory:
         return ""
 
 
-def of_version(version: str) -> SystemFactory:
-    """`kafka-VERSION`, or `kafka` for the jars of one's own build.
+def of_version(text: str) -> SystemFactory:
+    """`kafka-VERSION`, or `kafka` for the jars of one's own build; with `?members=java` the members
+    of groups are of that version too.
 
     UserError if the version is too old to be driven, or nothing says where the build is.
     """
+    version = text.removesuffix(_JAVA_MEMBERS)
     if version and release_of(version) < _OLDEST:
         raise UserError(
             f"Kafka {version} cannot be driven: its classes are older than the bridge knows. Tried "
@@ -116,7 +124,7 @@ def of_version(version: str) -> SystemFactory:
             "The system `kafka` is your own build: name the folder of its jars with --kafka-lib or "
             f"KCONFORM_KAFKA_LIB. A release is `kafka-VERSION`; tried were {', '.join(TRIED)}."
         )
-    return KafkaFactory(version)
+    return KafkaFactory(version, java_members=version != text)
 
 
 @cache

@@ -24,6 +24,7 @@ from conformance.systems.group.settings import GROUP_ID, TOPIC, Settings
 from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, REQUESTS_OF_HEARTBEAT
 from conformance.systems.group.threads import SESSIONS
 from conformance.systems.group.view import GroupMemberView, GroupView, ProcessView, process_view
+from conformance.systems.kafka.members import KafkaProcess
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.wire.ids import MemberIds
 from conformance.tla import Action, Value
@@ -101,12 +102,13 @@ class KafkaGroupSystem:
 
     variables = VARIABLES
 
-    def __init__(self, channel: Channel, settings: Settings) -> None:
+    def __init__(self, channel: Channel, settings: Settings, *, java_members: bool = False) -> None:
         self._channel = channel
+        self._java_members = java_members
         self._settings = settings
         self._observer = Observer(settings)
         self._real_ids = settings.real_ids()
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, Process | KafkaProcess] = {}
         self._views: dict[str, ProcessView] = {}
         self._others: Mapping[str, Callable[[], None]] = {
             "FailOver": lambda: self._command("group_fail_over"),
@@ -125,14 +127,19 @@ class KafkaGroupSystem:
         for process in self._processes.values():
             process.end()
         self._ids = MemberIds(self._settings)
-        self._processes = {name: Process(name, self._settings) for name in self._settings.members}
+        self._processes = {name: self._start(name) for name in self._settings.members}
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[Process, Exchange, str, int]] = {}
+        self._waiting: dict[int, tuple[Process | KafkaProcess, Exchange, str, int]] = {}
         self._joining = ""
         self._views = {}
         self._command(
             "group_reset", max_size=self._settings.maximum_size, initial_delay_ms=INITIAL_DELAY_MS
         )
+
+    def _start(self, name: str) -> Process | KafkaProcess:
+        if self._java_members:
+            return KafkaProcess(self._channel, name, self._settings)
+        return Process(name, self._settings)
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if Kafka or a member cannot."""
@@ -162,7 +169,9 @@ class KafkaGroupSystem:
         """The observed variables as the coordinator's and the members' objects have them now."""
         for name, process in self._processes.items():
             if name not in self._views:
-                self._views[name] = process_view(process)
+                self._views[name] = (
+                    process_view(process) if isinstance(process, Process) else process.view()
+                )
         return self._observer.observe(
             self._group, tuple(self._views[one] for one in self._processes)
         )
@@ -175,7 +184,7 @@ class KafkaGroupSystem:
 
     # ---- requests --------------------------------------------------------------------------
 
-    def _handle(self, process: Process, exchange: Exchange | None, *, refuse: bool = False) -> None:
+    def _handle(self, process: Process | KafkaProcess, exchange: Exchange | None, *, refuse: bool = False) -> None:
         if exchange is None or not exchange.is_under_way:
             raise ActionRefused(f"no request of {process.name} is under way")
         message = exchange.request.request

@@ -32,6 +32,7 @@ public final class Bridge {
   private final File folder;
   private final Map<Integer, Broker> brokers = new LinkedHashMap<>();
   private MetadataVersion version;
+  private final Members members = new Members();
   private Groups groups;
 
   private Bridge(File folder) {
@@ -99,6 +100,9 @@ public final class Bridge {
     String name = command.get("command").asText();
     if (name.startsWith(Groups.PREFIX)) {
       return groups().run(name, command);
+    }
+    if (name.startsWith(Members.PREFIX)) {
+      return members.run(name, command);
     }
     switch (name) {
       case "hello" -> {
