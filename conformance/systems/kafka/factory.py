@@ -26,8 +26,8 @@ TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
 TRIED_FOR_GROUPS: Final = ("3.8.1", "4.4.0")
 """Versions whose group coordinator was driven through suites."""
 
-_JAVA_MEMBERS: Final = "?members=java"
-"""At the end of a system's name."""
+_CLIENT: Final = "+client"
+"""At the end of a system's name, alone or as `+client-VERSION`."""
 _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = Limits(start=120.0, call=30.0)
@@ -51,8 +51,8 @@ class KafkaFactory:
 
     release: str
     """Empty for one's own build."""
-    java_members: bool = False
-    """Whether the members of a group are Kafka's Java consumers too, not kconform's."""
+    client: str | None = None
+    """The release whose Java consumers are a group's members; None: they are kconform's."""
 
     @property
     def version(self) -> str:
@@ -70,8 +70,10 @@ class KafkaFactory:
     @property
     def name(self) -> str:
         """The system's name, as it is given on the command line."""
-        name = f"kafka-{self.release}" if self.release else "kafka"
-        return name + _JAVA_MEMBERS * self.java_members
+        name = _name(self.release)
+        if self.client is None:
+            return name
+        return name + _CLIENT + (f"-{self.client}" if self.client != self.release else "")
 
     def __call__(self, constants: Mapping[str, Value]) -> KafkaSystem | KafkaGroupSystem:
         """A system for these constants. UserError if Kafka does not run that protocol."""
@@ -79,23 +81,28 @@ class KafkaFactory:
         reason = self.cannot_take(_GROUPS if of_groups else _REPLICATION, constants)
         if reason:
             raise UserError(f"{self.name} cannot take this model: {reason}.")
-        channel = CHANNELS.borrow(
-            f"kafka-{self.release}", lambda: BridgeTransport(_command(self.release)), _LIMITS
-        )
+        if not of_groups:
+            channel = _bridge(self.release, self.name, _COMMANDS)
+            return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
+        coordinators = _bridge(self.release, self.name, _GROUP_COMMANDS)
+        return KafkaGroupSystem(coordinators, settings_of(constants), self._clients(coordinators))
+
+    def _clients(self, coordinators: Channel) -> Channel | None:
+        """Where the consumers run: beside the coordinators if they are of the same jars."""
+        if self.client is None or self.client == self.release:
+            return None if self.client is None else coordinators
         try:
-            _greet(channel, self.name, _GROUP_COMMANDS if of_groups else _COMMANDS)
+            return _bridge(self.client, self.name, ())
         except BaseException:
-            CHANNELS.give_back(channel)
+            CHANNELS.give_back(coordinators)
             raise
-        if of_groups:
-            settings = settings_of(constants)
-            return KafkaGroupSystem(channel, settings, java_members=self.java_members)
-        return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """What Kafka does not speak: other specifications, the protocols of history."""
         if specification == _GROUPS:
             return ""
+        if self.client is not None:
+            return "its Java consumers are driven by GroupMembership only"
         if specification != _REPLICATION:
             driven = f"{_REPLICATION} and {_GROUPS}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
@@ -108,23 +115,36 @@ class KafkaFactory:
 
 
 def of_version(text: str) -> SystemFactory:
-    """`kafka-VERSION`, or `kafka` for the jars of one's own build; with `?members=java` the members
-    of groups are of that version too.
+    """`kafka-VERSION`, or `kafka` for the jars of one's own build.
 
-    UserError if the version is too old to be driven, or nothing says where the build is.
+    With `+client` the members of groups are Kafka's own Java consumers of the same jars, with
+    `+client-VERSION` those of a release. UserError if a version is too old to be driven, or nothing
+    says where the build is.
     """
-    version = text.removesuffix(_JAVA_MEMBERS)
+    release, plus, client = text.partition(_CLIENT)
+    chosen = client.removeprefix("-") or release if plus else None
+    for version in (release, chosen):
+        _check(version)
+    if client and not client.startswith("-"):
+        raise UserError(f"{text!r} names no client: it is `{_CLIENT}` or `{_CLIENT}-VERSION`.")
+    return KafkaFactory(release, chosen)
+
+
+def _check(version: str | None) -> None:
     if version and release_of(version) < _OLDEST:
         raise UserError(
             f"Kafka {version} cannot be driven: its classes are older than the bridge knows. Tried "
             f"were {', '.join(TRIED)}."
         )
-    if not version and not os.environ.get("KCONFORM_KAFKA_LIB"):
+    if version == "" and not os.environ.get("KCONFORM_KAFKA_LIB"):
         raise UserError(
             "The system `kafka` is your own build: name the folder of its jars with --kafka-lib or "
             f"KCONFORM_KAFKA_LIB. A release is `kafka-VERSION`; tried were {', '.join(TRIED)}."
         )
-    return KafkaFactory(version, java_members=version != text)
+
+
+def _name(release: str) -> str:
+    return f"kafka-{release}" if release else "kafka"
 
 
 @cache
@@ -144,6 +164,19 @@ def _command(version: str) -> str:
 
 _COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None},)
 _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
+
+
+def _bridge(release: str, name: str, greeting: Sequence[Mapping[str, object]]) -> Channel:
+    """A bridge that can set up what the greeting asks for. EnvironmentProblem if it cannot."""
+    channel = CHANNELS.borrow(
+        _name(release), lambda: BridgeTransport(_command(release)), _LIMITS
+    )
+    try:
+        _greet(channel, name, greeting)
+    except BaseException:
+        CHANNELS.give_back(channel)
+        raise
+    return channel
 
 
 def _greet(channel: Channel, name: str, commands: Sequence[Mapping[str, object]]) -> None:

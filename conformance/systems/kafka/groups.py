@@ -102,9 +102,11 @@ class KafkaGroupSystem:
 
     variables = VARIABLES
 
-    def __init__(self, channel: Channel, settings: Settings, *, java_members: bool = False) -> None:
+    def __init__(
+        self, channel: Channel, settings: Settings, clients: Channel | None = None
+    ) -> None:
         self._channel = channel
-        self._java_members = java_members
+        self._clients = clients
         self._settings = settings
         self._observer = Observer(settings)
         self._real_ids = settings.real_ids()
@@ -137,8 +139,8 @@ class KafkaGroupSystem:
         )
 
     def _start(self, name: str) -> Process | KafkaProcess:
-        if self._java_members:
-            return KafkaProcess(self._channel, name, self._settings)
+        if self._clients is not None:
+            return KafkaProcess(self._clients, name, self._settings)
         return Process(name, self._settings)
 
     def apply(self, action: Action) -> None:
@@ -181,6 +183,8 @@ class KafkaGroupSystem:
         for process in self._processes.values():
             process.end()
         CHANNELS.give_back(self._channel)
+        if self._clients is not None:
+            CHANNELS.give_back(self._clients)
 
     # ---- requests --------------------------------------------------------------------------
 

@@ -11,8 +11,10 @@ import org.apache.kafka.clients.ClientRequest;
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.clients.KafkaClient;
 import org.apache.kafka.clients.RequestCompletionHandler;
+import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.message.FindCoordinatorResponseData;
+import org.apache.kafka.common.message.JoinGroupRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
@@ -38,6 +40,9 @@ final class MemberNetwork implements InvocationHandler {
           ApiKeys.LEAVE_GROUP, 5,
           ApiKeys.OFFSET_COMMIT, 9,
           ApiKeys.FIND_COORDINATOR, 4);
+
+  /** The subscription's version; 2 came with KIP-792. */
+  private static final short WITHOUT_GENERATION = 1;
 
   private record InFlight(ClientRequest request, RequestHeader header) {}
 
@@ -121,6 +126,9 @@ final class MemberNetwork implements InvocationHandler {
     ApiKeys api = request.apiKey();
     short version = (short) (int) (api == ApiKeys.JOIN_GROUP ? joinVersion : VERSIONS.get(api));
     AbstractRequest body = request.requestBuilder().build(version);
+    if (body.data() instanceof JoinGroupRequestData join) {
+      join.protocols().forEach(MemberNetwork::hideGeneration);
+    }
     InFlight flying = new InFlight(request, request.makeHeader(version));
     if (api == ApiKeys.FIND_COORDINATOR) {
       arrived.add(response(flying, coordinatorFound(), false));
@@ -132,6 +140,24 @@ final class MemberNetwork implements InvocationHandler {
     frame.get(bytes);
     inFlight.put(++number, flying);
     sent.add(new Sent(number, bytes));
+  }
+
+  /**
+   * The subscription as consumers told it before KIP-792.
+   *
+   * <p>Since then it carries the generation in which it was made. A coordinator compares
+   * subscriptions byte by byte, and so takes a member that joins again in a later generation for
+   * one that subscribes to something else. The specification has a member's assignors there, and
+   * no generation.
+   */
+  private static void hideGeneration(JoinGroupRequestData.JoinGroupRequestProtocol protocol) {
+    ByteBuffer told = ByteBuffer.wrap(protocol.metadata());
+    ByteBuffer older =
+        ConsumerProtocol.serializeSubscription(
+            ConsumerProtocol.deserializeSubscription(told), WITHOUT_GENERATION);
+    byte[] bytes = new byte[older.remaining()];
+    older.get(bytes);
+    protocol.setMetadata(bytes);
   }
 
   private static AbstractResponse coordinatorFound() {
