@@ -15,6 +15,7 @@ from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
 from conformance.replay.oracle import Oracle
 from conformance.replay.suite import MakeSystem
 from conformance.replay.telling import behaviour_of, key
+from conformance.replay.turns import TURNS, LoopingSystem, LoopOracle
 from conformance.story.itf import about as about_of
 from conformance.story.itf import trace_of
 from conformance.tla import Action, Json, State, dump_trace, load_trace
@@ -118,13 +119,17 @@ def replay_again(
 
     DataError if the spec does not allow the path any more.
     """
-    if saved.variables != oracle.variables:
+    with_turns = saved.variables == (*oracle.variables, TURNS)
+    if saved.variables != oracle.variables and not with_turns:
         raise DataError(
             "The saved trace has other variables than the spec has now: it was saved for another "
             "version of the spec and says nothing about this one."
         )
     system = make_system()
     try:
+        if with_turns:
+            system = looping = LoopingSystem(system)
+            oracle = LoopOracle(oracle, looping.looping.loop, looping.looping.threads)
         if any(parts(action) for action in saved.actions):
             system = InterruptedSystem(system)
             oracle = SerialOrders(oracle, system)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from conformance.errors import UserError
-from conformance.events import Finding
+from conformance.events import Finding, Reason
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
@@ -124,7 +125,20 @@ def tell(
     context: Context, bench: Workbench, oracle: Oracle, divergence: Divergence, name: str
 ) -> None:
     """Keep the divergence as an ITF file and report it with the command that replays that."""
-    found = _finding(bench, oracle, divergence, name)
+    why = reasons(bench.prepared.spec, divergence)
+    keep(context, bench, oracle, divergence, _finding(bench, oracle, divergence, name), why)
+
+
+def keep(
+    context: Context,
+    bench: Workbench,
+    oracle: Oracle,
+    divergence: Divergence,
+    found: Finding,
+    why: Sequence[Reason],
+) -> None:
+    """Write the divergence to an ITF file, and report what was found of it with that file."""
+    name = found.stage
     stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{name}-{found.key}").strip("-")
     path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
     save(
@@ -135,7 +149,7 @@ def tell(
         system=bench.factory,
         constants=bench.model.constants,
         deviations=bench.deviations,
-        reasons=reasons(bench.prepared.spec, divergence),
+        reasons=why,
     )
     context.emit(replace(found, reproduce=f"kconform replay {path}", artifact=str(path)))
 

@@ -168,9 +168,7 @@ _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_del
 
 def _bridge(release: str, name: str, greeting: Sequence[Mapping[str, object]]) -> Channel:
     """A bridge that can set up what the greeting asks for. EnvironmentProblem if it cannot."""
-    channel = CHANNELS.borrow(
-        _name(release), lambda: BridgeTransport(_command(release)), _LIMITS
-    )
+    channel = CHANNELS.borrow(_name(release), lambda: BridgeTransport(_command(release)), _LIMITS)
     try:
         _greet(channel, name, greeting)
     except BaseException:

@@ -34,6 +34,10 @@ import org.apache.kafka.common.utils.Time;
  * the end of one and comes back. Between a join that failed and the next one, which are one loop in
  * AbstractCoordinator.joinGroupIfNeeded, the specification has a step: there poll is ended by an
  * exception, where the loop asks the network whether the coordinator can be reached.
+ *
+ * <p>The heartbeat thread is Kafka's own, and runs. All that it does, it does while it holds the
+ * coordinator's monitor. So does every step of the harness: the thread has its turn in the one step
+ * that is its own, and a turn is over when the monitor is free again.
  */
 final class Member {
   static final String TOPIC = "topic";
@@ -124,7 +128,7 @@ final class Member {
 
   private Object reset(Type type) {
     Class<?> raw = Kafka.raw(type);
-    return raw == Kafka.type("LogContext") ? logContext() : Kafka.getStatic(raw, raw.isEnum() ? "EARLIEST" : "EARLIEST");
+    return raw == Kafka.type("LogContext") ? logContext() : Kafka.getStatic(raw, "EARLIEST");
   }
 
   private Object part(Class<?> raw, List<Object> known) {
@@ -265,21 +269,29 @@ final class Member {
   // ---- the heartbeat thread ------------------------------------------------------------------
 
   /** The interval is over; waits until the thread has sent its request. */
-  void heartbeat() throws InterruptedException {
-    Object thread = Kafka.get(coordinator, "heartbeatThread");
-    long wait = (long) Kafka.call(coordinator, "timeToNextHeartbeat", clock.milliseconds());
-    if (thread == null || wait > WAIT_MS) {
-      throw new Broker.Refused("the member is in no generation to send heartbeats for");
+  void heartbeat() {
+    synchronized (coordinator) {
+      long wait = (long) Kafka.call(coordinator, "timeToNextHeartbeat", clock.milliseconds());
+      if (Kafka.get(coordinator, "heartbeatThread") == null || wait > WAIT_MS) {
+        throw new Broker.Refused("the member is in no generation to send heartbeats for");
+      }
+      clock.sleep(wait);
     }
-    clock.sleep(wait);
     long until = System.currentTimeMillis() + WAIT_MS;
     while (!network.hasSent()) {
-      Kafka.call(coordinator, "pollHeartbeat", clock.milliseconds());
       if (System.currentTimeMillis() > until) {
         throw new Broker.Refused("the heartbeat thread sent nothing");
       }
-      Thread.sleep(0, 100_000);
+      synchronized (coordinator) {
+        Kafka.call(coordinator, "pollHeartbeat", clock.milliseconds()); // wakes the thread
+      }
+      Thread.yield();
     }
+  }
+
+  /** What the heartbeat thread must not come between. */
+  Object monitor() {
+    return coordinator;
   }
 
   // ---- the network ---------------------------------------------------------------------------

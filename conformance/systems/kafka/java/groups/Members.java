@@ -19,12 +19,16 @@ final class Members {
   private final Map<String, Member> members = new HashMap<>();
 
   /** Runs a command; the member's view as JSON. */
-  String run(String name, JsonNode command) throws IOException, InterruptedException {
+  String run(String name, JsonNode command) throws IOException {
     String who = command.get("member").asText();
-    if (name.equals("member_start")) {
-      start(who, command);
-    } else {
-      step(name, members.get(who), command);
+    switch (name) {
+      case "member_start" -> start(who, command);
+      case "member_heartbeat" -> members.get(who).heartbeat();
+      default -> {
+        synchronized (members.get(who).monitor()) {
+          step(name, members.get(who), command);
+        }
+      }
     }
     return view(members.get(who));
   }
@@ -48,12 +52,10 @@ final class Members {
                 command.get("partitions").asInt())));
   }
 
-  private static void step(String name, Member member, JsonNode command)
-      throws IOException, InterruptedException {
+  private static void step(String name, Member member, JsonNode command) throws IOException {
     switch (name) {
       case "member_join" -> member.join();
       case "member_complete_join" -> member.completeJoin();
-      case "member_heartbeat" -> member.heartbeat();
       case "member_commit" -> member.commit();
       case "member_leave" -> member.leave();
       case "member_rejoin" -> member.requestRejoin();
@@ -80,7 +82,9 @@ final class Members {
     StringWriter text = new StringWriter();
     try (JsonGenerator out = json.getFactory().createGenerator(text)) {
       out.setCodec(json);
-      member.write(out);
+      synchronized (member.monitor()) {
+        member.write(out);
+      }
     }
     return text.toString();
   }
