@@ -28,6 +28,9 @@ TRIED_FOR_GROUPS: Final = ("3.8.1", "4.4.0")
 
 _CLIENT: Final = "+client"
 """At the end of a system's name, alone or as `+client-VERSION`."""
+_JAVA_CLIENT: Final = "client"
+"""The part of a deviation that is the Java consumer's."""
+
 _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = Limits(start=120.0, call=30.0)
@@ -59,9 +62,16 @@ class KafkaFactory:
         """As the jars themselves tell it."""
         return self.release or _jars("").version
 
+    def version_of(self, part: str) -> str:
+        """Of the brokers, or of the Java client where that is another one."""
+        return self.client or self.version if part == _JAVA_CLIENT else self.version
+
     def deviations(self) -> tuple[Deviation, ...]:
         """Where Kafka is known to depart from the specification."""
-        return load_deviations(_TABLE)
+        known = load_deviations(_TABLE)
+        if self.client is None:
+            known = tuple(one for one in known if one.part != _JAVA_CLIENT)
+        return known
 
     def file(self, name: str) -> Path:
         """Where a saved path of the table lies."""

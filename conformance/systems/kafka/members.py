@@ -1,4 +1,4 @@
-"""Members whose consumer is Kafka's own: ConsumerCoordinator and its heartbeat thread in the JVM."""
+"""Members whose consumer is Kafka's: ConsumerCoordinator and its heartbeat thread in the JVM."""
 
 from __future__ import annotations
 
