@@ -112,24 +112,34 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, Sequence) else ()
 
 
+def judge_of(saved: SavedDivergence, oracle: Oracle, make_system: MakeSystem) -> Oracle:
+    """The oracle, which also knows the turns of this system's threads if the path may have some."""
+    if saved.variables != (*oracle.variables, TURNS):
+        return oracle
+    system = LoopingSystem(make_system())
+    try:
+        return LoopOracle(oracle, system.looping.loop, system.looping.threads)
+    finally:
+        close(system)
+
+
 def replay_again(
     saved: SavedDivergence, oracle: Oracle, make_system: MakeSystem
 ) -> tuple[Again, Divergence | None]:
     """Drive the saved path against a fresh system and compare with how it failed before.
 
-    DataError if the spec does not allow the path any more.
+    The oracle is the one that `judge_of` gives. DataError if the spec does not allow the path any
+    more.
     """
-    with_turns = saved.variables == (*oracle.variables, TURNS)
-    if saved.variables != oracle.variables and not with_turns:
+    if saved.variables != oracle.variables:
         raise DataError(
             "The saved trace has other variables than the spec has now: it was saved for another "
             "version of the spec and says nothing about this one."
         )
     system = make_system()
     try:
-        if with_turns:
-            system = looping = LoopingSystem(system)
-            oracle = LoopOracle(oracle, looping.looping.loop, looping.looping.threads)
+        if isinstance(oracle, LoopOracle):
+            system = LoopingSystem(system)
         if any(parts(action) for action in saved.actions):
             system = InterruptedSystem(system)
             oracle = SerialOrders(oracle, system)

@@ -16,7 +16,7 @@ from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.recorded import judge
-from conformance.replay.saved import Again, SavedDivergence, replay_again, save
+from conformance.replay.saved import Again, SavedDivergence, judge_of, replay_again, save
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
@@ -159,7 +159,7 @@ def replay_saved(
 ) -> tuple[Again, Divergence | None]:
     """Replay one saved path: as before, differently, or fixed."""
     with stage(context, "replay", bench.model.name) as outcome:
-        oracle = spec_oracle(bench)
+        oracle = judge_of(saved, spec_oracle(bench), bench.make_system)
         again, divergence = replay_again(saved, oracle, bench.make_system)
         if divergence is not None:
             context.emit(_finding(bench, oracle, divergence))

@@ -76,14 +76,14 @@ class Brokers:
             {"command": "reset", "brokers": len(self._ids), "metadata_version": version}
         ]
         for broker, state in states.items():
-            commands.append(_hear(broker, state))
+            commands.append(hearing(broker, state))
             if state.leader != broker:  # Init lies after the first round, which truncates nothing
                 commands.append({"command": "truncate", "broker": broker})
         self._run(commands, self._ids)
 
     def hear(self, broker: int, state: LeaderAndIsrPartitionState) -> None:
         """The broker's metadata tells of the partition's registration."""
-        self._run([_hear(broker, state)], (broker,))
+        self._run([hearing(broker, state)], (broker,))
 
     def step(self, command: str, broker: int, **members: object) -> None:
         """A step of one broker that answers nothing."""
@@ -116,6 +116,14 @@ class Brokers:
             for step in steps
         ]
         self._run(commands, (leader, follower))
+
+    def interrupted(self, leader: int, follower: int, between: Mapping[str, object]) -> bool:
+        """The leader handles a fetch, with a command between its read and its count.
+
+        False if it did not come so far: then the command was not run.
+        """
+        command = {"command": "handle_interrupted", "leader": leader, "follower": follower}
+        return _as_truth(self._run([{**command, "between": between}], (leader, follower)))
 
     def do_work(self, leader: int, follower: int, *, lost: bool) -> tuple[tuple[str, ...], bool]:
         """One turn of the fetcher's own loop: what it asked, and whether it waited."""
@@ -166,7 +174,8 @@ class Brokers:
         return answers[0]
 
 
-def _hear(broker: int, state: LeaderAndIsrPartitionState) -> dict[str, object]:
+def hearing(broker: int, state: LeaderAndIsrPartitionState) -> dict[str, object]:
+    """The command that tells a broker of the partition's registration."""
     return {
         "command": "hear",
         "broker": broker,

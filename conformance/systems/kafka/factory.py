@@ -132,11 +132,11 @@ def of_version(text: str) -> SystemFactory:
     says where the build is.
     """
     release, plus, client = text.partition(_CLIENT)
+    if client and not client.startswith("-"):
+        raise UserError(f"{text!r} names no client: write `{_CLIENT}` or `{_CLIENT}-VERSION`.")
     chosen = client.removeprefix("-") or release if plus else None
     for version in (release, chosen):
         _check(version)
-    if client and not client.startswith("-"):
-        raise UserError(f"{text!r} names no client: it is `{_CLIENT}` or `{_CLIENT}-VERSION`.")
     return KafkaFactory(release, chosen)
 
 

@@ -13,7 +13,7 @@ from typing import cast
 
 from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, Channel
-from conformance.systems.kafka.brokers import Brokers
+from conformance.systems.kafka.brokers import Brokers, hearing
 from conformance.systems.protocol import ActionRefused, Turn
 from conformance.systems.replication.broker import TOPIC_PARTITION
 from conformance.systems.replication.controller import (
@@ -23,10 +23,14 @@ from conformance.systems.replication.controller import (
 )
 from conformance.systems.replication.fetcher_loop import FetcherLoop
 from conformance.systems.replication.observation import VARIABLES, Observer
+from conformance.systems.replication.threads import in_parts
 from conformance.systems.replication.view import BrokerView
 from conformance.tla import Action, Fn, Value
 from impl.errors import Errors
 from impl.partition_state import LeaderAndIsr
+
+_MEETS_FETCHES = frozenset({"BecomeLeader", "BecomeFollower", "UpdateIsr", "AppendAsLeader"})
+"""What may come between the parts of a fetch's handling, and is one command."""
 
 _ROUND_TRIPS = {"SendEpochRequest": "EpochRoundTrip", "SendFetch": "FetchRoundTrip"}
 """What a request is called where the whole round trip is one step."""
@@ -203,6 +207,44 @@ class KafkaSystem:
     def end_back_off(self, thread: str) -> None:
         """As if replica.fetch.backoff.ms had passed."""
         self._brokers.step("end_back_off", self._ids[thread])
+
+    # ---- Interruptible ---------------------------------------------------------------------
+
+    unconditional: frozenset[str] = frozenset()
+
+    @property
+    def voluntary(self) -> frozenset[str]:
+        """What brokers start by themselves."""
+        return self.offerable
+
+    def make_interruptible(self) -> bool:
+        """A fetch must be handled in a step of its own."""
+        return self._fine
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """A fetch that a leader handles can meet what else that broker does in one command."""
+        handles = running.name == "HandleFetch" and running.args[:1] == between.args[:1]
+        return handles and between.name in _MEETS_FETCHES
+
+    def in_parts(self, running: Action, between: Action) -> bool:
+        """The read and the count are one step of the specification: as for `impl`."""
+        return in_parts(running, between)
+
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
+        """The one point: between Partition.fetchRecords' read and updateFollowerFetchState."""
+        leader, follower = (self._ids[str(name)] for name in running.args)
+        if point == 1 and self._brokers.interrupted(leader, follower, self._command(between)):
+            return "updateFollowerFetchState"
+        if point > 1:
+            self.apply(running)
+        self.apply(between)
+        return ""
+
+    def _command(self, action: Action) -> dict[str, object]:
+        broker, number = self._ids[str(action.args[0])], cast("int", action.args[1])
+        if action.name == "AppendAsLeader":
+            return {"command": "append", "broker": broker}
+        return hearing(broker, self._controller.partition_state(number))
 
     # ---- leader ----------------------------------------------------------------------------
 

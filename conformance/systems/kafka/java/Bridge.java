@@ -113,6 +113,9 @@ public final class Bridge {
         return views(command.get("brokers"));
       }
       case "handle" -> broker(command, "follower").handle(broker(command, "leader"));
+      case "handle_interrupted" -> {
+        return json.writeValueAsString(handleInterrupted(command));
+      }
       case "do_work" -> {
         return json.writeValueAsString(doWork(broker(command, "broker"), command.get("lost").asBoolean()));
       }
@@ -155,6 +158,22 @@ public final class Bridge {
       default -> throw new IllegalArgumentException("no command is called " + name);
     }
     return json.writeValueAsString(value);
+  }
+
+  /** Handles a fetch with another step between its read and its count, if it comes so far. */
+  private boolean handleInterrupted(JsonNode command) {
+    Broker leader = broker(command, "leader");
+    JsonNode between = command.get("between");
+    return leader.process.interruptCount(
+        () -> broker(command, "follower").handle(leader), () -> take(between));
+  }
+
+  private void take(JsonNode command) {
+    try {
+      step(command.get("command").asText(), broker(command, "broker"), command);
+    } catch (Exception error) {
+      throw Kafka.rethrow(error);
+    }
   }
 
   /** A turn of the fetcher's loop; its requests are answered at once, or lost. */
