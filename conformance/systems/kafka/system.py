@@ -6,14 +6,14 @@ brokers are processes' worth of Kafka's objects in a JVM.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
 
 from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, Channel
-from conformance.systems.kafka.brokers import Brokers, hearing
+from conformance.systems.kafka.brokers import Brokers, IsrChange, hearing
 from conformance.systems.protocol import ActionRefused, Turn
 from conformance.systems.replication.broker import TOPIC_PARTITION
 from conformance.systems.replication.controller import (
@@ -144,14 +144,24 @@ class KafkaSystem:
     def offers(self) -> frozenset[Action]:
         """The ISR changes that leaders would propose, the requests that fetchers would send."""
         running = [broker for broker in self._all if self._view(broker).online]
-        found = [step for broker in running for step in self._next_requests(broker)]
-        for leader in running:
-            found += self._isr_changes(leader)
+        changes = [change for leader in running for change in self._conceivable(leader)]
+        requests, proposals = self._brokers.intentions(running, changes)
+        found = [
+            step
+            for broker, steps in zip(running, requests, strict=True)
+            for step in self._next_requests(broker, steps)
+        ]
+        prefix = "Submit" if self._two_step else ""
+        for change, proposed in zip(changes, proposals, strict=True):
+            if proposed and (self._two_step or self._controller.accepts(proposed)):
+                names = (self._names[change.leader - 1], self._names[change.follower - 1])
+                found.append(
+                    Action(prefix + ("ExpandIsr" if change.expand else "ShrinkIsr"), names)
+                )
         return frozenset(found)
 
-    def _next_requests(self, broker: int) -> list[Action]:
+    def _next_requests(self, broker: int, steps: Sequence[str]) -> list[Action]:
         name, leader = self._names[broker - 1], self._view(broker).leader
-        steps = self._brokers.next_steps(broker)
         if self._fine or not steps or leader is None:
             return [Action(step, (name,)) for step in steps]
         return [
@@ -162,21 +172,12 @@ class KafkaSystem:
             if step not in _ROUND_TRIPS or self._view(leader).online
         ]
 
-    def _isr_changes(self, leader: int) -> list[Action]:
-        """Changes that the leader would propose and, if that is one step, the controller take."""
+    def _conceivable(self, leader: int) -> list[IsrChange]:
+        """Changes that a leader may look at; AlterPartitionManager has one in flight at most."""
         if self._view(leader).leader != leader or leader in self._items:
-            return []  # AlterPartitionManager has one item of a partition in flight
-        prefix = "Submit" if self._two_step else ""
-        found = []
-        for follower in self._all:
-            for change, expand in (("ExpandIsr", True), ("ShrinkIsr", False)):
-                if follower == leader:
-                    continue
-                proposed = self._brokers.rehearse(leader, follower, expand=expand)
-                if proposed and (self._two_step or self._controller.accepts(proposed)):
-                    names = (self._names[leader - 1], self._names[follower - 1])
-                    found.append(Action(prefix + change, names))
-        return found
+            return []
+        followers = [broker for broker in self._all if broker != leader]
+        return [IsrChange(leader, one, expand) for one in followers for expand in (True, False)]
 
     # ---- Looping ---------------------------------------------------------------------------
 

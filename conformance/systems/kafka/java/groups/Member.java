@@ -79,6 +79,8 @@ final class Member {
     }
   }
 
+  private static final Map<Settings, ConsumerConfig> CONFIGS = new HashMap<>();
+
   private final Virtual.Clock clock = new Virtual.Clock();
   private final List<ConsumerPartitionAssignor> assignors = new ArrayList<>();
   private final MemberNetwork network;
@@ -158,7 +160,12 @@ final class Member {
     return raw == Optional.class ? Optional.empty() : logContext();
   }
 
+  /** Made once for all members that are alike: it reads and prints a hundred values. */
   private static ConsumerConfig config(Settings settings) {
+    return CONFIGS.computeIfAbsent(settings, Member::newConfig);
+  }
+
+  private static ConsumerConfig newConfig(Settings settings) {
     Map<String, Object> values =
         new HashMap<>(
             Map.of(
