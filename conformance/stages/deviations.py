@@ -9,7 +9,7 @@ from enum import StrEnum
 from conformance.errors import DataError
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.oracle import Oracle
-from conformance.replay.saved import SavedDivergence, load
+from conformance.replay.saved import SavedDivergence, load, wrapped
 from conformance.stages.context import Context, Workbench, one_model, stage, with_constants
 from conformance.stages.context import workbench as make_workbench
 from conformance.stages.overridden import deviating
@@ -113,6 +113,7 @@ def _follow(
     oracle: Oracle = spec_oracle(bench)
     driven = bench.make_system()
     try:
+        driven, oracle = wrapped(saved.actions, driven, oracle)
         result = run_path(Driver(driven, oracle), saved.initial, saved.actions)
     finally:
         close(driven)
