@@ -94,9 +94,10 @@ class Module:
         )
 
     @property
-    def never_taken(self) -> tuple[Line, ...]:
-        """The lines with a disjunct that no step took."""
-        return tuple(dict.fromkeys(line for line, count in self.disjuncts if not count.total))
+    def never_taken(self) -> tuple[int, ...]:
+        """The numbers of the lines with a disjunct that no step took."""
+        found = (line.number for line, count in self.disjuncts if not count.total)
+        return tuple(dict.fromkeys(found))
 
     @property
     def width(self) -> int:
