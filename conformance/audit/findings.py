@@ -29,6 +29,9 @@ class SpecView(Protocol):
     def explain(self, formula: str, state: State, next_state: State) -> Sequence[str]:
         """Why the formula is false, line by line: an invariant in `next_state`, else the step."""
 
+    def branches(self, taken: Mapping[tuple[str, int], int]) -> Mapping[str, int]:
+        """Steps by disjunct, given steps by an action's name and the disjuncts that they took."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:

@@ -70,7 +70,7 @@ def judge_visits(
     transitions if there is a model. The formula of the action is asked about the other
     transitions, and about one listed transition in `sample`: where it says no, the visit is
     disputed. Columns: source, action, target, visits, listed, asked, ready (both states are
-    known whole), disputed, violations, doubts.
+    known whole), disputed, violations, doubts, taken.
     """
     joined = visits.join(table.withColumn("in_table", F.lit(True)), list(KEY), "left")
     marked = joined.withColumn("listed", F.col("in_table").isNotNull()).withColumn(
@@ -86,7 +86,7 @@ def judge_visits(
         ),
     )
     return judged.select(
-        *(*KEY, "visits", "listed", "asked", "ready", "doubts"),
+        *(*KEY, "visits", "listed", "asked", "ready", "doubts", "taken"),
         F.expr("listed AND illegal").alias("disputed"),
         F.expr("if(listed, violations, concat(unlike, violations))").alias("violations"),
     )

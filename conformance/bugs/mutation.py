@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.resources
 import shlex
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from conformance.bugs.mutants import UNSEEN, Mutant, draw
 from conformance.bugs.scope import driving, files_of
 from conformance.errors import UserError
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
-from conformance.resources import resource_root
+from conformance.resources import implementation_dir, resource_root
 from conformance.verdict import Verdict
 
 STAGE = "mutants"
@@ -87,7 +86,7 @@ def run_mutants(plan: MutationPlan, emit: Emit) -> list[MutantResult]:
     What is judged is kept in the output folder at once: a run that is interrupted goes on.
     """
     started = time.monotonic()
-    package = Path(str(importlib.resources.files("impl")))
+    package = implementation_dir()
     models = driving(plan.systems, plan.models)
     files = {system: files_of(system, package) for system in plan.systems}
     every = sorted(file for file in frozenset().union(*files.values()) if plan.takes(file))

@@ -48,8 +48,10 @@ class ReplayResult:
     actions: Mapping[str, int]
     divergences: tuple[Divergence, ...] = ()
     notes: tuple[str, ...] = field(default=())
-    visited: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool), compare=False)
-    """By edge of the graph, whether a test has driven it."""
+    visits: npt.NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros(0, np.int64), compare=False
+    )
+    """By edge of the graph, the steps that went along it."""
     not_driven: Mapping[str, int] = field(default_factory=dict)
     """How many tests the system cannot be driven along, by the reason why."""
 
@@ -109,7 +111,7 @@ class _Run:
         self._divergences: list[Divergence] = []
         self._notes: list[str] = []
         self._taken: Counter[int] = Counter()
-        self._visited = np.zeros(len(graph.source), bool)
+        self._visits = np.zeros(len(graph.source), np.int64)
         self._not_driven: Counter[str] = Counter()
         self._left = iter(range(len(suite)))
         self._told = time.monotonic()
@@ -174,7 +176,7 @@ class _Run:
     def _count(self, number: int, codes: Sequence[int], outcome: PathResult, tries: int) -> None:
         self._steps += outcome.steps
         self._taken.update(codes[: outcome.steps])
-        self._visited[self._suite.tests[number].edges[: outcome.steps]] = True
+        np.add.at(self._visits, self._suite.tests[number].edges[: outcome.steps], 1)
         if outcome.divergence is not None and outcome.late:
             self._inconclusive += 1
             self._notes.append(
@@ -215,7 +217,7 @@ class _Run:
             actions=dict(names),
             divergences=tuple(self._divergences),
             notes=tuple(self._notes[:20]),
-            visited=self._visited,
+            visits=self._visits,
             not_driven=dict(self._not_driven),
         )
 

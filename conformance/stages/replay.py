@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from conformance.errors import UserError
-from conformance.events import Finding
+from conformance.events import Finding, JsonValue
+from conformance.modelcheck.branches import BranchCounts, count_edges
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
@@ -89,8 +90,16 @@ def report_replay(
         "not_driven": dict(result.not_driven),
         "notes": [*not_driven_lines(result), *result.notes],
         "shape": shape(bench.graph, bench.prepared, context.seed),
-        "unvisited": unvisited(bench.graph, result.visited),
+        "unvisited": unvisited(bench.graph, result.visits > 0),
+        "branches": _branches(bench, result),
     }
+
+
+def _branches(bench: Workbench, result: ReplayResult) -> JsonValue:
+    """Steps by the disjuncts that they took."""
+    counts = BranchCounts(bench.prepared.spec)
+    count_edges(counts, bench.graph, result.visits)
+    return {**counts.by_place()}
 
 
 def locator(bench: Workbench) -> Locate:
