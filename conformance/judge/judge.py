@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import msgspec
 
@@ -23,7 +24,7 @@ from conformance.judge.start import Start, any_state, initial_states
 from conformance.judge.steps import SpecSteps
 from conformance.judge.translate import translated
 from conformance.judge.verdict import FormulaVerdict, Judgement
-from conformance.tla import Part, Spec, TooManyInstances, parse_value
+from conformance.tla import Action, Part, Spec, TooManyInstances, parse_value
 from conformance.verdict import Verdict
 
 __all__ = ["Judge"]
@@ -60,9 +61,9 @@ class Judge:
         self._mapping = mapping
         self._invariants_only = invariants_only
         self._steps = SpecSteps(spec, mapping.silent)
-        self._candidates = Candidates(self._steps, mapping.limits)
-        patience = Patience(mapping.limits.evaluation)
-        self._formulas = Formulas(spec, invariants, properties, patience)
+        self._patience = Patience(mapping.limits.evaluation)
+        self._candidates = Candidates(self._steps, mapping.limits, patience=self._patience)
+        self._formulas = Formulas(spec, invariants, properties, self._patience)
         self._initial: Start | None = None
         self._checked: set[Sight] = set()
         self._given = {name: parse_value(text) for name, text in mapping.start.values.items()}
@@ -73,7 +74,8 @@ class Judge:
         began = time.monotonic()
         if self._candidates.tidy():
             self._checked.clear()
-        judgement = self._judge(recording)
+        with self._patience.for_many():
+            judgement = self._judge(recording)
         return replace(judgement, seconds=time.monotonic() - began)
 
     def _judge(self, recording: Recording) -> Judgement:
@@ -122,17 +124,19 @@ class Judge:
     def _case(self, recording: Recording) -> _Case:
         """The events in the specification's names; DataError for one that cannot be used."""
         read = translated(recording, self._mapping)
-        numbered = [event.step is not None for event in read.events]
-        events = _joined(read.events)
-        if any(numbered):
+        events = read.events
+        numbered = {event.step is not None for event in events}
+        if True in numbered:
+            events = _joined(events)
             _check_numbers(events)
         if not events:
             raise DataError("the trace has no event")
         sights = tuple(map(self._candidates.sight, events))
-        for event, sight in zip(events, sights, strict=True):
-            if sight not in self._checked:
-                self._check(event, sight)
-        declared = self._mapping.declared or all(numbered)
+        if not self._checked.issuperset(sights):
+            for event, sight in zip(events, sights, strict=True):
+                if sight not in self._checked:
+                    self._check(event, sight)
+        declared = self._mapping.declared or False not in numbered
         return _Case(read, events, sights, declared)
 
     def _check(self, event: Event, sight: Sight) -> None:
@@ -193,7 +197,7 @@ class Judge:
             explained=found.done,
             explanation=explanation,
             formulas=formulas,
-            actions=Counter([action.name for action in explanation.actions]),
+            actions=_counted(explanation.actions),
             silent=explanation.silent,
             most_candidates=found.most_candidates,
             tried=found.tried,
@@ -232,7 +236,7 @@ class Judge:
             verdict=Verdict.FAIL if exhaustive else Verdict.INCONCLUSIVE,
             reason=(f"{name} is false in every state that explains the first {done} events{where}"),
             explanation=explanation,
-            actions=Counter([action.name for action in explanation.actions]),
+            actions=_counted(explanation.actions),
             silent=explanation.silent,
             explained=done,
             decide=() if exhaustive else (*found.limits, _NOTHING_DECLARED),
@@ -290,6 +294,11 @@ def _unjudged(recording: Recording, reason: str) -> Judgement:
         0,
         decide=("mend what cannot be read, or leave the trace out",),
     )
+
+
+def _counted(actions: Iterable[Action]) -> Counter[str]:
+    """How often each action was taken: by its name, which comes first."""
+    return Counter(map(itemgetter(0), actions))
 
 
 def _unclear(formula: FormulaVerdict) -> str:

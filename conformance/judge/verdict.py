@@ -28,7 +28,7 @@ class Explanation:
     @property
     def silent(self) -> int:
         """How many of its steps nobody saw."""
-        return sum(event is None for event in self.events)
+        return self.events.count(None)
 
 
 @dataclass(frozen=True, slots=True)
