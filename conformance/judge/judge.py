@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
@@ -23,8 +23,8 @@ from conformance.judge.search import Found, search, survivors
 from conformance.judge.start import Start, any_state, initial_states
 from conformance.judge.steps import SpecSteps
 from conformance.judge.translate import translated
-from conformance.judge.verdict import FormulaVerdict, Judgement
-from conformance.tla import Action, Part, Spec, TooManyInstances, parse_value
+from conformance.judge.verdict import Explanation, FormulaVerdict, Judgement
+from conformance.tla import Part, Spec, TooManyInstances, parse_value
 from conformance.verdict import Verdict
 
 __all__ = ["Judge"]
@@ -67,16 +67,18 @@ class Judge:
         self._initial: Start | None = None
         self._checked: set[Sight] = set()
         self._given = {name: parse_value(text) for name, text in mapping.start.values.items()}
+        self._bounds = _bounds(mapping)
         _known_variables(spec, (*mapping.hidden, *self._given))
 
     def judge(self, recording: Recording) -> Judgement:
         """The verdict on one recording."""
-        began = time.monotonic()
         if self._candidates.tidy():
             self._checked.clear()
-        with self._patience.for_many():
-            judgement = self._judge(recording)
-        return replace(judgement, seconds=time.monotonic() - began)
+        return self._judge(recording)
+
+    def many(self) -> AbstractContextManager[None]:
+        """Around the judging of many recordings: makes each of them cheaper."""
+        return self._patience.for_many()
 
     def _judge(self, recording: Recording) -> Judgement:
         if recording.problem:
@@ -184,20 +186,22 @@ class Judge:
         )
 
     def _told(self, case: _Case, start: Start, found: Found) -> Judgement:
-        formulas = self._formulas.judge(found.levels)
+        formulas = self._formulas.judge(found.trail)
         if any(one.undefined or one.undecided_at is not None for one in formulas):
             formulas = self._formulas.judge(survivors(found, self._candidates))
         explanation = found.explanation(found.done)
+        unclear = [one for one in formulas if one.verdict is Verdict.INCONCLUSIVE]
         judgement = Judgement(
             name=case.recording.name,
             source=case.recording.source,
-            verdict=Verdict.PASS,
-            reason="",
+            verdict=Verdict.INCONCLUSIVE if unclear else Verdict.PASS,
+            reason=self._explained(len(case.events), explanation, unclear),
             events=len(case.events),
             explained=found.done,
             explanation=explanation,
             formulas=formulas,
-            actions=_counted(explanation.actions),
+            decide=tuple([_SEE_MORE.format(one.name) for one in unclear[:1]]),
+            actions=Counter(map(itemgetter(0), explanation.actions)),
             silent=explanation.silent,
             most_candidates=found.most_candidates,
             tried=found.tried,
@@ -205,24 +209,15 @@ class Judge:
         )
         if violations := violated(formulas):
             return self._violating(case, judgement, found, violations)
-        if not found.explained:
-            return self._failed(case, start, judgement, found)
-        return self._passed(judgement)
+        return judgement if found.explained else self._failed(case, start, judgement, found)
 
-    def _passed(self, judgement: Judgement) -> Judgement:
-        reason = f"a behaviour {self._bounds()} explains all {judgement.events} events"
-        if judgement.silent:
-            reason += f", with {judgement.silent} steps that were not seen"
-        unclear = [one for one in judgement.formulas if one.undefined or one.undecided_at]
-        if not unclear:
-            return replace(judgement, reason=reason)
-        first = unclear[0]
-        return replace(
-            judgement,
-            verdict=Verdict.INCONCLUSIVE,
-            reason=f"{reason}; but {_unclear(first)}",
-            decide=(_SEE_MORE.format(first.name),),
-        )
+    def _explained(
+        self, events: int, explanation: Explanation, unclear: Sequence[FormulaVerdict]
+    ) -> str:
+        reason = f"a behaviour {self._bounds} explains all {events} events"
+        if silent := explanation.silent:
+            reason += f", with {silent} steps that were not seen"
+        return f"{reason}; but {_unclear(unclear[0])}" if unclear else reason
 
     def _violating(
         self, case: _Case, judgement: Judgement, found: Found, violations: MappingOf[str, int]
@@ -236,7 +231,7 @@ class Judge:
             verdict=Verdict.FAIL if exhaustive else Verdict.INCONCLUSIVE,
             reason=(f"{name} is false in every state that explains the first {done} events{where}"),
             explanation=explanation,
-            actions=_counted(explanation.actions),
+            actions=Counter(map(itemgetter(0), explanation.actions)),
             silent=explanation.silent,
             explained=done,
             decide=() if exhaustive else (*found.limits, _NOTHING_DECLARED),
@@ -250,7 +245,8 @@ class Judge:
             return replace(
                 judgement,
                 verdict=Verdict.FAIL,
-                reason=f"no behaviour {self._bounds()} explains {event}",
+                reason=f"no behaviour {self._bounds} explains {event}",
+                decide=(),
                 failure=failure,
             )
         decide = [*found.limits]
@@ -260,16 +256,10 @@ class Judge:
         return replace(
             judgement,
             verdict=Verdict.INCONCLUSIVE,
-            reason=f"no behaviour {self._bounds()} was found that explains {event}",
+            reason=f"no behaviour {self._bounds} was found that explains {event}",
             failure=failure,
             decide=tuple(decide),
         )
-
-    def _bounds(self) -> str:
-        steps = self._mapping.limits.silent
-        if not steps or not self._mapping.silent:
-            return "without unseen steps"
-        return f"with at most {steps} unseen steps in a row"
 
 
 _SEE_MORE = "see more of the variables that {} reads"
@@ -296,9 +286,12 @@ def _unjudged(recording: Recording, reason: str) -> Judgement:
     )
 
 
-def _counted(actions: Iterable[Action]) -> Counter[str]:
-    """How often each action was taken: by its name, which comes first."""
-    return Counter(map(itemgetter(0), actions))
+def _bounds(mapping: Mapping) -> str:
+    """Within which bounds the search is exhaustive."""
+    steps = mapping.limits.silent
+    if not steps or not mapping.silent:
+        return "without unseen steps"
+    return f"with at most {steps} unseen steps in a row"
 
 
 def _unclear(formula: FormulaVerdict) -> str:

@@ -26,7 +26,7 @@ from conformance.judge.order import Cut, Order
 from conformance.judge.verdict import Explanation
 from conformance.tla import Action, State, canonical_key
 
-__all__ = ["Blocked", "Found", "Level", "Reached", "search", "survivors"]
+__all__ = ["Blocked", "Found", "Level", "Reached", "Trail", "search", "survivors"]
 
 
 class Way(NamedTuple):
@@ -57,6 +57,9 @@ class Trail(Protocol):
     def level(self, done: int) -> Level:
         """The level after so many events."""
 
+    def arrivals(self) -> Sequence[Arrival]:
+        """Of a total order, where each event led; nothing of another order."""
+
     def largest(self) -> int:
         """The largest number of states that were possible at once."""
 
@@ -70,23 +73,26 @@ class _Line:
     """The trail of a total order, where each level has one cut: the arrivals say it all."""
 
     start: CandidateSet
-    arrivals: Sequence[Arrival]
+    ways: Sequence[Arrival]
 
     def __len__(self) -> int:
-        return len(self.arrivals) + 1
+        return len(self.ways) + 1
+
+    def arrivals(self) -> Sequence[Arrival]:
+        return self.ways
 
     def level(self, done: int) -> Level:
         if not done:
             return {(0,): Reached(self.start, ())}
-        arrival = self.arrivals[done - 1]
+        arrival = self.ways[done - 1]
         return {(done,): Reached(arrival.candidates, (Way((done - 1,), done - 1, arrival),))}
 
     def largest(self) -> int:
-        each = [one.candidates for one in set(self.arrivals)]
+        each = [one.candidates for one in set(self.ways)]
         return max([len(one.members) for one in (self.start, *each)])
 
     def back(self, done: int) -> Iterator[tuple[int, Candidate, Origin]]:
-        arrivals = self.arrivals
+        arrivals = self.ways
         candidate = (arrivals[done - 1].candidates if done else self.start).members[0]
         for number in range(done - 1, -1, -1):
             origin = arrivals[number].origins[candidate]
@@ -105,6 +111,9 @@ class _Levels:
 
     def level(self, done: int) -> Level:
         return self.levels[done]
+
+    def arrivals(self) -> Sequence[Arrival]:
+        return ()
 
     def largest(self) -> int:
         return max(map(_size, self.levels))
@@ -151,11 +160,6 @@ class Found:
     def done(self) -> int:
         """So many events, from the first, can be explained."""
         return len(self.trail) - 1
-
-    @property
-    def levels(self) -> Iterator[Level]:
-        """What is possible after no event, after one, and so on."""
-        return map(self.trail.level, range(len(self.trail)))
 
     @property
     def most_candidates(self) -> int:
@@ -337,10 +341,10 @@ def _origin(reached: Reached, candidate: Candidate) -> Origin:
     return way.arrival.origins[candidate]
 
 
-def survivors(found: Found, candidates: Candidates) -> tuple[Level, ...]:
-    """The levels without the states from which the later events cannot be explained.
+def survivors(found: Found, candidates: Candidates) -> Trail:
+    """The trail without the states from which the later events cannot be explained.
 
-    Every behaviour that explains all explained events is in these states; the levels themselves,
+    Every behaviour that explains all explained events is in these states; the trail itself,
     if it would take too long to say which these are.
     """
     budget = Budget(candidates.limits)
@@ -349,8 +353,8 @@ def survivors(found: Found, candidates: Candidates) -> tuple[Level, ...]:
         for number in range(found.done, 0, -1):
             levels.append(_alive(found.trail.level(number - 1), levels[-1], candidates, budget))
     except Spent:
-        return tuple(found.levels)
-    return tuple(reversed(levels))
+        return found.trail
+    return _Levels(levels[::-1])
 
 
 def _alive(level: Level, later: Level, candidates: Candidates, budget: Budget) -> Level:

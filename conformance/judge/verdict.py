@@ -115,7 +115,6 @@ class Judgement:
     most_candidates: int = 0
     tried: int = 0
     start: str = ""
-    seconds: float = 0.0
 
     def brief(self) -> Judgement:
         """The same without the explanation, if it passes: what there is to count."""
