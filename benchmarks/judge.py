@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from conformance.judge.candidates import Limits
@@ -103,7 +104,8 @@ def main() -> None:
     model = find_models([options.model])[0]
     prepared = bound(model, find_tools())
     spec = prepared.spec
-    walks = [walk(spec, options.length, seed) for seed in range(options.traces)]
+    successors = cache(spec.successors)
+    walks = [walk(spec, options.length, seed, successors) for seed in range(options.traces)]
     names = sorted({action.name for one in walks for action, _ in one.steps})
     unseen = frozenset(random.Random(1).sample(names, len(names) // 3))
     print(
@@ -119,13 +121,16 @@ def main() -> None:
     lies(prepared, walks[:200], view, options.mutants)
 
 
-def walk(spec: Spec, length: int, seed: int) -> Walk:
+Successors = Callable[[State], Sequence[tuple[Action, State]]]
+
+
+def walk(spec: Spec, length: int, seed: int, successors: Successors) -> Walk:
     """A random behaviour of so many steps, or shorter where nothing is enabled."""
     rng = random.Random(seed)
     state = rng.choice(list(spec.initial_states()))
     initial = state
     steps: list[tuple[Action, State]] = []
-    while len(steps) < length and (allowed := spec.successors(state)):
+    while len(steps) < length and (allowed := successors(state)):
         action, state = rng.choice(allowed)
         steps.append((action, state))
     return Walk(initial, tuple(steps))
@@ -348,7 +353,7 @@ def long(prepared: PreparedModel, events: int) -> None:
     made_ready = bound(wide, find_tools())
     spec = made_ready.spec
     view = View(frozenset(spec.variables) - OF_MEMBERS, MEMBERS)
-    one = walk(spec, 4 * events, 7)
+    one = walk(spec, 4 * events, 7, spec.successors)
     short = Walk(one.initial, tuple(_first(one, events)))
     made = recordings(spec, [short], view)
     found, took = judged(made_ready, made, view.unseen, view.longest([short]))
