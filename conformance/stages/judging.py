@@ -19,13 +19,8 @@ from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
-from conformance.judge.reading import (
-    Located,
-    RecordingReader,
-    bytes_of,
-    locate,
-    read_recordings,
-)
+from conformance.judge.processes import judge_here
+from conformance.judge.reading import Located, bytes_of, locate, read_recordings
 from conformance.judge.stored import stored_trace
 from conformance.judge.translate import derived_constants, translated
 from conformance.judge.verdict import FormulaVerdict, Judgement
@@ -151,13 +146,14 @@ def judge_files(
 ) -> Tally:
     """Judge every trace of the files; with `store`, the behaviours that explain them are kept.
 
-    Without `spark` it is done in this process, by the same judge.
+    Without `spark` it is done on this machine, by the same judge in as many processes as the
+    settings say.
     """
     subject = str(store or ", ".join(map(str, request.files)))
     with stage(context, name, subject) as outcome:
         bench = _Bench.of(context, request)
         tally = Tally()
-        judgements = bench.here() if spark is None else bench.on(spark, brief=store is None)
+        judgements = bench.judgements(spark, context.settings.jobs, brief=store is None)
         judged = bench.counted(judgements, context, name, tally)
         if store is None:
             for _ in judged:
@@ -203,15 +199,13 @@ class _Bench:
         # Made in any case: an error of the mapping is the user's, and no worker's.
         return _Bench(request, prepared, rules, rules.judge(prepared.spec))
 
-    def here(self) -> Iterator[tuple[Located, Judgement]]:
-        """Every trace that is wanted with its judgement, made in this process."""
-        with RecordingReader() as reader:
-            for located in self._wanted():
-                yield located, self.judge.judge(reader.read(located))
-
-    def on(self, spark: SparkSession, *, brief: bool) -> Iterator[tuple[Located, Judgement]]:
-        """The same, made on Spark."""
-        return judge_on(spark, self.rules, self._wanted(), brief=brief)
+    def judgements(
+        self, spark: SparkSession | None, jobs: int, *, brief: bool
+    ) -> Iterator[tuple[Located, Judgement]]:
+        """Every trace that is wanted with its judgement, made on Spark or on this machine."""
+        if spark is not None:
+            return judge_on(spark, self.rules, self._wanted(), brief=brief)
+        return judge_here(self.judge, self._wanted(), processes=jobs, brief=brief)
 
     def _wanted(self) -> Iterator[Located]:
         only = self.request.only

@@ -195,6 +195,15 @@ def test_where_candidates_differ_in_a_formula_the_verdict_says_so(
     assert "false in others" in found.reason
 
 
+def test_candidates_that_differ_from_the_start_on_are_told_too(spec: Spec, tmp_path: Path) -> None:
+    anywhere = mapping(tmp_path, '[start]\nat = "any"\n')
+    nobody = {"state": {"holder": "nobody"}}
+    found = judged(spec, anywhere, nobody, invariants=["FewGrants"])
+    assert (found.verdict, found.formulas[0].undecided_at) == (UNCLEAR, 0)
+    two = {"state": {"granted": 2}}
+    assert judged(spec, anywhere, nobody, two, invariants=["FewGrants"]).verdict is PASS
+
+
 def test_what_later_events_exclude_does_not_count_for_a_formula(spec: Spec, tmp_path: Path) -> None:
     everything = '[silent]\nactions = ["Ask", "Queue", "Grant", "Release"]\nsteps = 4\n'
     nobody, few = {"state": {"holder": "nobody"}}, ["FewGrants"]
