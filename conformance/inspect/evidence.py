@@ -9,8 +9,8 @@ that are not UTF-8 are written as `\\xNN`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -245,6 +245,18 @@ TABLES: Mapping[str, pa.Schema] = MappingProxyType(
 MANIFEST = "evidence.json"
 
 
+def about(keys: Collection[tuple[str, int]]) -> ds.Expression:
+    """Rows of tables with topic and partition that may be about one of these: look again."""
+    topics = pa.array(sorted({key[0] for key in keys}), _TEXT)
+    partitions = pa.array(sorted({key[1] for key in keys}), _I32)
+    return ds.field("topic").isin(topics) & ds.field("partition").isin(partitions)
+
+
+def part_number(path: Path) -> int:
+    """The part of the reading that a table's file is of."""
+    return int(path.stem.removeprefix("part-"))
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The tables below a folder, each read when it is asked for."""
@@ -252,6 +264,8 @@ class Evidence:
     folder: Path
     manifest: Mapping[str, Any]
     """What was read: brokers, filters, whether checksums were verified, counts."""
+    parts: frozenset[int] | None = None
+    """Only these parts of the reading; None: all."""
 
     @classmethod
     def open(cls, folder: Path) -> Evidence:
@@ -275,7 +289,12 @@ class Evidence:
 
     def paths(self, name: str) -> list[Path]:
         """The table's Parquet files; parts in order, neighbouring partitions in one part."""
-        return sorted((self.folder / name).glob("part-*.parquet"))
+        every = sorted((self.folder / name).glob("part-*.parquet"))
+        return [path for path in every if self.parts is None or part_number(path) in self.parts]
+
+    def within(self, parts: Iterable[int]) -> Evidence:
+        """The same evidence, as far as these parts of the reading hold it."""
+        return replace(self, parts=frozenset(parts))
 
     def dataset(self, name: str) -> ds.Dataset:
         """The table, to be scanned piece by piece."""
