@@ -10,7 +10,9 @@ from pyspark.sql import SparkSession
 
 from conformance.inspect.judging import JudgedSlice, Task, judge_slice
 from conformance.inspect.slices import Slice
+from conformance.inspect.specifications import CLASSIC_GROUP, CONSUMER_GROUP, REPLICATION
 
+_NEEDED = (REPLICATION, CLASSIC_GROUP, CONSUMER_GROUP)
 _dumps: Callable[[object], bytes] = cloudpickle.dumps
 
 
@@ -18,6 +20,7 @@ def judge_with_spark(
     session: SparkSession, task: Task, parts: Sequence[Slice]
 ) -> Iterator[JudgedSlice]:
     """The slices judged, in their order. The evidence must be where all workers see it."""
+    task.specifications.prepare(_NEEDED)  # here, so that no worker must start a JVM for it
     pickled = [_dumps(part) for part in parts]
     tasks = session.range(0, len(parts), 1, len(parts))
     judged = tasks.mapInArrow(_judging(task, pickled), "judged binary")

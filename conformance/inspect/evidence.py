@@ -175,6 +175,7 @@ GROUP_RECORDS = _schema(
     ("broker", _TEXT),
     ("partition", _I32),
     ("offset", _I64),
+    ("batch", _I64),
     ("epoch", _I32),
     ("timestamp", _I64),
     ("type", _TEXT),
@@ -187,8 +188,9 @@ GROUP_RECORDS = _schema(
 )
 """Records of every copy of `__consumer_offsets`, both protocols; `value` null: a tombstone.
 
-`type` is the key's schema: OffsetCommitKey, GroupMetadataKey, ConsumerGroupMetadataKey, ... In
-values of classic groups of protocol type `consumer`, subscription and assignment are decoded.
+`batch` is the base offset of the record's batch. `type` is the key's schema: OffsetCommitKey,
+GroupMetadataKey, ConsumerGroupMetadataKey, ... In values of classic groups of protocol type
+`consumer`, subscription and assignment are decoded.
 """
 
 PRODUCERS = _schema(

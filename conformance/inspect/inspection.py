@@ -118,7 +118,7 @@ def inspect(
     copies, history = read_copies(evidence), controller(evidence)
     inspection = Inspection(evidence, copies, history, files=_files(evidence))
     parts = slices(evidence, history)
-    task = Task(evidence, copies, None if output is None else output / "traces")
+    task = Task(evidence, copies, traces=None if output is None else output / "traces")
     whole = sum(len(part.keys) for part in parts)
     written = None if output is None else TableWriter(output)
     with written or nullcontext():

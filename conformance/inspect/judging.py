@@ -16,12 +16,14 @@ from conformance.inspect.copies import Copies
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.findings import Discovery, Unjudged
 from conformance.inspect.formulas import ReplicationFormulas
-from conformance.inspect.groups import JudgedGroup, judge_groups
+from conformance.inspect.group_judgement import judge_groups
+from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Key
 from conformance.inspect.judgement import Judge, Judged
 from conformance.inspect.lines import read_lines
 from conformance.inspect.partitions import read_logs
 from conformance.inspect.slices import Slice
+from conformance.inspect.specifications import REPLICATION, Specifications
 from conformance.inspect.subjects import Subject, gather
 from conformance.verdict import Verdict
 
@@ -39,6 +41,7 @@ class Task:
 
     evidence: Evidence
     copies: Copies
+    specifications: Specifications = field(default_factory=Specifications)
     traces: Path | None = None
     """Where histories are written as traces; None: nowhere."""
 
@@ -70,9 +73,10 @@ def judge_slice(task: Task, part: Slice) -> JudgedSlice:
     scanned = read_logs(evidence)
     lines = read_lines(task.evidence, frozenset(part.keys))
     subjects = gather(evidence, part.keys, scanned.logs(), part.controller, lines)
-    judge = Judge(task.copies, part.controller.last_time, ReplicationFormulas())
+    formulas = ReplicationFormulas(task.specifications[REPLICATION])
+    judge = Judge(task.copies, part.controller.last_time, formulas)
     judged = {key: judge.judge(subject) for key, subject in subjects.items()}
-    groups = judge_groups(evidence, part.controller)
+    groups = judge_groups(task.evidence, evidence, part.controller, task.specifications)
     if task.traces is not None:
         traces.write(judged.values(), task.traces)
     said = [*_said(task, part, evidence, subjects), *_noted(judged, groups)]

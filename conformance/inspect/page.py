@@ -94,6 +94,7 @@ class GroupView:
     """A group on the page."""
 
     name: str
+    type: str
     partition: int
     broker: str
     rows: tuple[GroupRow, ...]
@@ -357,10 +358,12 @@ def _group(group: JudgedGroup) -> GroupView:
             one.state,
             one.generation,
             one.protocol,
-            ", ".join(member.id for member in one.members),
-            "; ".join(f"{member.id}: {', '.join(sorted(member.assigned)) or 'nothing'}"
-                      for member in one.members),
+            ", ".join(one.assigned),
+            "; ".join(
+                f"{member}: {', '.join(sorted(assigned)) or 'nothing'}"
+                for member, assigned in one.assigned.items()
+            ),
         )
-        for one in group.records[-_ROWS:]
-    )  # fmt: skip
-    return GroupView(group.name, group.partition, group.broker, rows)
+        for one in group.rows[-_ROWS:]
+    )
+    return GroupView(group.name, group.type, group.partition, group.broker, rows)
