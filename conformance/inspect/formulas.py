@@ -4,42 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
 from conformance.errors import SpecError
 from conformance.events import Reason
 from conformance.inspect.abstraction import WINDOW, Moment, Window, windows
-from conformance.resources import spec_dir
+from conformance.inspect.specifications import Specification
 from conformance.story.behaviour import account
-from conformance.tla import (
-    ModelConfig,
-    ModelValue,
-    Module,
-    Spec,
-    State,
-    Value,
-    bind,
-    load_module,
-    make_function,
-)
+from conformance.tla import ModelValue, Spec, State, Value, make_function
 
 _UNSEEN = ModelValue("(not seen)")
 _REMEMBERED = 100_000
-
-LOG_FORMULAS = (
-    "LogMatching",
-    "EpochCacheMatchesLog",
-    "EpochsNonDecreasing",
-    "HighWatermarkWithinLog",
-    "KnownEpochIsRegistered",
-    "LeaderInIsr",
-    "CommittedNeverLost",
-    "ElectableHasExposed",
-    "OneExposedRecordPerOffset",
-)
-"""Invariants of a partition at one moment."""
-HISTORY_FORMULAS = ("PartitionEpochCountsChanges", "LeaderEpochsNeverFall")
-"""Action properties of two registrations in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +35,11 @@ class Truth:
     undefined: str = ""
 
 
-@cache
-def module(name: str) -> Module:
-    """A module of the specification, parsed once."""
-    return load_module(spec_dir() / f"{name}.tla")
-
-
 @dataclass(slots=True)
 class ReplicationFormulas:
     """spec/Replication.tla for sets of brokers; equal questions are asked once."""
 
+    specification: Specification
     _specs: dict[tuple[tuple[str, ...], int], Spec] = field(default_factory=dict)
     _known: dict[tuple[object, ...], bool | str] = field(default_factory=dict)
 
@@ -132,7 +101,7 @@ class ReplicationFormulas:
         bound = 1 << max(6, (offsets + 1).bit_length())
         key = (tuple(sorted({*moment.replicas, *moment.registered.isr})), bound)
         if key not in self._specs:
-            self._specs[key] = bind(module("Replication"), _replication(key[0], bound))
+            self._specs[key] = self.specification.bound(_constants(key[0], bound))
         return self._specs[key]
 
 
@@ -158,22 +127,14 @@ def _broken(spec: Spec, formula: str, state: State, after: State, window: Window
     return Broken(formula, str(definition.location), reasons, window)
 
 
-def _replication(brokers: tuple[str, ...], offsets: int) -> ModelConfig:
-    """Constants that bound nothing: the formulas range over offsets and brokers only."""
+def _constants(brokers: tuple[str, ...], offsets: int) -> dict[str, Value]:
+    """Those that are the files': the formulas range over offsets and brokers only."""
     numbers = frozenset(range(offsets))
-    constants: dict[str, Value] = {
+    return {
         "Brokers": frozenset(brokers),
         "Epochs": numbers,
         "Offsets": numbers,
         "AppendCounts": numbers,
-        "BrokerEpochs": frozenset({0}),
         "PartitionEpochs": numbers,
         "InitialLeader": brokers[0],
-        "Protocol": "TruncateOnFetch",
-        "Fine": True,
-        "UncleanElection": True,
-        "Crashes": True,
-        "LogStartMoves": True,
-        "TwoStepIsr": True,
     }
-    return ModelConfig(constants=constants, source="inspect")

@@ -8,13 +8,12 @@ abstraction; the mapping beside the trace says what they stand for. `kconform ju
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from conformance.files import written_aside
 from conformance.inspect.abstraction import Window, windows
-from conformance.inspect.inspection import Inspection
 from conformance.inspect.judgement import Judged
 from conformance.tla import format_value, to_itf
 
@@ -26,9 +25,9 @@ MODEL = "replication/kip320-coarse-3b"
 """Names the specification; every constant of the trace is in its mapping."""
 
 
-def write(inspection: Inspection, folder: Path) -> None:
+def write(partitions: Iterable[Judged], folder: Path) -> None:
     """`TOPIC-PARTITION.ndjson` and its mapping, for each partition with a history."""
-    for judged in inspection.partitions.values():
+    for judged in partitions:
         if judged.subject.elections is None or not judged.states:
             continue
         windowed = list(windows(judged.moment))

@@ -142,7 +142,7 @@ def test_metadata_and_groups(schemas: Schemas, tmp_path: Path) -> None:
     write_segment(partition_folder(root, "__cluster_metadata"), metadata)
     write_segment(partition_folder(root, "__consumer_offsets", 4), [Batch(0, group(schemas), 2)])
     jars = kafka_jars("4.4.0").classpath
-    evidence = read(Inputs(brokers_of([f"b1={root}"])), tmp_path / "out", jars, spark=False)
+    evidence = read(Inputs(brokers_of([f"b1={root}"])), tmp_path / "out", jars)
     rows = list(evidence.rows("metadata"))
     assert [(row["type"], row["offset"]) for row in rows] == [
         ("LeaderChangeMessage", 0),
@@ -159,7 +159,7 @@ def test_metadata_and_groups(schemas: Schemas, tmp_path: Path) -> None:
     )
     assert second["value"] is None
     late = Inputs(brokers_of([f"b1={root}"]), filters=Filters(since=1_800_000_000_000))
-    later = read(late, tmp_path / "later", jars, spark=False)
+    later = read(late, tmp_path / "later", jars)
     assert later.table("metadata").num_rows == 3
     assert later.table("group_records").num_rows == 0
 
