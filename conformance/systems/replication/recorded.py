@@ -433,10 +433,28 @@ class _Partition:
                 continue
             fetch = line.fetch
             if fetch and _broker(fetch["replica"]) == follower and not fetch["error"]:
-                rounds[at].reads.append(line)
+                of = _asked_for(asked[: at + 1], fetch)
+                read = line if of == at else self._in_time(line, times[of + 1], states)
+                rounds[of].reads.append(read)
             elif line.broker == follower and _stored(line):
                 rounds[at].processed = line
         return rounds
+
+    def _in_time(self, line: _Line, given_up: int, states: Sequence[_Line]) -> _Line:
+        """A fetch that is read when its follower has long asked for another: as before that.
+
+        A leader that was paused finds what its followers sent in the meantime. Where it has done
+        nothing else to the partition since they gave up, it is the same to all whether it read it
+        then or now; else the fetch stays where it was read, and the specification has no step of it.
+        """
+        between = (
+            other
+            for other in states
+            if other.broker == line.broker and given_up <= other.time < line.time
+        )
+        if any(other.changed for other in between):
+            return line
+        return replace(line, seen=replace(line.seen, time=given_up - 1))
 
     def _round_trip(self, follower: str, one: _Round) -> None:
         """The steps of a round trip that changed anything."""
@@ -484,6 +502,16 @@ class _Partition:
 
     def _ended(self, broker: str, since: int, until: int) -> bool:
         return any(since < end < until for end in self._outages[broker])
+
+
+def _asked_for(asked: Sequence[Seen], fetch: JsonObject) -> int:
+    """Which request a leader has read: the last one of its offset and epoch, else the last."""
+    wanted = (fetch["fetchOffset"], fetch.get("currentLeaderEpoch"))
+    for number in range(len(asked) - 1, -1, -1):
+        request = asked[number].body["request"]
+        if (request["fetchOffset"], request.get("currentLeaderEpoch")) == wanted:
+            return number
+    return len(asked) - 1
 
 
 def _is_a_consumers(body: JsonObject) -> bool:
