@@ -97,7 +97,7 @@ class _Recorder:
         self._brokers = brokers
         self._folder = folder
         self._tell = tell
-        self._read: dict[Path, int] = {}
+        self._cuts = Cuts(folder)
         self.ended: dict[str, str] = {}
         """Run -> why it is spoiled, or nothing."""
         self.faults = 0
@@ -119,7 +119,7 @@ class _Recorder:
             problem = str(error)
             run.ended = time.monotonic_ns()
             in_order = self._restored(run)
-        self._cut(target, plan.scenario)
+        self._cuts.move(target, plan.scenario)
         write_manifest(target, self._jars, run, problem)
         self.ended[name] = problem
         self.faults += run.happened
@@ -143,16 +143,23 @@ class _Recorder:
             return False
         return True
 
-    def _cut(self, target: Path, scenario: Scenario) -> None:
-        """Write what agents and tap have written since the last run to the run's folder."""
+
+class Cuts:
+    """Divides what agents and tap write to a folder among the runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[Path, int] = {}
+
+    def move(self, target: Path, scenario: Scenario) -> None:
+        """Write what has been written since the last run to this run's folder."""
+        own = _Own.of(scenario)
         for path in (*self._folder.glob(TAP), *self._folder.glob(AGENTS)):
             lines = self._new_lines(path)
-            if path.name != TAP:
-                own = _Own.of(scenario)
-                lines = [line for line in lines if own.has(line)]
+            kept = lines if path.name == TAP else [line for line in lines if own.has(line)]
             place = target / path.relative_to(self._folder)
-            place.parent.mkdir(exist_ok=True)
-            place.write_bytes(b"".join(line + b"\n" for line in lines))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(b"".join(line + b"\n" for line in kept))
 
     def _new_lines(self, path: Path) -> list[bytes]:
         """The whole lines that were written since the last time."""
@@ -188,7 +195,13 @@ class _Own:
         )
 
     def has(self, line: bytes) -> bool:
-        """Whether the run has to do with it; what the agent could not do, every run has."""
-        about = msgspec.json.decode(line, type=_About)
+        """Whether the run has to do with it; what the agent could not do, every run has.
+
+        A process that was killed may leave a line unfinished: the next one's first is glued to it.
+        """
+        try:
+            about = msgspec.json.decode(line, type=_About)
+        except msgspec.DecodeError:
+            return False
         topic = (about.partition or about.registration).rpartition("-")[0]
         return topic in self.topics or about.group in self.groups or bool(about.problem)

@@ -445,7 +445,7 @@ class _Partition:
 
         A leader that was paused finds what its followers sent in the meantime. Where it has done
         nothing else to the partition since they gave up, it is the same to all whether it read it
-        then or now; else the fetch stays where it was read, and the specification has no step of it.
+        then or now; else it stays where it was read, and the specification has no step of it.
         """
         between = (
             other
