@@ -149,6 +149,7 @@ def _verdict(context: Context, one: Written) -> Row:
         "seconds": round(last.seconds, 2),
         "reason": "" if str(last.verdict) == "pass" else last.reason,
         "command": one.command,
+        "files": [str(one.events), one.trace.model, str(one.mapping)],
     }
 
 

@@ -113,10 +113,6 @@ Store(g) ==
 \* logs a failure, no more): where a broker fails, it may be missing. Models of recordings say so.
 StoreEmpty(g, c) == Store(g)
 
-\* A static member's new id is told when it is stored (updateStaticMemberAndRebalance). A
-\* coordinator that fails before takes both with it. Models of recordings say so.
-StoreReplaced(g, c) == Store(g)
-
 \* The record of an assignment that was refused is not in the log. Where a leader has appended it
 \* and then gives up waiting for its followers, or leads no longer, it may be there all the same,
 \* and is what the next coordinator loads. Models of recordings say so: c.taken.
@@ -348,7 +344,7 @@ RejoinStaticMember(g, p, names, new, c) ==
   LET old      == g.staticMembers[InstanceOf[p]]
       replaced == [ReplaceStaticMember(g, InstanceOf[p], old, new) EXCEPT !.supported[new] = names]
       parked   == Park(replaced, new, names)
-      quiet    == Answered(StoreReplaced(replaced, c), JoinReply(replaced, new, g.leader = old))
+      quiet    == Answered(Store(replaced), JoinReply(replaced, new, g.leader = old))
   IN  CASE g.state = "Stable" ->
              IF SelectProtocol(replaced, c) = g.protocol
              THEN quiet ELSE Parked(PrepareRebalance(parked, c), new)
