@@ -115,11 +115,16 @@ def recorded(version: str, seed: int, runs: int, output: Path) -> Path:
     return folder
 
 
-def judged(version: str, series: Path) -> None:
-    """Judge each trace of a series and keep the verdicts beside it."""
+def judged(version: str, series: Path, *, again: bool) -> None:
+    """Judge the traces of a series that are not judged yet; keep the verdicts beside it."""
     context = Context()
-    rows = [row for run in recordings(series) for row in _run(context, version, run)]
-    (series / VERDICTS).write_text(json.dumps(rows, indent=1), "utf-8")
+    kept = series / VERDICTS
+    rows: list[Row] = json.loads(kept.read_text("utf-8")) if kept.exists() and not again else []
+    done = {row["run"] for row in rows}
+    for run in recordings(series):
+        if f"{series.name}/{run.name}" not in done:
+            rows += _run(context, version, run)
+            kept.write_text(json.dumps(rows, indent=1), "utf-8")
 
 
 def _run(context: Context, version: str, run: Path) -> Iterator[Row]:
@@ -197,9 +202,8 @@ def main() -> None:
     options = parser.parse_args()
     for version in options.versions.split(","):
         series = recorded(version, options.seed, options.runs, options.output)
-        done = (series / VERDICTS).exists()
-        if not options.record_only and (options.again or not done):
-            judged(version, series)
+        if not options.record_only:
+            judged(version, series, again=options.again)
     files = sorted(options.output.glob(f"*/{VERDICTS}"))
     report([row for file in files for row in json.loads(file.read_text("utf-8"))])
 

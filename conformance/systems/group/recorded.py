@@ -55,14 +55,14 @@ SILENT = (
     "ProcessSyncGroup",
     "CompleteJoin",
     "RequestRejoin",
+    "ExpireInitialDelay",
 )
-"""Steps that nobody sees: members' side, and what changes no group, as the JoinGroup of a member
-that is told the generation that it is in."""
+"""Steps that nobody sees: members' side, and what changes nothing that is observed, as the JoinGroup
+of a member that is told the generation that it is in, or an initial delay that is prolonged."""
 _FORGETS = {22, 25, 82}
 """ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID: the member gives up its id."""
 
 _FREE = {
-    "InitialDelays": "1",
     "RequireKnownMemberId": "TRUE",
     "ProtocolSets": "{}",
     "Commits": "TRUE",
@@ -112,7 +112,7 @@ def _trace(
 ) -> RecordedTrace:
     observed = [one.seen for one in of_group.observations]
     names = _Names.of(observed)
-    exchanges = [one for one in all_exchanges if _was_seen(one, of_group, names)]
+    exchanges = list(_of_the_group(all_exchanges, of_group, names))
     crashes = list(_crashes(told, names))
     events = [
         *_steps(of_group.observations, names),
@@ -128,17 +128,26 @@ def _trace(
     return RecordedTrace(group, model, tuple(ordered), constants, SILENT, steps=3)
 
 
-def _was_seen(exchange: _Exchange, of_group: Terms, names: _Names) -> bool:
-    """Whether the group's coordinator had to do with it, or nobody.
+def _of_the_group(
+    exchanges: Iterable[_Exchange], of_group: Terms, names: _Names
+) -> Iterator[_Exchange]:
+    """The requests that the group's coordinator had to do with, or nobody.
 
-    Not what only a broker saw that is none any longer, nor what a member says under an id
-    that such a one has given it.
+    Not what only a broker saw that is none any longer, nor what a member says under an id that such
+    a one has given it, or after such a one has taken its id. What the coordinator was asked and
+    another one answered is not answered.
     """
-    node = exchange.request.node.rpartition("->")[2]
-    member = exchange.request.body["body"].get("memberId", "")
-    if of_group.of_a_zombie(node, exchange.request.time):
-        return False
-    return not member or member in names.ids
+    for one in exchanges:
+        node = one.request.node.rpartition("->")[2]
+        member = one.request.body["body"].get("memberId")
+        beside = one.request.body["api"] in _BESIDE
+        stranger = member not in names.ids if member else member == "" and beside
+        if stranger or of_group.of_a_zombie(node, one.request.time):
+            continue
+        if not of_group.of_a_zombie(node, one.answered):
+            yield one
+        elif not beside:
+            yield _Exchange(one.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,6 +462,7 @@ def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
         "InstanceOf": _cases({client: f'"{names.instances[client]}"' for client in clients}),
         "MemberIds": f"<<{', '.join(ids)}>>",
         "Generations": f"0..{last + 1}",
+        "InitialDelays": str(len(names.ids)),
         "Partitions": "0..0",
         "Protocols": _set(protocols),
         "MaxSize": str(len(names.ids) + 1),

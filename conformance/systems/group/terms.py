@@ -111,8 +111,9 @@ class _Reader:
             self._holder = None
 
     def _take_over(self, seen: Seen, *, loaded: bool) -> None:
-        if not loaded and seen.body["state"] is None:
-            return  # it forgets what it did not have
+        state = seen.body["state"]
+        if not loaded and (state is None or state["state"] == "Dead"):
+            return  # a timer of a group that it has forgotten
         self._forget(seen.node, seen.time)
         for other, since in self._knows.items():
             self._knows[other] = since or seen.time
