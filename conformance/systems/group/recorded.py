@@ -57,8 +57,8 @@ SILENT = (
     "RequestRejoin",
     "ExpireInitialDelay",
 )
-"""Steps that nobody sees: members' side, and what changes nothing that is observed, as the JoinGroup
-of a member that is told the generation that it is in, or an initial delay that is prolonged."""
+"""Steps that nobody sees: members' side, and what changes nothing that is observed, such as the
+JoinGroup of a member that is told the generation that it is in, or a longer initial delay."""
 _FORGETS = {22, 25, 82}
 """ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID: the member gives up its id."""
 

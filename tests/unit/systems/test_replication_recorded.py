@@ -207,6 +207,27 @@ def test_a_record_that_only_one_controller_tells_was_not_committed(
     assert trace.events[-1]["source"] == "node2/agent.ndjson:3"
 
 
+def test_who_may_be_elected_of_an_empty_isr_is_who_was_its_last_member(
+    tmp_path: Path, lines: Lines
+) -> None:
+    """KIP-966: the ISR is empty; an unclean shutdown makes of who is eligible the last known."""
+    lines.registered(1, leader=1, epoch=0, isr=[1], version=1)
+    for version, kind in ((2, "elr"), (3, "lastKnownElr")):
+        state = {"leader": -1, "leaderEpoch": 1, "partitionEpoch": version, "isr": [], kind: [1]}
+        lines.add(1, section="replay", registration="t-0", state=state)
+    lines.registered(1, leader=1, epoch=2, isr=[1], version=4)
+    lines.section(1, "$anonfun$makeLeader$1", broker(1, 1, 1, -1, leaderEpoch=2, partitionEpoch=4))
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[2:] == [
+        "TakeOffline[1, 'b1']",
+        "ElectLeader[2, 'b1']",
+        "BecomeLeader['b1', 2]",
+    ]
+    assert trace.events[2]["state"]["registration.isr"] == {"#set": ["b1"]}
+    assert trace.events[3]["state"]["registration.partitionEpoch"] == 3
+    assert trace.events[4]["state"]['partitionEpoch["b1"]'] == 3
+
+
 def test_what_another_thread_is_changing_is_not_believed(tmp_path: Path, lines: Lines) -> None:
     lines.request(2)
     lines.fetch(1, 2, broker(1, 2, 1, 0), overlaps=[APPEND])
