@@ -104,6 +104,11 @@ LeaderInIsr ==
 \* Nobody acts on an epoch that the controller has not given out.
 KnownEpochIsRegistered == \A b \in Brokers : leaderEpoch[b] <= registration.leaderEpoch
 
+\* Of a partition without a leader nobody whom the controller could elect takes itself for the
+\* leader. Not so where the session of one that runs expires: see the model of it.
+OfflineHasNoLeader ==
+  registration.leader = NoLeader => \A b \in registration.isr : ~ActingLeader(b)
+
 \* The leader waits for everybody whom the controller could elect.
 IsrWithinMaximalIsr ==
   \A l \in Brokers : TrueLeader(l) =>
