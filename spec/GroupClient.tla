@@ -1,0 +1,221 @@
+----------------------------- MODULE GroupClient -----------------------------
+(***************************************************************************)
+(* A client in the loop: GroupMembership as one real client process and a  *)
+(* coordinator that a harness plays go through it. Every step of the       *)
+(* protocol is one here too. What is added:                                *)
+(*                                                                         *)
+(* - the callback of onJoinPrepare (onPartitionsRevoked, onPartitionsLost) *)
+(*   is a step of its own: it is seen some time before the JoinGroup;      *)
+(* - a client has several Heartbeats and OffsetCommits under way, and reads *)
+(*   their answers when it likes;                                          *)
+(* - a broker that is not the coordinator, or is still loading the group,  *)
+(*   answers without looking at it (GroupCoordinator.validateGroupStatus); *)
+(* - where clients differ from the Java client by design, a constant says  *)
+(*   how: a model with these constants is a variant, known by its name.    *)
+(***************************************************************************)
+EXTENDS GroupMembership
+
+CONSTANTS
+  CommitErrorsReset,    \* a refused OffsetCommit costs the generation, as in
+                        \* ConsumerCoordinator.OffsetCommitResponseHandler; FALSE: the next
+                        \* Heartbeat has to tell (librdkafka, rd_kafka_cgrp_op_handle_OffsetCommit)
+  HeartbeatsWhileJoining, \* heartbeats go on until the JoinGroup is answered (librdkafka)
+  KeepsIdOnIllegalGeneration \* KAFKA-13419; FALSE: clients that forget their member id
+
+VARIABLE aside  \* [Members -> answers to Heartbeat and OffsetCommit that the client has yet to read]
+
+clientVars == <<vars, aside>>
+
+ClientInit == Init /\ aside = [p \in Members |-> {}]
+
+Keeps == UNCHANGED aside
+
+\* For KeepsMemberId of GroupMember.
+KeepsMemberIdAsDeclared(error) == KeepsIdOnIllegalGeneration /\ error = "ILLEGAL_GENERATION"
+
+(***************************************************************************)
+(* The client.                                                             *)
+(***************************************************************************)
+
+\* ConsumerCoordinator.onJoinPrepare as the user sees it: the callback of what was assigned.
+GivesUpPartitions(p) ==
+  /\ Running(p) /\ rejoinNeeded[p] /\ needsJoinPrepare[p] /\ joinFuture[p].state = "None"
+  /\ owned[p] # {}
+  /\ SetMember(p, [Member(p) EXCEPT !.owned = {}])
+  /\ MemberStep /\ UNCHANGED <<channel, heartbeat, failures>> /\ Keeps
+
+SendsJoinGroup(p) == SendJoinGroup(p) /\ Keeps
+
+\* With NOT_COORDINATOR a client gives up the connection, and what it had to read there.
+DropIf(p, error) == aside' = IF Disconnects(error) THEN [aside EXCEPT ![p] = {}] ELSE aside
+
+ProcessesJoinGroup(p) == ProcessJoinGroup(p) /\ DropIf(p, channel[p].error)
+ProcessesSyncGroup(p) == ProcessSyncGroup(p) /\ DropIf(p, channel[p].error)
+
+\* onJoinComplete with its callback onPartitionsAssigned; without, where the generation is gone.
+CompletesJoin(p) == AssignmentIsCurrent(Member(p)) /\ CompleteJoin(p) /\ Keeps
+DropsJoin(p)     == ~AssignmentIsCurrent(Member(p)) /\ CompleteJoin(p) /\ Keeps
+
+SendsHeartbeat(p) == SendHeartbeat(p) /\ Keeps
+
+\* With the generation that it had before it asked to join again.
+SendsHeartbeatWhileJoining(p) ==
+  /\ HeartbeatsWhileJoining /\ Running(p) /\ heartbeat[p].type = "None"
+  /\ memberState[p] = "PREPARING_REBALANCE" /\ memberGeneration[p].generation # NoGeneration
+  /\ heartbeat' = [heartbeat EXCEPT ![p] =
+       [type |-> "HeartbeatRequest", memberId |-> memberGeneration[p].memberId,
+        generation |-> memberGeneration[p].generation, error |-> "NONE"]]
+  /\ MemberStep /\ UNCHANGED <<memberVars, channel, failures>> /\ Keeps
+
+SendsOffsetCommit(p) == SendOffsetCommit(p) /\ Keeps
+
+AfterCommit(m, a) == IF CommitErrorsReset THEN AfterOffsetCommit(m, a) ELSE m
+
+AfterAnswer(m, a) ==
+  IF a.type = "HeartbeatResponse" THEN AfterHeartbeat(m, a) ELSE AfterCommit(m, a)
+
+\* HeartbeatResponseHandler, OffsetCommitResponseHandler.
+ReadsAnswer(p) ==
+  /\ heartbeat[p].type \in {"HeartbeatResponse", "OffsetCommitResponse"}
+  /\ SetMember(p, AfterAnswer(Member(p), heartbeat[p]))
+  /\ heartbeat' = [heartbeat EXCEPT ![p] = NoHeartbeat]
+  /\ MemberStep /\ UNCHANGED <<channel, failures>> /\ Keeps
+
+\* The next request is on its way before the answer to this one is read.
+SetsAside(p) ==
+  /\ heartbeat[p].type \in {"HeartbeatResponse", "OffsetCommitResponse"}
+  /\ heartbeat[p].error # "NONE"
+  /\ heartbeat' = [heartbeat EXCEPT ![p] = NoHeartbeat]
+  /\ aside' = [aside EXCEPT ![p] = @ \union {heartbeat[p]}]
+  /\ MemberStep /\ UNCHANGED <<memberVars, channel, failures>>
+
+ReadsAside(p) ==
+  \E a \in aside[p] :
+    /\ SetMember(p, AfterAnswer(Member(p), a))
+    /\ aside' = [aside EXCEPT ![p] = IF Disconnects(a.error) THEN {} ELSE @ \ {a}]
+    /\ MemberStep /\ UNCHANGED <<channel, heartbeat, failures>>
+
+LeavesGroup(p)     == LeaveGroup(p) /\ Keeps
+RequestsRejoin(p)  == RequestRejoin(p) /\ Keeps
+
+(***************************************************************************)
+(* The network.                                                            *)
+(***************************************************************************)
+LosesMessage(p)   == LoseMessage(p) /\ Keeps
+LosesHeartbeat(p) == LoseHeartbeat(p) /\ Keeps
+
+(***************************************************************************)
+(* The coordinator, and brokers that are none.                             *)
+(***************************************************************************)
+HandlesJoinGroup(p)    == HandleJoinGroup(p) /\ Keeps
+HandlesSyncGroup(p)    == HandleSyncGroup(p) /\ Keeps
+HandlesLeaveGroup(p)   == HandleLeaveGroup(p) /\ Keeps
+HandlesHeartbeat(p)    == HandleHeartbeat(p) /\ Keeps
+HandlesOffsetCommit(p) == HandleOffsetCommit(p) /\ Keeps
+FailsToStore(p)        == FailToStoreAssignment(p) /\ Keeps
+
+Elsewhere == {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"}
+
+\* What a coordinator answers that is still loading: GroupCoordinator.doSyncGroup has the member
+\* join again, handleHeartbeat answers blindly.
+LoadingError ==
+  [JoinGroupRequest |-> "COORDINATOR_LOAD_IN_PROGRESS",
+   SyncGroupRequest |-> "REBALANCE_IN_PROGRESS",
+   HeartbeatRequest |-> "NONE",
+   OffsetCommitRequest |-> "COORDINATOR_LOAD_IN_PROGRESS"]
+
+ResponseTo ==
+  [JoinGroupRequest |-> "JoinGroupResponse", SyncGroupRequest |-> "SyncGroupResponse",
+   HeartbeatRequest |-> "HeartbeatResponse", OffsetCommitRequest |-> "OffsetCommitResponse"]
+
+RefuseChannel(p, error) ==
+  /\ channel[p].type \in {"JoinGroupRequest", "SyncGroupRequest"} /\ ~channel[p].abandoned
+  /\ channel' = [channel EXCEPT ![p] =
+       Answer(channel[p], ResponseTo[channel[p].type], ErrorReply(channel[p].sentMemberId, error))]
+  /\ Failure
+  /\ UNCHANGED <<groupVars, memberVars, heartbeat, idsGiven>> /\ Keeps
+
+RefuseHeartbeat(p, error) ==
+  /\ heartbeat[p].type \in {"HeartbeatRequest", "OffsetCommitRequest"}
+  /\ heartbeat' = [heartbeat EXCEPT ![p].type = ResponseTo[heartbeat[p].type], ![p].error = error]
+  /\ Failure
+  /\ UNCHANGED <<groupVars, memberVars, channel, idsGiven>> /\ Keeps
+
+RefusesElsewhere(p, error) == FailOvers /\ RefuseChannel(p, error)
+RefusesWhileLoading(p) == FailOvers /\ RefuseChannel(p, LoadingError[channel[p].type])
+RefusesHeartbeatElsewhere(p, error) == FailOvers /\ RefuseHeartbeat(p, error)
+RefusesHeartbeatWhileLoading(p) == FailOvers /\ RefuseHeartbeat(p, LoadingError[heartbeat[p].type])
+
+ExpiresSession(id)       == ExpireSession(id) /\ Keeps
+ExpiresNewMember(id)     == ExpireNewMember(id) /\ Keeps
+ExpiresPendingMember(id) == ExpirePendingMember(id) /\ Keeps
+ExpiresInitialDelay      == ExpireInitialDelay /\ Keeps
+ExpiresRebalance         == ExpireRebalance /\ Keeps
+ExpiresSync              == ExpireSync /\ Keeps
+FailsOver                == FailOver /\ Keeps
+DeletesGroup             == DeleteGroup /\ Keeps
+
+(***************************************************************************)
+(* The specification.                                                      *)
+(***************************************************************************)
+ClientNext ==
+  \/ \E p \in Members : GivesUpPartitions(p)
+  \/ \E p \in Members : SendsJoinGroup(p)
+  \/ \E p \in Members : ProcessesJoinGroup(p)
+  \/ \E p \in Members : ProcessesSyncGroup(p)
+  \/ \E p \in Members : CompletesJoin(p)
+  \/ \E p \in Members : DropsJoin(p)
+  \/ \E p \in Members : SendsHeartbeat(p)
+  \/ \E p \in Members : SendsHeartbeatWhileJoining(p)
+  \/ \E p \in Members : SendsOffsetCommit(p)
+  \/ \E p \in Members : ReadsAnswer(p)
+  \/ \E p \in Members : SetsAside(p)
+  \/ \E p \in Members : ReadsAside(p)
+  \/ \E p \in Members : LeavesGroup(p)
+  \/ \E p \in Members : RequestsRejoin(p)
+  \/ \E p \in Members : LosesMessage(p)
+  \/ \E p \in Members : LosesHeartbeat(p)
+  \/ \E p \in Members : HandlesJoinGroup(p)
+  \/ \E p \in Members : HandlesSyncGroup(p)
+  \/ \E p \in Members : HandlesLeaveGroup(p)
+  \/ \E p \in Members : HandlesHeartbeat(p)
+  \/ \E p \in Members : HandlesOffsetCommit(p)
+  \/ \E p \in Members : FailsToStore(p)
+  \/ \E p \in Members, error \in Elsewhere : RefusesElsewhere(p, error)
+  \/ \E p \in Members : RefusesWhileLoading(p)
+  \/ \E p \in Members, error \in Elsewhere : RefusesHeartbeatElsewhere(p, error)
+  \/ \E p \in Members : RefusesHeartbeatWhileLoading(p)
+  \/ \E id \in Ids : ExpiresSession(id)
+  \/ \E id \in Ids : ExpiresNewMember(id)
+  \/ \E id \in Ids : ExpiresPendingMember(id)
+  \/ ExpiresInitialDelay
+  \/ ExpiresRebalance
+  \/ ExpiresSync
+  \/ FailsOver
+  \/ DeletesGroup
+
+ClientSpec == ClientInit /\ [][ClientNext]_clientVars
+
+(***************************************************************************)
+(* What must hold.                                                         *)
+(***************************************************************************)
+AsideTypeOK == aside \in [Members -> SUBSET [type : {"HeartbeatResponse", "OffsetCommitResponse"},
+                                             memberId : IdsOrNone, generation : GenerationsOrNone,
+                                             error : {"MEMBER_ID_REQUIRED", "UNKNOWN_MEMBER_ID",
+                                                      "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS",
+                                                      "FENCED_INSTANCE_ID", "NOT_COORDINATOR",
+                                                      "COORDINATOR_NOT_AVAILABLE",
+                                                      "COORDINATOR_LOAD_IN_PROGRESS"}]]
+
+\* p has read all that it was told about its heartbeats and commits.
+HasRead(p) ==
+  /\ aside[p] = {}
+  /\ heartbeat[p].type \notin {"HeartbeatResponse", "OffsetCommitResponse"}
+
+\* Whoever lives and waits for nobody sends something, sooner or later: the next JoinGroup, or
+\* the SyncGroup after a JoinGroup's answer. What the fairness of GroupMembership asks of it.
+OwesRequest(p) ==
+  /\ Running(p)
+  /\ \/ channel[p].type \in ResponseTypes
+     \/ channel[p].type = "None" /\ rejoinNeeded[p] /\ joinFuture[p].state = "None"
+=============================================================================
