@@ -56,6 +56,15 @@ ProcessesSyncGroup(p) == ProcessSyncGroup(p) /\ DropIf(p, channel[p].error)
 CompletesJoin(p) == AssignmentIsCurrent(Member(p)) /\ CompleteJoin(p) /\ Keeps
 DropsJoin(p)     == ~AssignmentIsCurrent(Member(p)) /\ CompleteJoin(p) /\ Keeps
 
+\* A leader's assignor other than RangeAssignor gives every partition to one member, as it likes.
+AssignsPartitions(p, given) ==
+  LET m == channel[p]
+  IN  /\ m.type = "SyncGroupRequest" /\ m.assignments # NoAssignments /\ m.protocol # "range"
+      /\ \A k \in Partitions : Cardinality({id \in Ids : k \in given[id]}) = 1
+      /\ \A id \in Ids : given[id] # {} => id \in members
+      /\ channel' = [channel EXCEPT ![p].assignments = given]
+      /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat, failures>> /\ Keeps
+
 SendsHeartbeat(p) == SendHeartbeat(p) /\ Keeps
 
 \* With the generation that it had before it asked to join again.
@@ -165,6 +174,7 @@ ClientNext ==
   \/ \E p \in Members : ProcessesSyncGroup(p)
   \/ \E p \in Members : CompletesJoin(p)
   \/ \E p \in Members : DropsJoin(p)
+  \/ \E p \in Members, given \in [Ids -> SUBSET Partitions] : AssignsPartitions(p, given)
   \/ \E p \in Members : SendsHeartbeat(p)
   \/ \E p \in Members : SendsHeartbeatWhileJoining(p)
   \/ \E p \in Members : SendsOffsetCommit(p)
@@ -212,10 +222,12 @@ HasRead(p) ==
   /\ aside[p] = {}
   /\ heartbeat[p].type \notin {"HeartbeatResponse", "OffsetCommitResponse"}
 
-\* Whoever lives and waits for nobody sends something, sooner or later: the next JoinGroup, or
-\* the SyncGroup after a JoinGroup's answer. What the fairness of GroupMembership asks of it.
+\* Whoever lives and waits for nobody sends something, sooner or later: the SyncGroup after a
+\* JoinGroup's answer, or the next JoinGroup. What the fairness of GroupMembership asks of it.
 OwesRequest(p) ==
-  /\ Running(p)
-  /\ \/ channel[p].type \in ResponseTypes
-     \/ channel[p].type = "None" /\ rejoinNeeded[p] /\ joinFuture[p].state = "None"
+  LET m == channel[p]
+  IN  /\ Running(p)
+      /\ \/ m.type = "JoinGroupResponse" /\ m.error \notin FatalErrors
+         \/ m.type = "SyncGroupResponse" /\ m.error \notin FatalErrors \union {"NONE"}
+         \/ m.type = "None" /\ rejoinNeeded[p] /\ joinFuture[p].state = "None"
 =============================================================================
