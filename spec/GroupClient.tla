@@ -20,6 +20,9 @@ CONSTANTS
                         \* ConsumerCoordinator.OffsetCommitResponseHandler; FALSE: the next
                         \* Heartbeat has to tell (librdkafka, rd_kafka_cgrp_op_handle_OffsetCommit)
   HeartbeatsWhileJoining, \* heartbeats go on until the JoinGroup is answered (librdkafka)
+  ResendsSync,          \* a SyncGroup that was lost with its connection is sent again; FALSE: the
+                        \* member joins again (SyncGroup is retried: librdkafka,
+                        \* rd_kafka_SyncGroupRequest)
   KeepsIdOnIllegalGeneration \* KAFKA-13419; FALSE: clients that forget their member id
 
 VARIABLE aside  \* [Members -> answers to Heartbeat and OffsetCommit that the client has yet to read]
@@ -113,6 +116,34 @@ RequestsRejoin(p)  == RequestRejoin(p) /\ Keeps
 LosesMessage(p)   == LoseMessage(p) /\ Keeps
 LosesHeartbeat(p) == LoseHeartbeat(p) /\ Keeps
 
+\* A SyncGroup or its answer is lost, and its client sends it again.
+LosesSync(p) ==
+  /\ ResendsSync /\ Losses
+  /\ channel[p].type \in {"SyncGroupRequest", "SyncGroupParked", "SyncGroupResponse"}
+  /\ channel' = [channel EXCEPT ![p] = NoMessage]
+  /\ Failure
+  /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat>> /\ Keeps
+
+AwaitsResend(p) == joinFuture[p].state = "Pending" /\ channel[p].type = "None"
+
+\* Of a leader with its assignment, which gives every partition to one member.
+Resends(p, given) ==
+  /\ ResendsSync /\ Running(p) /\ AwaitsResend(p) /\ memberState[p] = "COMPLETING_REBALANCE"
+  /\ \/ given = NoAssignments
+     \/ isLeader[p] /\ \A k \in Partitions : Cardinality({id \in Ids : k \in given[id]}) = 1
+  /\ channel' = [channel EXCEPT ![p] =
+       [NoMessage EXCEPT !.type = "SyncGroupRequest", !.assignments = given,
+          !.sentMemberId = memberGeneration[p].memberId,
+          !.sentGeneration = memberGeneration[p].generation,
+          !.protocol = memberGeneration[p].protocol]]
+  /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat, failures>> /\ Keeps
+
+\* It has lost its generation meanwhile, or thinks better of it: it joins again.
+StopsResending(p) ==
+  /\ ResendsSync /\ Running(p) /\ AwaitsResend(p)
+  /\ SetMember(p, JoinFailed(Member(p)))
+  /\ MemberStep /\ UNCHANGED <<channel, heartbeat, failures>> /\ Keeps
+
 (***************************************************************************)
 (* The coordinator, and brokers that are none.                             *)
 (***************************************************************************)
@@ -185,6 +216,9 @@ ClientNext ==
   \/ \E p \in Members : RequestsRejoin(p)
   \/ \E p \in Members : LosesMessage(p)
   \/ \E p \in Members : LosesHeartbeat(p)
+  \/ \E p \in Members : LosesSync(p)
+  \/ \E p \in Members, given \in [Ids -> SUBSET Partitions] : Resends(p, given)
+  \/ \E p \in Members : StopsResending(p)
   \/ \E p \in Members : HandlesJoinGroup(p)
   \/ \E p \in Members : HandlesSyncGroup(p)
   \/ \E p \in Members : HandlesLeaveGroup(p)
@@ -229,5 +263,5 @@ OwesRequest(p) ==
   IN  /\ Running(p)
       /\ \/ m.type = "JoinGroupResponse" /\ m.error \notin FatalErrors
          \/ m.type = "SyncGroupResponse" /\ m.error \notin FatalErrors \union {"NONE"}
-         \/ m.type = "None" /\ rejoinNeeded[p] /\ joinFuture[p].state = "None"
+         \/ m.type = "None" /\ rejoinNeeded[p] /\ joinFuture[p].state # "Succeeded"
 =============================================================================

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from conformance.judge.candidates import Budget, Candidates, Limits
 from conformance.judge.events import Event
-from conformance.judge.steps import SpecSteps
+from conformance.judge.steps import SpecSteps, Step
 from conformance.tla import ActionPattern, Spec, State
 
 __all__ = ["Following"]
@@ -26,10 +26,11 @@ class Following:
         limits: Limits,
         initial: Iterable[State] | None = None,
     ) -> None:
-        self._candidates = Candidates(SpecSteps(spec, silent), limits)
+        self._steps = SpecSteps(spec, silent)
+        self._candidates = Candidates(self._steps, limits)
         self._budget = Budget(limits)
         begin = spec.initial_states() if initial is None else initial
-        self._now = self._candidates.of(begin)
+        self._now = self._before = self._candidates.of(begin)
         self.events: list[Event] = []
 
     @property
@@ -43,5 +44,15 @@ class Following:
         arrived = self._candidates.arrival(
             self._now, self._candidates.sight(event), self._budget
         )
-        self._now = arrived.candidates
+        self._before, self._now = self._now, arrived.candidates
         return bool(self._now.members)
+
+    def instead(self, patterns: Sequence[ActionPattern]) -> tuple[Step, ...]:
+        """What such actions might have come to in place of the last event, unseen steps before."""
+        closure = self._candidates.closure(self._before, self._budget)
+        found = {
+            step: None
+            for candidate in closure.reached
+            for step in self._steps.taken(candidate.state, patterns)
+        }
+        return tuple(found)

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from conformance.systems.client.subject import CLIENT
+from conformance.systems.client.subject import CLIENT, DOUBLE
 from conformance.tla import Action, ActionPattern, Fn, Selection, Spec, State
 
-__all__ = ["Answers", "Lane", "Reader", "Taken", "Way"]
+__all__ = ["GOOD", "WISHES", "Answers", "Lane", "Reader", "Taken", "Way"]
 
 Lane = str
 """`channel` or `heartbeat`: the variable in which a request waits for its answer."""
@@ -59,8 +59,28 @@ _ANSWERING: Mapping[Lane, tuple[str, ...]] = {
         "RefusesHeartbeatWhileLoading",
     ),
 }
-_MOST_STATES = 160
-"""So many states are looked at for the answers to one request."""
+_MOST_STATES = 60
+"""So many states are looked at for the answer to one request."""
+_ELSEWHERE = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE")
+_STALE = ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID")
+WISHES: Mapping[str, tuple[str, ...]] = {
+    "JoinGroup": (
+        *("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "COORDINATOR_LOAD_IN_PROGRESS"),
+        *_ELSEWHERE,
+    ),
+    "SyncGroup": (*_STALE, "REBALANCE_IN_PROGRESS", *_ELSEWHERE),
+    "Heartbeat": (*_STALE, "REBALANCE_IN_PROGRESS", *_ELSEWHERE),
+    "OffsetCommit": (
+        *_STALE,
+        "REBALANCE_IN_PROGRESS",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        *_ELSEWHERE,
+    ),
+    "LeaveGroup": (),
+}
+"""The errors to look for, by request; whether one may be given the specification says."""
+GOOD = ("NONE", "NONE, leader", "NONE, follower", "MEMBER_ID_REQUIRED")
+"""Answers with which a client goes on; the last is the first JoinGroup's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +117,11 @@ class Reader:
         """A variable's value."""
         return state[self._positions[variable]]
 
+    def static_id(self, state: State) -> str:
+        """The member id that has the client's instance id; "" if none has."""
+        mapped = cast("Fn", self.whole(state, "staticMembers"))
+        return str(mapped.get("instance", ""))
+
     def waits(self, state: State, lane: Lane) -> bool:
         """Whether the client's request there has no answer yet."""
         kind = str(self.of_client(state, lane)["type"])
@@ -118,6 +143,7 @@ class Answers:
         self.reader = Reader(spec.variables)
         self._spec = spec
         self._others = others
+        self.has_double = DOUBLE in others
         ours = [ActionPattern(name, (one,)) for one in others for name in _OURS]
         begun = [ActionPattern(name, (one,)) for one in others for name in _BEGUN]
         self._following = spec.select(ours)
@@ -128,13 +154,16 @@ class Answers:
         }
         self._moves: dict[tuple[State, Lane], tuple[tuple[Taken, ...], ...]] = {}
 
-    def ways(self, state: State, lane: Lane, draw: random.Random) -> dict[str, Way]:
-        """The answers that can be given to the client's request, each with a way to it."""
+    def way(self, state: State, lane: Lane, wishes: Sequence[str], draw: random.Random) -> Way:
+        """The way to the first of these answers that can be given, or to another if none can.
+
+        AssertionError if the request cannot be answered at all: the specification's bounds.
+        """
         found: dict[str, Way] = {}
         seen = {state}
         ahead: deque[tuple[State, tuple[Taken, ...]]] = deque([(state, ())])
         for _ in range(_MOST_STATES):
-            if not ahead:
+            if not ahead or (wishes and wishes[0] in found):
                 break
             before, path = ahead.popleft()
             for move in _shuffled(self._moves_of(before, lane), draw):
@@ -148,7 +177,8 @@ class Answers:
                 else:
                     outcome = self.reader.outcome(after, lane)
                     found.setdefault(outcome, Way(outcome, steps))
-        return found
+        assert found, f"nothing answers the request in {lane}"
+        return next((found[one] for one in wishes if one in found), next(iter(found.values())))
 
     def prelude(self, state: State, lane: Lane, draw: random.Random) -> tuple[Taken, ...]:
         """Something that happens beside the request, and leaves it waiting; () if nothing can."""
@@ -168,9 +198,11 @@ class Answers:
         return known
 
     def _found_moves(self, state: State, lane: Lane) -> Iterator[tuple[Taken, ...]]:
-        for action, after in self._spec.successors_in(self._answering[lane], state):
-            yield self._followed(Taken(action, after))
-        for action, after in self._spec.successors_in(self._environment, state):
+        firsts: dict[State, Action] = {}
+        for selection in (self._answering[lane], self._environment):
+            for action, after in self._spec.successors_in(selection, state):
+                firsts.setdefault(after, action)  # most choices of the coordinator come to the same
+        for after, action in firsts.items():
             yield self._followed(Taken(action, after))
 
     def _followed(self, first: Taken) -> tuple[Taken, ...]:

@@ -21,9 +21,10 @@ from conformance.errors import UserError
 from conformance.judge.candidates import Limits
 from conformance.judge.events import Event
 from conformance.judge.follow import Following
-from conformance.systems.client.answers import Answers, Lane, Way
+from conformance.systems.client.answers import GOOD, WISHES, Answers, Lane, Taken
 from conformance.systems.client.messages import (
     API,
+    SENDS,
     Messages,
     assigned_event,
     given_up_event,
@@ -41,7 +42,7 @@ from conformance.systems.client.process import (
 )
 from conformance.systems.client.server import Link, Server, member_request
 from conformance.systems.client.subject import Names, Subject, subject_of
-from conformance.tla import ActionPattern, Spec, State
+from conformance.tla import Action, ActionPattern, Spec, State
 from impl.group.messages import JoinGroupRequest
 
 __all__ = ["LIMITS", "OWES", "Ending", "ExampleResult", "Kind", "Plan", "run_example", "silent"]
@@ -83,7 +84,7 @@ Kinds = Callable[[Subject], Kind]
 def silent(*, told: bool) -> tuple[ActionPattern, ...]:
     """The client's steps that nobody sees; with callbacks, those that have none."""
     names = ["ProcessesJoinGroup", "ProcessesSyncGroup", "DropsJoin", "ReadsAnswer"]
-    names += ["SetsAside", "ReadsAside"]
+    names += ["SetsAside", "ReadsAside", "StopsResending"]
     names += [] if told else ["CompletesJoin"]
     return tuple(ActionPattern(name, ("m1",)) for name in names)
 
@@ -116,6 +117,8 @@ class ExampleResult:
     """Whether the client told of callbacks."""
     seconds: float
     last_lines: str = ""
+    instead: tuple[str, ...] = ()
+    """What the client might have sent in place of what nothing explains."""
 
 
 async def run_example(plan: Plan, number: int, kinds: Kinds, *, told: bool) -> ExampleResult:
@@ -154,6 +157,8 @@ class _Example:
     """Nothing more is done to the client."""
     _settled: bool = False
     _closing: bool = False
+    _replaced: str = ""
+    """The member id that a static client has replaced."""
     _lanes: dict[Lane, asyncio.Lock] = field(
         default_factory=lambda: {"channel": asyncio.Lock(), "heartbeat": asyncio.Lock()}
     )
@@ -191,7 +196,17 @@ class _Example:
             self.callbacks_seen > 0,
             time.monotonic() - self.began,
             client.last_lines(),
+            self._instead(),
         )
+
+    def _instead(self) -> tuple[str, ...]:
+        if self.ending is not Ending.DEPARTED or self._following is None:
+            return ()
+        assert self._messages is not None and self._kind is not None
+        reader = self._kind.answers.reader
+        steps = self._following.instead(SENDS)
+        texts = (self._messages.may_send(action.name, state, reader) for action, state in steps)
+        return tuple(sorted({text for text in texts if text}))
 
     async def _started(self, port: int) -> ClientProcess:
         instance = f"instance-{self.number}" if self.number % 2 == 0 else ""
@@ -410,7 +425,7 @@ class _Example:
         if lane == "heartbeat" and error != "NONE":
             self._told_error = time.monotonic()
         self._settled = self._calm and self._is_settled(state, lane)
-        return self._messages.answer(request, state, reader)
+        return self._messages.answer(request, state, reader, self._replaced)
 
     def _is_settled(self, state: State, lane: Lane) -> bool:
         """Whether the client is a member again, which is told so."""
@@ -450,46 +465,55 @@ class _Example:
     def _decided(self, api: str, lane: Lane) -> str:
         """Choose an answer and take the steps that lead to it, or to where it is parked."""
         assert self._kind is not None
-        answers = self._kind.answers
-        if not self._calm and self._draw.random() < _PRELUDE:
-            self._take(Way("", answers.prelude(self._now(lane), lane, self._draw)), lane)
-        ways = answers.ways(self._now(lane), lane, self._draw)
-        if api == "LeaveGroup" or self._calm:
-            chosen = min(ways, key=_calmest)
-            self._take(ways[chosen], lane)
-            return chosen
-        choices = [*ways, LOST_REQUEST, *([LOST_ANSWER] if ways else [])]
-        weights = [self._weight(api, one) for one in choices]
-        chosen = self._draw.choices(choices, weights)[0]
-        if chosen == LOST_ANSWER:
-            kept = self._draw.choice(sorted(ways))
-            self._take(ways[kept], lane)
-        elif chosen != LOST_REQUEST:
-            self._take(ways[chosen], lane, may_park=True)
-        return chosen
+        answers, calm = self._kind.answers, self._calm or api == "LeaveGroup"
+        if not calm and self._draw.random() < _PRELUDE:
+            self._take(answers.prelude(self._now(lane), lane, self._draw), lane)
+        wishes = list(GOOD) if calm else self._wishes(api)
+        if wishes[0] == LOST_REQUEST:
+            return LOST_REQUEST
+        possible = [one for one in wishes if one not in (LOST_REQUEST, LOST_ANSWER)]
+        way = answers.way(self._now(lane), lane, possible, self._draw)
+        self._take(way.steps, lane, may_park=not calm)
+        return LOST_ANSWER if wishes[0] == LOST_ANSWER else way.outcome
 
-    def _weight(self, api: str, outcome: str) -> float:
-        """How much an example likes an answer: each example likes others, whatever came before."""
-        if outcome.startswith("NONE") or outcome == "MEMBER_ID_REQUIRED":
-            return 1.0
-        liking = random.Random(f"{self.plan.seed}-{self.number}-{api}-{outcome}").random() ** 2
-        scale = _FATAL_LIKING if outcome in _FATAL else 1.0
-        return scale * liking / (1 + self.given[api, outcome])
+    def _wishes(self, api: str) -> list[str]:
+        """The answers in the order in which they are wanted now.
 
-    def _take(self, way: Way, lane: Lane, *, may_park: bool = False) -> None:
+        Each example likes others, whatever came in those before it. Half of the time the client
+        may go on.
+        """
+        good = self._draw.sample(GOOD, len(GOOD))
+        faults = [*WISHES[api], LOST_REQUEST, LOST_ANSWER]
+        if self.subject is None or self.subject.instance is None:
+            faults.remove("FENCED_INSTANCE_ID")
+        liked = sorted(faults, key=lambda one: -self._draw.random() * self._liking(api, one))
+        return [*liked, *good] if self._draw.random() < _FAULTS[api] else [*good, *liked]
+
+    def _liking(self, api: str, outcome: str) -> float:
+        own = random.Random(f"{self.plan.seed}-{self.number}-{api}-{outcome}").random()
+        return own / (1 + self.given[api, outcome])
+
+    def _take(self, steps: Sequence[Taken], lane: Lane, *, may_park: bool = False) -> None:
         """Take the steps; where a request is parked, perhaps let it be for a while."""
         assert self._kind is not None and self._following is not None
         reader = self._kind.answers.reader
         parks = may_park and self._draw.random() < _PARKED
         before = self._now(lane)
-        for taken in way.steps:
+        for taken in steps:
             event = step_event(before, taken, reader)
             if not self._following.see(event):
                 raise AssertionError(f"the coordinator took a step that nothing explains: {event}")
+            self._note_replaced(before, taken)
             before = taken.state
             self._tell_step(str(taken.action))
             if parks and str(reader.of_client(before, lane)["type"]).endswith("Parked"):
                 return
+
+    def _note_replaced(self, before: State, taken: Taken) -> None:
+        """Keep the id of a static member whose place the client takes."""
+        assert self._kind is not None
+        if taken.action == Action("HandlesJoinGroup", ("m1",)) and self._kind.answers.has_double:
+            self._replaced = self._kind.answers.reader.static_id(before)
 
     def _tell_step(self, action: str) -> None:
         name = action.partition("(")[0]
@@ -501,12 +525,8 @@ _TICK = 0.05
 _LATE, _SHORT, _LONG = 0.15, (0.0, 0.02), (0.1, 0.5)
 _PRELUDE, _PARKED = 0.25, 0.3
 _FATAL = frozenset({"FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "GROUP_MAX_SIZE_REACHED"})
-_FATAL_LIKING = 0.4
-_CALM: Sequence[str] = ("NONE", "NONE, leader", "NONE, follower", "MEMBER_ID_REQUIRED")
-
-
-def _calmest(outcome: str) -> int:
-    return _CALM.index(outcome) if outcome in _CALM else len(_CALM)
+_FAULTS = {"JoinGroup": 0.3, "SyncGroup": 0.4, "Heartbeat": 0.4, "OffsetCommit": 0.4}
+"""How often an error or a cut connection is wanted."""
 
 
 async def _waited(link: Link, seconds: float) -> bool:

@@ -19,11 +19,14 @@ from conformance.systems.client.subject import (
     assignments_of,
     ids_of,
 )
+from msgspec.structs import replace
+
 from conformance.tla import ActionPattern, Fn, Part, Place, State, Value, format_value
 from impl.errors import Errors
 from impl.group.client.consumer_protocol import Subscription, serialize_subscription
 from impl.group.messages import (
     CONSUMER_PROTOCOL_TYPE,
+    JOIN_SKIP_ASSIGNMENT_VERSION,
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -39,7 +42,7 @@ from impl.group.messages import (
     SyncGroupResponse,
 )
 
-__all__ = ["API", "Messages", "assigned_event", "given_up_event", "lane_of", "step_event"]
+__all__ = ["API", "SENDS", "Messages", "assigned_event", "given_up_event", "lane_of", "step_event"]
 
 API: Mapping[type, str] = {
     JoinGroupRequest: "JoinGroup",
@@ -108,7 +111,8 @@ def has_read_event(source: str) -> Event:
 
 def lost_event(lane: Lane, source: str) -> Event:
     """The request, or its answer, never arrives; the client sees its connection end."""
-    return _event(source, ["LosesMessage" if lane == "channel" else "LosesHeartbeat"])
+    lost = ["LosesMessage", "LosesSync"] if lane == "channel" else ["LosesHeartbeat"]
+    return _event(source, lost)
 
 
 def step_event(before: State, taken: Taken, reader: Reader) -> Event:
@@ -134,6 +138,16 @@ def step_event(before: State, taken: Taken, reader: Reader) -> Event:
     )
 
 
+_SENDS: Mapping[str, Lane] = {
+    "SendsJoinGroup": "channel",
+    "ProcessesJoinGroup": "channel",
+    "LeavesGroup": "channel",
+    "SendsHeartbeat": "heartbeat",
+    "SendsHeartbeatWhileJoining": "heartbeat",
+    "SendsOffsetCommit": "heartbeat",
+}
+"""The steps by which the client sends something."""
+SENDS = tuple(ActionPattern(name, (CLIENT,)) for name in _SENDS)
 _ANSWERED = ("type", "error", "memberId", "generation", "protocol", "leader", "members",
              "assignment", "skipAssignment")  # fmt: skip
 
@@ -189,16 +203,19 @@ class Messages:
         given = assignments_of(
             {one.member_id: one.assignment for one in request.assignments}, self.names
         )
-        if request.protocol_name in (None, "range") or not given:
-            shown["assignments"] = self._whole(given)
-            return (_event(source, ["ProcessesJoinGroup"], _fields("channel", shown)),)
-        sent = _event(source, ["ProcessesJoinGroup"], _fields("channel", shown))
-        assigns = Event(
-            actions=(ActionPattern("AssignsPartitions", (CLIENT, self._whole(given))),),
-            process=CLIENT,
-            source=source,
+        whole = self._whole(given)
+        sends = (
+            ActionPattern("ProcessesJoinGroup", (CLIENT,)),
+            ActionPattern("Resends", (CLIENT, whole)),
         )
-        return sent, assigns
+        only = next(iter(self.subject.protocols)) if len(self.subject.protocols) == 1 else "range"
+        if (request.protocol_name or only) == "range" or not given:
+            shown["assignments"] = whole
+        sent = replace(_event(source, (), _fields("channel", shown)), actions=sends)
+        if "assignments" in shown:
+            return (sent,)
+        assigns = ActionPattern("AssignsPartitions", (CLIENT, whole))
+        return sent, Event(actions=(assigns,), process=CLIENT, source=source)
 
     def _whole(self, given: Mapping[str, frozenset[int]]) -> Fn:
         """Assignments for every id, as the specification has them."""
@@ -208,14 +225,17 @@ class Messages:
 
     # ---- what it is answered ---------------------------------------------------------------
 
-    def answer(self, request: Any, state: State, reader: Reader) -> Any:
-        """The answer that a state has for the request."""
+    def answer(self, request: Any, state: State, reader: Reader, replaced: str = "") -> Any:
+        """The answer that a state has for the request.
+
+        `replaced`: the member id whose place the client took, if it is a static member.
+        """
         lane = lane_of(request)
         message = reader.of_client(state, lane)
         error = Errors[str(message["error"])]
         match request:
             case JoinGroupRequest():
-                return self._joined(request, message, error)
+                return self._joined(request, message, error, replaced)
             case SyncGroupRequest():
                 partitions = cast("frozenset[int]", message["assignment"])
                 data = b"" if error else assignment_bytes(self.subject.topic, partitions)
@@ -237,11 +257,23 @@ class Messages:
                     )
                 )
 
-    def _joined(self, request: JoinGroupRequest, message: Fn, error: Errors) -> JoinGroupResponse:
+    def _joined(
+        self, request: JoinGroupRequest, message: Fn, error: Errors, replaced: str
+    ) -> JoinGroupResponse:
         if error:
             return JoinGroupResponse(error, self.names.real(str(message["memberId"])))
         protocol = str(message["protocol"])
         members = sorted(cast("frozenset[str]", message["members"]))
+        if message["skipAssignment"] is True and request.version < JOIN_SKIP_ASSIGNMENT_VERSION:
+            # KIP-814: to an older client the coordinator names the id that was replaced as leader.
+            return JoinGroupResponse(
+                error,
+                self.names.real(str(message["memberId"])),
+                cast("int", message["generation"]),
+                CONSUMER_PROTOCOL_TYPE,
+                protocol,
+                self.names.real(replaced),
+            )
         return JoinGroupResponse(
             error,
             self.names.real(str(message["memberId"])),
@@ -285,6 +317,21 @@ class Messages:
     def _who(self, request: Any) -> str:
         known = self.names.spec(request.member_id) or "no id"
         return f"{known}, generation {request.generation_id}"
+
+    def may_send(self, action: str, state: State, reader: Reader) -> str:
+        """For the story, what the client does by a step of the specification."""
+        message = reader.of_client(state, _SENDS[action])
+        match action:
+            case "SendsJoinGroup":
+                return f"JoinGroup as {message['sentMemberId'] or 'no id'}"
+            case "ProcessesJoinGroup":
+                generation = message["sentGeneration"]
+                sends = message["type"] == "SyncGroupRequest"
+                return f"SyncGroup as {message['sentMemberId']}, generation {generation}" * sends
+            case "LeavesGroup":
+                return f"LeaveGroup of {message['sentMemberId']}"
+        name = "OffsetCommit" if action == "SendsOffsetCommit" else "Heartbeat"
+        return f"{name} as {message['memberId']}, generation {message['generation']}"
 
     def told_of(self, request: Any, state: State, reader: Reader) -> str:
         """An answer for the story."""

@@ -28,8 +28,8 @@ DOUBLE = "m3"
 
 PARTITIONS = 2
 """Of the topic. Two members share two partitions alike, whichever assignor they use."""
-CLIENT_IDS = 14
-OTHER_IDS = 6
+CLIENT_IDS = 10
+OTHER_IDS = 3
 GENERATIONS = 40
 """More than an example comes to."""
 
