@@ -59,13 +59,15 @@ ProcessesSyncGroup(p) == ProcessSyncGroup(p) /\ DropIf(p, channel[p].error)
 CompletesJoin(p) == AssignmentIsCurrent(Member(p)) /\ CompleteJoin(p) /\ Keeps
 DropsJoin(p)     == ~AssignmentIsCurrent(Member(p)) /\ CompleteJoin(p) /\ Keeps
 
-\* A leader's assignor other than RangeAssignor gives every partition to one member, as it likes.
-AssignsPartitions(p, given) ==
+\* Every partition to one member, as an assignor likes: holders[k] has k.
+AssignmentOf(holders) == [id \in Ids |-> {k \in Partitions : holders[k] = id}]
+
+\* Of a leader with another assignor than RangeAssignor.
+AssignsPartitions(p, holders) ==
   LET m == channel[p]
   IN  /\ m.type = "SyncGroupRequest" /\ m.assignments # NoAssignments /\ m.protocol # "range"
-      /\ \A k \in Partitions : Cardinality({id \in Ids : k \in given[id]}) = 1
-      /\ \A id \in Ids : given[id] # {} => id \in members
-      /\ channel' = [channel EXCEPT ![p].assignments = given]
+      /\ \A k \in Partitions : holders[k] \in members
+      /\ channel' = [channel EXCEPT ![p].assignments = AssignmentOf(holders)]
       /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat, failures>> /\ Keeps
 
 SendsHeartbeat(p) == SendHeartbeat(p) /\ Keeps
@@ -126,17 +128,17 @@ LosesSync(p) ==
 
 AwaitsResend(p) == joinFuture[p].state = "Pending" /\ channel[p].type = "None"
 
-\* Of a leader with its assignment, which gives every partition to one member.
-Resends(p, given) ==
+Resend(p, given) ==
   /\ ResendsSync /\ Running(p) /\ AwaitsResend(p) /\ memberState[p] = "COMPLETING_REBALANCE"
-  /\ \/ given = NoAssignments
-     \/ isLeader[p] /\ \A k \in Partitions : Cardinality({id \in Ids : k \in given[id]}) = 1
   /\ channel' = [channel EXCEPT ![p] =
        [NoMessage EXCEPT !.type = "SyncGroupRequest", !.assignments = given,
           !.sentMemberId = memberGeneration[p].memberId,
           !.sentGeneration = memberGeneration[p].generation,
           !.protocol = memberGeneration[p].protocol]]
   /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat, failures>> /\ Keeps
+
+ResendsAsFollower(p)        == Resend(p, NoAssignments)
+ResendsAsLeader(p, holders) == isLeader[p] /\ Resend(p, AssignmentOf(holders))
 
 \* It has lost its generation meanwhile, or thinks better of it: it joins again.
 StopsResending(p) ==
@@ -205,7 +207,7 @@ ClientNext ==
   \/ \E p \in Members : ProcessesSyncGroup(p)
   \/ \E p \in Members : CompletesJoin(p)
   \/ \E p \in Members : DropsJoin(p)
-  \/ \E p \in Members, given \in [Ids -> SUBSET Partitions] : AssignsPartitions(p, given)
+  \/ \E p \in Members, holders \in [Partitions -> Ids] : AssignsPartitions(p, holders)
   \/ \E p \in Members : SendsHeartbeat(p)
   \/ \E p \in Members : SendsHeartbeatWhileJoining(p)
   \/ \E p \in Members : SendsOffsetCommit(p)
@@ -217,7 +219,8 @@ ClientNext ==
   \/ \E p \in Members : LosesMessage(p)
   \/ \E p \in Members : LosesHeartbeat(p)
   \/ \E p \in Members : LosesSync(p)
-  \/ \E p \in Members, given \in [Ids -> SUBSET Partitions] : Resends(p, given)
+  \/ \E p \in Members : ResendsAsFollower(p)
+  \/ \E p \in Members, holders \in [Partitions -> Ids] : ResendsAsLeader(p, holders)
   \/ \E p \in Members : StopsResending(p)
   \/ \E p \in Members : HandlesJoinGroup(p)
   \/ \E p \in Members : HandlesSyncGroup(p)
@@ -264,4 +267,8 @@ OwesRequest(p) ==
       /\ \/ m.type = "JoinGroupResponse" /\ m.error \notin FatalErrors
          \/ m.type = "SyncGroupResponse" /\ m.error \notin FatalErrors \union {"NONE"}
          \/ m.type = "None" /\ rejoinNeeded[p] /\ joinFuture[p].state # "Succeeded"
+
+\* A member that has its assignment tells the user: onPartitionsAssigned.
+OwesCallback(p) ==
+  Running(p) /\ joinFuture[p].state = "Succeeded" /\ AssignmentIsCurrent(Member(p))
 =============================================================================

@@ -24,7 +24,8 @@ from conformance.stages.findings import finding_of
 from conformance.systems.client.answers import WISHES, Answers
 from conformance.systems.client.example import (
     LIMITS,
-    OWES,
+    OWES_CALLBACK,
+    OWES_REQUEST,
     Ending,
     ExampleResult,
     Kind,
@@ -137,9 +138,12 @@ class _Bench:
             async with turns:
                 await self._example(plan, number)
 
-        async with asyncio.TaskGroup() as group:
-            for number in numbers:
-                group.create_task(one(number))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in numbers:
+                    group.create_task(one(number))
+        except ExceptionGroup as several:  # the first of them ended the others
+            raise several.exceptions[0] from None
         return self._tally
 
     def _plan(self, requests: int) -> Plan:
@@ -244,9 +248,8 @@ def variant_model(name: str) -> Model:
             f"There is no variant {name} of clients: the variants are {', '.join(sorted(known))}. "
             "docs/clients.md tells how they differ."
         )
-    return replace(
-        known[name], definitions={**known[name].definitions, OWES: 'OwesRequest("m1")'}
-    )
+    owes = {OWES_REQUEST: 'OwesRequest("m1")', OWES_CALLBACK: 'OwesCallback("m1")'}
+    return replace(known[name], definitions={**known[name].definitions, **owes})
 
 
 def _place(prepared: PreparedModel, name: str) -> str:

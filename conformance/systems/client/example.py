@@ -45,10 +45,10 @@ from conformance.systems.client.subject import Names, Subject, subject_of
 from conformance.tla import Action, ActionPattern, Spec, State
 from impl.group.messages import JoinGroupRequest
 
-__all__ = ["LIMITS", "OWES", "Ending", "ExampleResult", "Kind", "Plan", "run_example", "silent"]
+__all__ = ["LIMITS", "OWES_CALLBACK", "OWES_REQUEST", "Ending", "ExampleResult", "Kind", "Plan", "run_example", "silent"]
 
-OWES = "ClientOwesRequest"
-"""The state formula that says whether the client has to send something."""
+OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
+"""The state formulas that say whether the client has to send, or to tell its user, something."""
 LOST_REQUEST, LOST_ANSWER = "connection cut, request lost", "connection cut, answer lost"
 LIMITS = Limits(silent=5, candidates=5_000, seconds=300.0)
 _TOPIC, _GROUP = "kconform", "kconform"
@@ -150,8 +150,10 @@ class _Example:
     _kind: Kind | None = None
     _following: Following | None = None
     _messages: Messages | None = None
-    _told_error: float | None = None
-    """When the last error was told beside the channel, and has perhaps not been read."""
+    _unread: float | None = None
+    """When the client was told something last that it has perhaps not read."""
+    _unread_channel: bool = False
+    """Whether it was told it in the channel, and has not to answer it at once."""
     _owes_since: float | None = None
     _calm: bool = False
     """Nothing more is done to the client."""
@@ -287,28 +289,38 @@ class _Example:
 
     def _settle_answers(self) -> None:
         """Of what was told long ago, the client has read all."""
-        since = self._told_error
+        since = self._unread
         if since is None or time.monotonic() - since < self.plan.read:
             return
-        self._told_error = None
-        if not self._lanes["heartbeat"].locked():
-            self._see(has_read_event(f"{self.plan.read:g} s after the last error it was told"))
+        if any(lock.locked() for lock in self._lanes.values()):
+            return
+        channel, self._unread, self._unread_channel = self._unread_channel, None, False
+        text = f"{self.plan.read:g} s after it was told something last"
+        self._see(has_read_event(text, channel=channel))
 
     def _owing(self) -> None:
         """Whether the client is late with a request that it owes in every state that is possible."""
         assert self._following is not None and self._kind is not None
         now = time.monotonic()
-        owes = self._kind.spec.state_formula(OWES)
-        if any(lock.locked() for lock in self._lanes.values()) or self._told_error is not None:
-            self._owes_since = None
-        elif not all(map(owes, self._following.states)):
+        busy = any(lock.locked() for lock in self._lanes.values()) or self._unread is not None
+        if busy or not self._what_is_owed():
             self._owes_since = None
         elif self._owes_since is None:
             self._owes_since = now
         elif now - self._owes_since > self.plan.patience:
-            text = f"for {self.plan.patience:g} s the client owes a request"
+            text = f"for {self.plan.patience:g} s the client owes {self._what_is_owed()}"
             self._say(text)
             self._end(Ending.OWING, text)
+
+    def _what_is_owed(self) -> str:
+        """By every state that is possible; "" if by some nothing is."""
+        assert self._following is not None and self._kind is not None
+        formulas = {"a request": OWES_REQUEST}
+        formulas |= {"the callback of its assignment": OWES_CALLBACK} if self.told else {}
+        for what, name in formulas.items():
+            if all(map(self._kind.spec.state_formula(name), self._following.states)):
+                return what
+        return ""
 
     def _died(self, client: ClientProcess) -> None:
         status = client.exit_status
@@ -421,21 +433,26 @@ class _Example:
             return self._cut(lane, link, f"{told}, which is lost: the connection is cut")
         self.given[api, reader.outcome(state, lane)] += 1
         self._say(told)
-        error = reader.of_client(state, lane)["error"]
-        if lane == "heartbeat" and error != "NONE":
-            self._told_error = time.monotonic()
+        self._note_unread(api, lane, str(reader.of_client(state, lane)["error"]))
         self._settled = self._calm and self._is_settled(state, lane)
         return self._messages.answer(request, state, reader, self._replaced)
 
+    def _note_unread(self, api: str, lane: Lane, error: str) -> None:
+        """Of a success a heartbeat or commit makes nothing, and a join's calls for a SyncGroup."""
+        if lane == "channel":
+            self._unread_channel = api != "JoinGroup" or error != "NONE"
+        elif error == "NONE":
+            return
+        self._unread = time.monotonic()
+
     def _is_settled(self, state: State, lane: Lane) -> bool:
         """Whether the client is a member again, which is told so."""
-        assert self._kind is not None
+        assert self._kind is not None and self._following is not None
         reader = self._kind.answers.reader
-        return (
-            lane == "heartbeat"
-            and reader.of_client(state, lane)["error"] == "NONE"
-            and reader.of(state, "memberState", "m1") == "STABLE"
-        )
+        if lane != "heartbeat" or reader.of_client(state, lane)["error"] != "NONE":
+            return False
+        states = self._following.states
+        return any(reader.of(one, "memberState", "m1") == "STABLE" for one in states)
 
     def _now(self, lane: Lane) -> State:
         """A state that is possible: one in which the request there is not yet over."""

@@ -13,6 +13,7 @@ from conformance.judge.events import Event
 from conformance.systems.client.answers import Lane, Reader, Taken
 from conformance.systems.client.subject import (
     CLIENT,
+    PARTITIONS,
     Names,
     Subject,
     assignment_bytes,
@@ -42,7 +43,7 @@ from impl.group.messages import (
     SyncGroupResponse,
 )
 
-__all__ = ["API", "SENDS", "Messages", "assigned_event", "given_up_event", "lane_of", "step_event"]
+__all__ = ["API", "SENDS", "Messages", "assigned_event", "given_up_event", "has_read_event", "lane_of", "lost_event", "step_event"]
 
 API: Mapping[type, str] = {
     JoinGroupRequest: "JoinGroup",
@@ -103,9 +104,11 @@ def assigned_event(partitions: frozenset[int], source: str) -> Event:
     return _event(source, ["CompletesJoin"], {_of("owned"): frozenset(partitions)})
 
 
-def has_read_event(source: str) -> Event:
-    """It is so long ago that the client must have read what it was told."""
+def has_read_event(source: str, *, channel: bool) -> Event:
+    """It is so long ago that the client must have read what it was told; `channel`: there too."""
     shown: dict[Place, Value] = {_of("aside"): frozenset(), _of("heartbeat", "type"): "None"}
+    if channel:
+        shown[_of("channel", "type")] = "None"
     return _event(source, (), shown)
 
 
@@ -150,6 +153,14 @@ _SENDS: Mapping[str, Lane] = {
 SENDS = tuple(ActionPattern(name, (CLIENT,)) for name in _SENDS)
 _ANSWERED = ("type", "error", "memberId", "generation", "protocol", "leader", "members",
              "assignment", "skipAssignment")  # fmt: skip
+
+
+def _holders(given: Mapping[str, frozenset[int]]) -> Fn | None:
+    """Who has each partition; None unless each is somebody's, and nobody else's."""
+    pairs: list[tuple[int, str]] = [(k, id) for id, held in given.items() for k in held]
+    holders: dict[Value, Value] = dict(pairs)
+    complete = len(pairs) == len(holders) and set(holders) == set(range(PARTITIONS))
+    return Fn(holders) if complete else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,18 +214,20 @@ class Messages:
         given = assignments_of(
             {one.member_id: one.assignment for one in request.assignments}, self.names
         )
-        whole = self._whole(given)
-        sends = (
-            ActionPattern("ProcessesJoinGroup", (CLIENT,)),
-            ActionPattern("Resends", (CLIENT, whole)),
-        )
+        whole, holders = self._whole(given), _holders(given)
+        sends = [ActionPattern("ProcessesJoinGroup", (CLIENT,))]
+        if not given:
+            sends.append(ActionPattern("ResendsAsFollower", (CLIENT,)))
+        elif holders is not None:
+            sends.append(ActionPattern("ResendsAsLeader", (CLIENT, holders)))
         only = next(iter(self.subject.protocols)) if len(self.subject.protocols) == 1 else "range"
-        if (request.protocol_name or only) == "range" or not given:
+        ranged = (request.protocol_name or only) == "range" or not given or holders is None
+        if ranged:
             shown["assignments"] = whole
-        sent = replace(_event(source, (), _fields("channel", shown)), actions=sends)
-        if "assignments" in shown:
+        sent = replace(_event(source, (), _fields("channel", shown)), actions=tuple(sends))
+        if ranged:
             return (sent,)
-        assigns = ActionPattern("AssignsPartitions", (CLIENT, whole))
+        assigns = ActionPattern("AssignsPartitions", (CLIENT, holders))
         return sent, Event(actions=(assigns,), process=CLIENT, source=source)
 
     def _whole(self, given: Mapping[str, frozenset[int]]) -> Fn:
