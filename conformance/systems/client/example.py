@@ -1,0 +1,557 @@
+"""One example: a fresh client process, a coordinator that is free within the specification.
+
+All that is drawn depends on the seed and the example's number; what the client does, and when, is
+its own. So an example shows the same again as far as the client does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import UserError
+from conformance.judge.candidates import Limits
+from conformance.judge.events import Event
+from conformance.judge.follow import Following
+from conformance.systems.client.answers import GOOD, WISHES, Answers, Lane, Taken
+from conformance.systems.client.messages import (
+    API,
+    SENDS,
+    Messages,
+    assigned_event,
+    given_up_event,
+    has_read_event,
+    lane_of,
+    lost_event,
+    step_event,
+)
+from conformance.systems.client.process import (
+    CALLBACKS,
+    Callbacks,
+    ClientProcess,
+    arguments,
+    python_first,
+)
+from conformance.systems.client.server import Link, Server, member_request
+from conformance.systems.client.subject import Names, Subject, subject_of
+from conformance.tla import Action, ActionPattern, Spec, State
+from impl.group.messages import JoinGroupRequest
+
+__all__ = ["LIMITS", "OWES_CALLBACK", "OWES_REQUEST", "Ending", "ExampleResult", "Kind", "Plan", "run_example", "silent"]
+
+OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
+"""The state formulas that say whether the client has to send, or to tell its user, something."""
+LOST_REQUEST, LOST_ANSWER = "connection cut, request lost", "connection cut, answer lost"
+LIMITS = Limits(silent=5, candidates=5_000, seconds=300.0)
+_TOPIC, _GROUP = "kconform", "kconform"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What all examples have in common. Times are in seconds."""
+
+    command: str
+    seed: int
+    requests: int = 15
+    """Of the client, after which nothing more is done to it."""
+    start: float = 30.0
+    """So long it may take to join."""
+    patience: float = 8.0
+    """So long it may owe a request."""
+    read: float = 1.5
+    """After so long it must have read an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The specification bound for one kind of client, and the answers that it allows."""
+
+    spec: Spec
+    answers: Answers
+
+
+Kinds = Callable[[Subject], Kind]
+
+
+def silent(*, told: bool) -> tuple[ActionPattern, ...]:
+    """The client's steps that nobody sees; with callbacks, those that have none."""
+    names = ["ProcessesJoinGroup", "ProcessesSyncGroup", "DropsJoin", "ReadsAnswer"]
+    names += ["SetsAside", "ReadsAside", "StopsResending"]
+    names += [] if told else ["CompletesJoin"]
+    return tuple(ActionPattern(name, ("m1",)) for name in names)
+
+
+class Ending(StrEnum):
+    """How an example came to its end."""
+
+    WHOLE = "whole"
+    FATAL = "the client ended with an error that the specification makes fatal"
+    DEPARTED = "nothing explains what the client did"
+    OWING = "the client owes a request and sends none"
+    DIED = "the client ended by itself"
+    STAYED = "the client did not end after SIGTERM"
+    GARBAGE = "the client sent bytes that are no request"
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleResult:
+    """What came of an example; `events` are for the judge, `story` for people."""
+
+    number: int
+    ending: Ending
+    detail: str
+    subject: Subject | None
+    events: tuple[Event, ...]
+    story: tuple[str, ...]
+    given: Mapping[tuple[str, str], int]
+    """How often each answer was given, by request and answer."""
+    told: bool
+    """Whether the client told of callbacks."""
+    seconds: float
+    last_lines: str = ""
+    instead: tuple[str, ...] = ()
+    """What the client might have sent in place of what nothing explains."""
+
+
+async def run_example(plan: Plan, number: int, kinds: Kinds, *, told: bool) -> ExampleResult:
+    """Start a client, answer it, end it. `told`: the client tells of its callbacks.
+
+    UserError for a client that cannot be judged.
+    """
+    with tempfile.TemporaryDirectory(prefix="kconform-client-") as folder:
+        example = _Example(plan, number, kinds, told, Path(folder))
+        return await example.run()
+
+
+@dataclass(slots=True)
+class _Example:
+    plan: Plan
+    number: int
+    kinds: Kinds
+    told: bool
+    folder: Path
+    given: Counter[tuple[str, str]] = field(default_factory=Counter)
+    story: list[str] = field(default_factory=list)
+    ending: Ending | None = None
+    detail: str = ""
+    subject: Subject | None = None
+    answered: int = 0
+    began: float = field(default_factory=time.monotonic)
+    callbacks_seen: int = 0
+    _problem: BaseException | None = None
+    _kind: Kind | None = None
+    _following: Following | None = None
+    _messages: Messages | None = None
+    _unread: float | None = None
+    """When the client was told something last that it has perhaps not read."""
+    _unread_channel: bool = False
+    """Whether it was told it in the channel, and has not to answer it at once."""
+    _owes_since: float | None = None
+    _calm: bool = False
+    """Nothing more is done to the client."""
+    _settled: bool = False
+    _closing: bool = False
+    _replaced: str = ""
+    """The member id that a static client has replaced."""
+    _lanes: dict[Lane, asyncio.Lock] = field(
+        default_factory=lambda: {"channel": asyncio.Lock(), "heartbeat": asyncio.Lock()}
+    )
+    _draw: random.Random = field(init=False)
+    _callbacks: Callbacks = field(init=False)
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._draw = random.Random(f"{self.plan.seed}-{self.number}")
+        self._callbacks = Callbacks(self.folder)
+
+    # ---- the whole of it -------------------------------------------------------------------
+
+    async def run(self) -> ExampleResult:
+        async with Server(self._exchange, self._garbage) as server:
+            client = await self._started(server.port)
+            try:
+                await self._watched(client)
+                if self.ending is None:
+                    await self._closed(client)
+            finally:
+                await client.end()
+                self._callbacks.close()
+        if self._problem is not None:
+            raise self._problem
+        events = self._following.events if self._following else []
+        return ExampleResult(
+            self.number,
+            self.ending or Ending.WHOLE,
+            self.detail,
+            self.subject,
+            tuple(events),
+            tuple(self.story),
+            dict(self.given),
+            self.callbacks_seen > 0,
+            time.monotonic() - self.began,
+            client.last_lines(),
+            self._instead(),
+        )
+
+    def _instead(self) -> tuple[str, ...]:
+        if self.ending is not Ending.DEPARTED or self._following is None:
+            return ()
+        assert self._messages is not None and self._kind is not None
+        reader = self._kind.answers.reader
+        steps = self._following.instead(SENDS)
+        texts = (self._messages.may_send(action.name, state, reader) for action, state in steps)
+        return tuple(sorted({text for text in texts if text}))
+
+    async def _started(self, port: int) -> ClientProcess:
+        instance = f"instance-{self.number}" if self.number % 2 == 0 else ""
+        values = {
+            "bootstrap": f"127.0.0.1:{port}",
+            "topic": _TOPIC,
+            "group": _GROUP,
+            "instance": instance,
+        }
+        words = python_first(arguments(self.plan.command, values))
+        further = {CALLBACKS: str(self._callbacks.path)}
+        return await ClientProcess.start(words, further, self.folder / "output")
+
+    async def _watched(self, client: ClientProcess) -> None:
+        """Until the client has been asked enough, or something ends the example."""
+        while self.ending is None and not self._settled:
+            try:
+                await asyncio.wait_for(self._over.wait(), _TICK)
+            except TimeoutError:
+                pass
+            if self.ending is None and self._problem is None:
+                self._tick(client)
+            if self._problem is not None:
+                return
+
+    def _tick(self, client: ClientProcess) -> None:
+        try:
+            self._heard()
+            self._settle_answers()
+            if client.exit_status is not None:
+                self._died(client)
+            elif self._following is None:
+                self._not_joined(client)
+            else:
+                self._owing()
+        except UserError as error:
+            self._problem = error
+
+    async def _closed(self, client: ClientProcess) -> None:
+        """The client leaves in order; what it sends until then is still judged."""
+        self._closing = True
+        self._say("the client is asked to end (SIGTERM)")
+        if not await client.ask_to_end() and self.ending is None:
+            self._say("the client still runs")
+
+    def _end(self, ending: Ending, detail: str = "") -> None:
+        if self.ending is None:
+            self.ending, self.detail = ending, detail
+            self._over.set()
+
+    # ---- what there is to see --------------------------------------------------------------
+
+    def _see(self, event: Event) -> bool:
+        """Take an event; False, and the example is over, if nothing explains it."""
+        assert self._following is not None
+        if self.ending is not None:
+            return False
+        if self._following.see(event):
+            return True
+        self._end(Ending.DEPARTED, event.source)
+        return False
+
+    def _say(self, text: str) -> None:
+        self.story.append(f"{time.monotonic() - self.began:7.3f} s  {text}")
+
+    def _heard(self) -> None:
+        """The callbacks that have come."""
+        for one in self._callbacks.read():
+            self.callbacks_seen += 1
+            if self._closing or not self.told or self._following is None:
+                continue
+            shown = ", ".join(map(str, sorted(one.partitions))) or "nothing"
+            text = f"client: callback {one.kind} ({shown})"
+            self._say(text)
+            event = assigned_event if one.kind == "assigned" else given_up_event
+            if not self._see(event(one.partitions, text)):
+                return
+
+    def _settle_answers(self) -> None:
+        """Of what was told long ago, the client has read all."""
+        since = self._unread
+        if since is None or time.monotonic() - since < self.plan.read:
+            return
+        if any(lock.locked() for lock in self._lanes.values()):
+            return
+        channel, self._unread, self._unread_channel = self._unread_channel, None, False
+        text = f"{self.plan.read:g} s after it was told something last"
+        self._see(has_read_event(text, channel=channel))
+
+    def _owing(self) -> None:
+        """Whether the client is late with a request that it owes in every state that is possible."""
+        assert self._following is not None and self._kind is not None
+        now = time.monotonic()
+        busy = any(lock.locked() for lock in self._lanes.values()) or self._unread is not None
+        if busy or not self._what_is_owed():
+            self._owes_since = None
+        elif self._owes_since is None:
+            self._owes_since = now
+        elif now - self._owes_since > self.plan.patience:
+            text = f"for {self.plan.patience:g} s the client owes {self._what_is_owed()}"
+            self._say(text)
+            self._end(Ending.OWING, text)
+
+    def _what_is_owed(self) -> str:
+        """By every state that is possible; "" if by some nothing is."""
+        assert self._following is not None and self._kind is not None
+        formulas = {"a request": OWES_REQUEST}
+        formulas |= {"the callback of its assignment": OWES_CALLBACK} if self.told else {}
+        for what, name in formulas.items():
+            if all(map(self._kind.spec.state_formula(name), self._following.states)):
+                return what
+        return ""
+
+    def _died(self, client: ClientProcess) -> None:
+        status = client.exit_status
+        if self._following is None:
+            raise UserError(
+                f"The client ended (exit status {status}) before it had joined the group. Its last "
+                f"lines:\n{client.last_lines() or '(none)'}"
+            )
+        self._say(f"the client ends by itself, exit status {status}")
+        failed = any(self._told_fatal(state) for state in self._following.states)
+        self._end(Ending.FATAL if failed else Ending.DIED, f"exit status {status}")
+
+    def _told_fatal(self, state: State) -> bool:
+        """Whether the user was, or is about to be, thrown an error."""
+        assert self._kind is not None
+        reader = self._kind.answers.reader
+        if reader.of(state, "failed", "m1") is True:
+            return True
+        errors = {reader.of_client(state, lane)["error"] for lane in self._lanes}
+        return bool(errors & _FATAL)
+
+    def _not_joined(self, client: ClientProcess) -> None:
+        if time.monotonic() - self.began > self.plan.start:
+            raise UserError(
+                f"The client has not joined a group within {self.plan.start:g} s. Let it subscribe "
+                "to {topic} at {bootstrap} with the group {group}. Its last lines:\n"
+                f"{client.last_lines() or '(none)'}"
+            )
+
+    def _garbage(self, text: str) -> None:
+        if not self._closing:
+            self._say(f"client: {text}")
+            self._end(Ending.GARBAGE, text)
+
+    # ---- requests --------------------------------------------------------------------------
+
+    async def _exchange(self, request: Any, link: Link) -> Any | None:
+        """The answer to a request; None: cut the connection."""
+        try:
+            async with self._lanes[lane_of(request)]:
+                return await self._taken(request, link)
+        except Exception as error:
+            self._problem = error
+            self._over.set()
+            return None
+
+    async def _taken(self, request: Any, link: Link) -> Any | None:
+        if self.ending is not None or self._problem is not None:
+            return None
+        if self._following is None:
+            self._begin(request)
+        self._heard()
+        if not self._sent(request):
+            return None
+        lane = lane_of(request)
+        if not await self._held(lane, link):
+            return self._lost(lane, f"{API[type(request)]}: the client ends the connection")
+        return await self._answered(request, lane, link)
+
+    def _begin(self, request: Any) -> None:
+        if not isinstance(request, JoinGroupRequest):
+            raise UserError(
+                f"The client sends {API[type(request)]} before it has joined. Only members of a "
+                "group are judged: let it subscribe to {topic}, and not assign partitions itself."
+            )
+        self.subject = subject_of(request)
+        self._kind = self.kinds(self.subject)
+        salt = f"{random.Random(f'{self.plan.seed}-{self.number}-ids').getrandbits(64):016x}"
+        self._messages = Messages(self.subject, Names(salt), self.told)
+        self._following = Following(self._kind.spec, silent(told=self.told), LIMITS)
+
+    def _sent(self, request: Any) -> bool:
+        """The client has sent it: whether anything explains that."""
+        assert self._messages is not None
+        text = f"client: {self._messages.said(request)}"
+        self._say(text)
+        return all(self._see(event) for event in self._messages.events(request, text))
+
+    def _lost(self, lane: Lane, text: str) -> None:
+        """The exchange ends without an answer."""
+        self._say(text)
+        self._see(lost_event(lane, text))
+
+    async def _held(self, lane: Lane, link: Link) -> bool:
+        """Let time pass before the answer is decided; False if the client gives up meanwhile."""
+        late = not self._calm and self._draw.random() < _LATE
+        return await _waited(link, self._draw.uniform(*(_LONG if late else _SHORT)))
+
+    async def _answered(self, request: Any, lane: Lane, link: Link) -> Any | None:
+        assert self._kind is not None and self._messages is not None
+        api, reader = API[type(request)], self._kind.answers.reader
+        self.answered += 1
+        self._calm = self._calm or self.answered > self.plan.requests
+        outcome = ""
+        while reader.waits(self._now(lane), lane):
+            outcome = self._decided(api, lane)
+            if outcome == LOST_REQUEST:
+                self.given[api, LOST_REQUEST] += 1
+                return self._cut(lane, link, f"coordinator: cuts the connection, {api} is lost")
+            if not reader.waits(self._now(lane), lane):
+                break
+            if not await _waited(link, self._draw.uniform(*_LONG)):
+                return self._lost(lane, f"{api}: the client ends the connection")
+            if self.ending is not None:
+                return None
+        state = self._now(lane)
+        told = f"coordinator: {api}: {self._messages.told_of(request, state, reader)}"
+        if outcome == LOST_ANSWER:
+            self.given[api, LOST_ANSWER] += 1
+            return self._cut(lane, link, f"{told}, which is lost: the connection is cut")
+        self.given[api, reader.outcome(state, lane)] += 1
+        self._say(told)
+        self._note_unread(api, lane, str(reader.of_client(state, lane)["error"]))
+        self._settled = self._calm and self._is_settled(state, lane)
+        return self._messages.answer(request, state, reader, self._replaced)
+
+    def _note_unread(self, api: str, lane: Lane, error: str) -> None:
+        """Of a success a heartbeat or commit makes nothing, and a join's calls for a SyncGroup."""
+        if lane == "channel":
+            self._unread_channel = api != "JoinGroup" or error != "NONE"
+        elif error == "NONE":
+            return
+        self._unread = time.monotonic()
+
+    def _is_settled(self, state: State, lane: Lane) -> bool:
+        """Whether the client is a member again, which is told so."""
+        assert self._kind is not None and self._following is not None
+        reader = self._kind.answers.reader
+        if lane != "heartbeat" or reader.of_client(state, lane)["error"] != "NONE":
+            return False
+        states = self._following.states
+        return any(reader.of(one, "memberState", "m1") == "STABLE" for one in states)
+
+    def _now(self, lane: Lane) -> State:
+        """A state that is possible: one in which the request there is not yet over."""
+        assert self._following is not None and self._kind is not None
+        reader = self._kind.answers.reader
+        for state in self._following.states:
+            if str(reader.of_client(state, lane)["type"]) != "None":
+                return state
+        return self._following.states[0]
+
+    def _cut(self, lane: Lane, link: Link, text: str) -> None:
+        """Cut the connection; what the client had sent behind the request is lost with it."""
+        self._lost(lane, text)
+        for frame in link.waiting():
+            request = member_request(frame)
+            if request is None or self._lanes_busy(request, lane):
+                continue
+            if self._sent(request):
+                self._lost(lane_of(request), "    which is lost with the connection")
+
+    def _lanes_busy(self, request: Any, lane: Lane) -> bool:
+        other = lane_of(request)
+        return other != lane and self._lanes[other].locked()
+
+    # ---- decisions -------------------------------------------------------------------------
+
+    def _decided(self, api: str, lane: Lane) -> str:
+        """Choose an answer and take the steps that lead to it, or to where it is parked."""
+        assert self._kind is not None
+        answers, calm = self._kind.answers, self._calm or api == "LeaveGroup"
+        if not calm and self._draw.random() < _PRELUDE:
+            self._take(answers.prelude(self._now(lane), lane, self._draw), lane)
+        wishes = list(GOOD) if calm else self._wishes(api)
+        if wishes[0] == LOST_REQUEST:
+            return LOST_REQUEST
+        possible = [one for one in wishes if one not in (LOST_REQUEST, LOST_ANSWER)]
+        way = answers.way(self._now(lane), lane, possible, self._draw)
+        self._take(way.steps, lane, may_park=not calm)
+        return LOST_ANSWER if wishes[0] == LOST_ANSWER else way.outcome
+
+    def _wishes(self, api: str) -> list[str]:
+        """The answers in the order in which they are wanted now.
+
+        Each example likes others, whatever came in those before it. Half of the time the client
+        may go on.
+        """
+        good = self._draw.sample(GOOD, len(GOOD))
+        faults = [*WISHES[api], LOST_REQUEST, LOST_ANSWER]
+        if self.subject is None or self.subject.instance is None:
+            faults.remove("FENCED_INSTANCE_ID")
+        liked = sorted(faults, key=lambda one: -self._draw.random() * self._liking(api, one))
+        return [*liked, *good] if self._draw.random() < _FAULTS[api] else [*good, *liked]
+
+    def _liking(self, api: str, outcome: str) -> float:
+        own = random.Random(f"{self.plan.seed}-{self.number}-{api}-{outcome}").random()
+        return own / (1 + self.given[api, outcome])
+
+    def _take(self, steps: Sequence[Taken], lane: Lane, *, may_park: bool = False) -> None:
+        """Take the steps; where a request is parked, perhaps let it be for a while."""
+        assert self._kind is not None and self._following is not None
+        reader = self._kind.answers.reader
+        parks = may_park and self._draw.random() < _PARKED
+        before = self._now(lane)
+        for taken in steps:
+            event = step_event(before, taken, reader)
+            if not self._following.see(event):
+                raise AssertionError(f"the coordinator took a step that nothing explains: {event}")
+            self._note_replaced(before, taken)
+            before = taken.state
+            self._tell_step(str(taken.action))
+            if parks and str(reader.of_client(before, lane)["type"]).endswith("Parked"):
+                return
+
+    def _note_replaced(self, before: State, taken: Taken) -> None:
+        """Keep the id of a static member whose place the client takes."""
+        assert self._kind is not None
+        if taken.action == Action("HandlesJoinGroup", ("m1",)) and self._kind.answers.has_double:
+            self._replaced = self._kind.answers.reader.static_id(before)
+
+    def _tell_step(self, action: str) -> None:
+        name = action.partition("(")[0]
+        if not name.startswith(("Handles", "Refuses")) or '"m1"' not in action:
+            self._say(f"    {action}")
+
+
+_TICK = 0.05
+_LATE, _SHORT, _LONG = 0.15, (0.0, 0.02), (0.1, 0.5)
+_PRELUDE, _PARKED = 0.25, 0.3
+_FATAL = frozenset({"FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "GROUP_MAX_SIZE_REACHED"})
+_FAULTS = {"JoinGroup": 0.3, "SyncGroup": 0.4, "Heartbeat": 0.4, "OffsetCommit": 0.4}
+"""How often an error or a cut connection is wanted."""
+
+
+async def _waited(link: Link, seconds: float) -> bool:
+    """Let time pass; False if the client ends the connection meanwhile."""
+    try:
+        await asyncio.wait_for(link.ended.wait(), seconds)
+    except TimeoutError:
+        return True
+    return False
+
+
