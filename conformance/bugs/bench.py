@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -184,16 +185,21 @@ def _by_tests(fault: Fault, unseen: Unseen, folder: Path, effort: Effort) -> Fou
 
 @contextmanager
 def running(
-    command: Sequence[str], folder: Path | None, cwd: Path, errors: int | None = subprocess.PIPE
+    command: Sequence[str],
+    folder: Path | None,
+    cwd: Path,
+    errors: int | None = subprocess.PIPE,
+    extra: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A child that imports the copy in `folder` first; ended, with its own, if we are interrupted.
 
     Without a folder it imports the clean package. `errors`: None lets it write to our own stderr.
+    `extra`: more of its environment.
     """
     process = subprocess.Popen(
         command,
         cwd=cwd,
-        env=environment(folder),
+        env={**environment(folder), **extra},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,

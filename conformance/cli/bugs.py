@@ -21,12 +21,13 @@ from conformance.bugs.fault import (
     select,
 )
 from conformance.bugs.mutation import (
-    OPEN,
-    SPECIFICATION,
+    EXPLAINED,
+    FATES,
     SURVIVED,
     TESTS,
-    MutantResult,
     MutationPlan,
+    MutationRun,
+    by_cause,
     by_module,
     run_mutants,
 )
@@ -73,6 +74,9 @@ def bugs(
         list[str] | None,
         typer.Option(help="With --mutants: only files that fit, such as 'controller/*'."),
     ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="With --mutants: so many side by side; 0: one per core.")
+    ] = 0,
     budget: Annotated[
         float,
         typer.Option(min=0, help="With --mutants, --patch, --clean: stop after so many seconds."),
@@ -96,7 +100,14 @@ def bugs(
             output = Path(work.settings.output)
             files = tuple(only or ())
             plan = MutationPlan(
-                mutants, chosen_seed, systems, names, output, budget=budget, only=files
+                mutants,
+                chosen_seed,
+                systems,
+                names,
+                output,
+                budget=budget,
+                only=files,
+                jobs=jobs,
             )
             _mutants(work, run_mutants(plan, work.emit))
         elif patch is not None:
@@ -179,16 +190,23 @@ def _explain(work: Session, found: Found) -> None:
         work.say(f"  {line}")
 
 
-def _mutants(work: Session, results: Sequence[MutantResult]) -> None:
-    """The table by module, and whoever survived."""
-    work.say(f"\n{'module':<44} {'spec':>5} {'tests':>5} {'survived':>8} {'open':>5}")
-    for file, fates in by_module(results).items():
-        counts = [fates[fate] for fate in (SPECIFICATION, TESTS, SURVIVED, OPEN)]
-        work.say("{:<44} {:>5} {:>5} {:>8} {:>5}".format(file, *counts))
-    for result in results:
-        if result.fate in (TESTS, SURVIVED):
-            work.say(f"{result.fate:<8} {result.mutant}")
-            work.say(f"{'':<8} {result.cause}")
+def _mutants(work: Session, run: MutationRun) -> None:
+    """The table by module, causes, and whoever the specification did not kill."""
+    heads = ("spec", "limit", "tests", "explained", "survived", "open")
+    layout = "{:<40} {:>5} {:>5} {:>5} {:>9} {:>8} {:>5}"
+    work.say("\n" + layout.format("module", *heads))
+    for file, fates in by_module(run.results).items():
+        work.say(layout.format(file, *(fates[fate] for fate in FATES)))
+    work.say("")
+    for cause, number in by_cause(run.results).most_common():
+        work.say(f"{number:>5}  {cause}")
+    left = ", ".join(f"{file} ({of[0]}/{of[1]})" for file, of in run.left_out.items())
+    if left:
+        work.say(f"\nnot drawn from, as the suites reach less than half of the statements: {left}")
+    for result in run.results:
+        if result.fate in (TESTS, EXPLAINED, SURVIVED):
+            work.say(f"{result.fate:<9} {result.mutant}")
+            work.say(f"{'':<9} {result.cause}")
 
 
 def _touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
