@@ -12,9 +12,11 @@ import signal
 import sys
 import tempfile
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from itertools import accumulate
 from pathlib import Path
 from types import FrameType
 from typing import TypeAlias
@@ -24,16 +26,16 @@ import msgspec
 from conformance.bugs.forks import Answer, Task, forks, rewrite
 from conformance.bugs.mutants import Mutant, draw
 from conformance.bugs.reach import Noting, Reach, Statement, note_reached, statements_of
+from conformance.bugs.worker import INTERRUPTED, SUITE, TURNS
 from conformance.modelcheck.cache import Cache, cache_dir, cache_key
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.interruptions import interrupt_steps
 from conformance.replay.oracle import GraphOracle
-from conformance.replay.turns import take_turns
+from conformance.replay.turns import can_take_turns, take_turns
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.stages.interleave import interruptible
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Suite
-from conformance.systems.protocol import Looping
 
 _ROUNDS = (1, 8, 64, None)
 """How many of the tests that reach a mutant are driven of each model, before the next round."""
@@ -41,11 +43,13 @@ _MEETINGS = 2
 """States in which each pair of actions is interleaved."""
 _WALKS, _LENGTH = 60, 30
 """Random walks in which the threads' own loops run."""
+_NOTED_STEPS = 6_000
+"""So many steps of a suite are noted, its longest tests. A statement that these do not come by
+counts as not reached."""
 _NOTING_SECONDS = 1_800.0
 """Of the processor, for one model's suite."""
 _GRACE = 2.0
 """A child is given so many times what a mutant is, as one oracle is not stopped in its middle."""
-SUITE, INTERRUPTED, TURNS = "transition suite", "interrupted steps", "turns"
 
 
 class JudgeJob(msgspec.Struct, frozen=True):
@@ -107,7 +111,7 @@ class Judgement(msgspec.Struct, frozen=True, tag=True):
 Message: TypeAlias = Prepared | Drawn | Judgement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Bench:
     """A model made ready. `statements`: those of its system's files, numbered as in `reach`."""
 
@@ -118,11 +122,27 @@ class _Bench:
     statements: Mapping[Statement, int]
     reach: Reach = field(default_factory=Reach.of_nothing)
 
+    @cached_property
+    def order(self) -> list[int]:
+        """The suite's tests, longest first: they find a deep change sooner."""
+        tests = self.suite.tests
+        return sorted(range(len(tests)), key=lambda number: -len(tests[number]))
+
+    @cached_property
+    def noted(self) -> list[int]:
+        """The tests that the rows of `reach` are of."""
+        steps = list(accumulate(len(self.suite.tests[number]) for number in self.order))
+        return self.order[: bisect_left(steps, _NOTED_STEPS) + 1]
+
     def tests(self, statement: Statement) -> list[int]:
-        """The suite's tests that run it, longest first: they find a deep change sooner."""
+        """The tests that are known to run the statement, then those of which nothing is known.
+
+        No test at all if of the noted ones none does.
+        """
         number = self.statements.get(statement)
         found = [] if number is None else self.reach.tests(number)
-        return sorted(found, key=lambda test: -len(self.suite.tests[test]))
+        noted = self.noted
+        return [*(noted[row] for row in found), *self.order[len(noted) :]] if found else []
 
 
 def judge(job: JudgeJob) -> Iterator[Message]:
@@ -184,7 +204,8 @@ def _with_reach(benches: Sequence[_Bench], job: JudgeJob) -> Iterator[_Bench]:
 def _reach_key(one: _Bench, job: JudgeJob) -> str:
     files = [Path(job.root) / file for file in job.files[one.name]]
     adapter = [Path(file) for file in job.adapters[one.name]]
-    return cache_key(["reach", one.name, one.suite.graph_digest], [*files, *adapter])
+    told = ["reach", one.name, one.suite.graph_digest, str(_NOTED_STEPS)]
+    return cache_key(told, [*files, *adapter])
 
 
 def _reaching(one: _Bench, content: bytes) -> _Bench:
@@ -196,7 +217,7 @@ def _noting_task(one: _Bench, job: JudgeJob) -> Task:
     def drive() -> bytes:
         driven = _Driven(one)
         noting = Noting(job.package, len(one.statements))
-        for number in range(len(one.suite)):
+        for number in one.noted:
             noting.begin()
             title = driven.test(number)
             if title:
@@ -381,7 +402,7 @@ class _Trial:
             raise _Killed(INTERRUPTED, one.name, str(divergence.action)[:300])
 
     def _take_turns(self, one: _Bench) -> None:
-        if not _looping(one):
+        if not can_take_turns(one.bench.make_system):
             return
         _, result = take_turns(
             one.oracle, one.bench.make_system, walks=_WALKS, length=_LENGTH, seed=self._job.seed
@@ -389,11 +410,6 @@ class _Trial:
         self._steps += result.steps
         if result.divergence is not None:
             raise _Killed(TURNS, one.name, f"{result.divergence.action}: {result.divergence.kind}")
-
-
-def _looping(one: _Bench) -> bool:
-    system = one.bench.make_system()
-    return isinstance(system, Looping) and system.make_looping()
 
 
 def _interrupted(_signal: int, _frame: FrameType | None) -> None:

@@ -11,6 +11,7 @@ import ast
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -132,9 +133,9 @@ def note_reached(package: Path, statements: Sequence[Statement]) -> None:
 
 def _with_notes(text: str, package: str, numbers: Mapping[int, int]) -> str:
     tree = ast.parse(text)
+    place = len(list(takewhile(_comes_first, tree.body)))
     _Notes(text, numbers).generic_visit(tree)
     ast.fix_missing_locations(tree)
-    place = sum(_comes_first(statement) for statement in tree.body)
     importing = ast.parse(f"from {package}.{MODULE} import reached as {MODULE}").body
     tree.body[place:place] = importing
     return ast.unparse(tree)

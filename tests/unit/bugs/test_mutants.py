@@ -86,7 +86,7 @@ def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Pat
     package = tmp_path / "noted"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    text = '"""Text."""\n\nfrom __future__ import annotations\n\nONE = 1\n\n\n' + FUNCTION
+    text = '"""Text."""\n\nfrom __future__ import annotations\n\nONE = 1\n"""Of a constant."""\n\n\n' + FUNCTION
     (package / "a.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     yield package, mutants_of("a.py", text)
@@ -109,7 +109,7 @@ def test_a_copy_notes_which_statements_each_test_runs(noted: tuple[Path, list[Mu
     content = noting.reach().to_bytes()
     reach = Reach.from_bytes(content, len(statements))
     by_line = {lines[one]: reach.tests(number) for number, one in enumerate(statements)}
-    assert by_line == {5: [0, 1], 9: [0, 1], 10: [1], 11: [0, 1]}, "what imports run, all run"
+    assert by_line == {5: [0, 1], 10: [0, 1], 11: [1], 12: [0, 1]}, "what imports run, all run"
     assert reach.statements == frozenset(range(len(statements)))
     with pytest.raises(DataError, match="no notes of 90 statements"):
         Reach.from_bytes(content, 90)
