@@ -255,7 +255,7 @@ class KafkaController:
         added = [one for one in target if one not in current]
         if added:
             self._begin_reassignment(topic_partition, current, added)
-        if removed or added:
+        if target != current:
             self._assign(topic_partition, ReplicaAssignment(target))
         for broker_id in removed:
             self._stop_removed_replica(topic_partition, broker_id)
