@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from conformance.judge.events import Event
 from conformance.systems.client.answers import Lane, Reader, Taken
 from conformance.systems.client.subject import (
@@ -20,8 +22,6 @@ from conformance.systems.client.subject import (
     assignments_of,
     ids_of,
 )
-from msgspec.structs import replace
-
 from conformance.tla import ActionPattern, Fn, Part, Place, State, Value, format_value
 from impl.errors import Errors
 from impl.group.client.consumer_protocol import Subscription, serialize_subscription

@@ -12,7 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.systems.client.subject import PARTITIONS
 from impl.clock import SystemClock
+from impl.errors import Errors
 from impl.types import BrokerEndPoint
 from impl.wire import group_requests, group_responses
 from impl.wire.broker import OFFERED, Broker, BrokerConfig, api_versions
@@ -25,8 +27,6 @@ from impl.wire.entities import (
     requested,
     response_frame,
 )
-from impl.errors import Errors
-from conformance.systems.client.subject import PARTITIONS
 
 _MEMBER_APIS = frozenset({"join_group", "sync_group", "heartbeat", "leave_group", "offset_commit"})
 _MAX_FRAME = 10 * 1024 * 1024
