@@ -52,6 +52,16 @@ SCRIPTED = {
         ProcessFetchResponse("b2")  HandleListOffsets("b1", "b2")
         ProcessListOffsetsResponse("b2")""",
     ),
+    "prepared-while-joining": (
+        "group/dynamic-2m",
+        {},
+        """SendJoinGroup("m2")  HandleJoinGroup("m2")  ExpireInitialDelay()  ProcessJoinGroup("m2")
+        HandleSyncGroup("m2")  ProcessSyncGroup("m2")  CompleteJoin("m2")
+        SendJoinGroup("m1")  HandleJoinGroup("m1")
+        SendHeartbeat("m2")  HandleHeartbeat("m2")  ProcessHeartbeat("m2")
+        SendOffsetCommit("m2")  SendJoinGroup("m2")  HandleJoinGroup("m2")
+        HandleOffsetCommit("m2")  ProcessOffsetCommit("m2")  ProcessJoinGroup("m2")""",
+    ),
 }
 """By deviation that breaks no formula, so that TLC has nothing to look for: a model, constants, the
 way to it. The specification's evaluator computes its states."""

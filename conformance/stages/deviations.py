@@ -14,7 +14,7 @@ from conformance.stages.context import Context, Workbench, one_model, stage, wit
 from conformance.stages.context import workbench as make_workbench
 from conformance.stages.overridden import deviating
 from conformance.stages.replay import spec_oracle
-from conformance.systems.deviations import Deviating, Deviation
+from conformance.systems.deviations import Deviating, Deviation, expects
 from conformance.systems.registry import factory_path
 from conformance.verdict import Verdict
 
@@ -83,12 +83,15 @@ def _told(shown: Shown) -> str:
 
 
 def _show(context: Context, known: Deviating, deviation: Deviation, system: str) -> Shown:
-    expected = deviation.expected_in(known.version)
-    expected_here = {one.id for one in known.deviations() if one.expected_in(known.version)}
+    expected = expects(known, deviation)
+    here = {one.id: one for one in known.deviations() if expects(known, one)}
     saved = load(known.file(deviation.path))
-    if not {*saved.deviations} <= expected_here:
+    if not {*saved.deviations} <= here.keys():
         return Shown(deviation, Presence.UNREACHABLE, expected=False)
-    _, divergence = _follow(context, saved, system, saved.deviations)
+    # What another part of the system does otherwise is not what this path is about.
+    others = [one.id for one in here.values() if one.part != deviation.part]
+    ids = (*saved.deviations, *others)
+    _, divergence = _follow(context, saved, system, ids)
     if divergence is None:
         return Shown(deviation, Presence.GONE, expected)
     if divergence.step != len(saved.actions):
@@ -96,7 +99,7 @@ def _show(context: Context, known: Deviating, deviation: Deviation, system: str)
     if not deviation.consequence:
         return Shown(deviation, Presence.SEEN, expected)
     counterexample = load(known.file(deviation.consequence))
-    bench, divergence = _follow(context, counterexample, system, (*saved.deviations, deviation.id))
+    bench, divergence = _follow(context, counterexample, system, (*ids, deviation.id))
     reached = divergence is None and deviation.id in bench.deviations
     return Shown(deviation, Presence.SEEN, expected, deviation.violated if reached else "")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from conformance.modelcheck.manifest import Model
-from conformance.systems.deviations import Deviating, Deviation
+from conformance.systems.deviations import Deviating, Deviation, expects
 from conformance.systems.registry import load_factory
 
 
@@ -24,9 +24,7 @@ def expected_of(factory: str, specification: str) -> tuple[Deviation, ...]:
     if known is None:
         return ()
     return tuple(
-        one
-        for one in known.deviations()
-        if one.concerns(specification) and one.expected_in(known.version)
+        one for one in known.deviations() if one.concerns(specification) and expects(known, one)
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from conformance.errors import UserError
-from conformance.events import Finding, JsonValue
+from conformance.events import Finding, JsonValue, Reason
 from conformance.modelcheck.branches import BranchCounts, count_edges
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.pictures import picture_of
@@ -16,7 +17,7 @@ from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.recorded import judge
-from conformance.replay.saved import Again, SavedDivergence, replay_again, save
+from conformance.replay.saved import Again, SavedDivergence, judge_of, replay_again, save
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
@@ -133,7 +134,20 @@ def tell(
     context: Context, bench: Workbench, oracle: Oracle, divergence: Divergence, name: str
 ) -> None:
     """Keep the divergence as an ITF file and report it with the command that replays that."""
-    found = _finding(bench, oracle, divergence, name)
+    why = reasons(bench.prepared.spec, divergence)
+    keep(context, bench, oracle, divergence, _finding(bench, oracle, divergence, name), why)
+
+
+def keep(
+    context: Context,
+    bench: Workbench,
+    oracle: Oracle,
+    divergence: Divergence,
+    found: Finding,
+    why: Sequence[Reason],
+) -> None:
+    """Write the divergence to an ITF file, and report what was found of it with that file."""
+    name = found.stage
     stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{name}-{found.key}").strip("-")
     path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
     save(
@@ -144,7 +158,7 @@ def tell(
         system=bench.factory,
         constants=bench.model.constants,
         deviations=bench.deviations,
-        reasons=reasons(bench.prepared.spec, divergence),
+        reasons=why,
     )
     context.emit(replace(found, reproduce=f"kconform replay {path}", artifact=str(path)))
 
@@ -154,7 +168,7 @@ def replay_saved(
 ) -> tuple[Again, Divergence | None]:
     """Replay one saved path: as before, differently, or fixed."""
     with stage(context, "replay", bench.model.name) as outcome:
-        oracle = spec_oracle(bench)
+        oracle = judge_of(saved, spec_oracle(bench), bench.make_system)
         again, divergence = replay_again(saved, oracle, bench.make_system)
         if divergence is not None:
             context.emit(_finding(bench, oracle, divergence))

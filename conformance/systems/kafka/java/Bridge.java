@@ -33,6 +33,7 @@ public final class Bridge {
   private final File folder;
   private final Map<Integer, Broker> brokers = new LinkedHashMap<>();
   private MetadataVersion version;
+  private final Members members = new Members();
   private Groups groups;
 
   private Bridge(File folder) {
@@ -112,6 +113,9 @@ public final class Bridge {
     if (name.startsWith(Groups.PREFIX)) {
       return groups().run(name, command);
     }
+    if (name.startsWith(Members.PREFIX)) {
+      return members.run(name, command);
+    }
     switch (name) {
       case "hello" -> {
         return json.writeValueAsString((String) Kafka.callStatic(Kafka.type("AppInfoParser"), "getVersion"));
@@ -121,6 +125,9 @@ public final class Bridge {
         return views(command.get("brokers"));
       }
       case "handle" -> broker(command, "follower").handle(broker(command, "leader"));
+      case "handle_interrupted" -> {
+        return json.writeValueAsString(handleInterrupted(command));
+      }
       case "do_work" -> {
         return json.writeValueAsString(doWork(broker(command, "broker"), command.get("lost").asBoolean()));
       }
@@ -163,6 +170,22 @@ public final class Bridge {
       default -> throw new IllegalArgumentException("no command is called " + name);
     }
     return json.writeValueAsString(value);
+  }
+
+  /** Handles a fetch with another step between its read and its count, if it comes so far. */
+  private boolean handleInterrupted(JsonNode command) {
+    Broker leader = broker(command, "leader");
+    JsonNode between = command.get("between");
+    return leader.process.interruptCount(
+        () -> broker(command, "follower").handle(leader), () -> take(between));
+  }
+
+  private void take(JsonNode command) {
+    try {
+      step(command.get("command").asText(), broker(command, "broker"), command);
+    } catch (Exception error) {
+      throw Kafka.rethrow(error);
+    }
   }
 
   /** A turn of the fetcher's loop; its requests are answered at once, or lost. */

@@ -37,6 +37,7 @@ final class Kafka {
   private static final MethodHandles.Lookup LOOKUP = MethodHandles.lookup();
   private static final Map<Call, Callee> METHODS = new HashMap<>();
   private static final Map<Call, Field> FIELDS = new HashMap<>();
+  private static final Map<Call, Boolean> PRESENT = new HashMap<>();
   private static final Map<String, Class<?>> CLASSES = new HashMap<>();
 
   private Kafka() {}
@@ -284,8 +285,11 @@ final class Kafka {
 
   /** Whether there is a field of that name. */
   static boolean has(Object target, String name) {
-    return Arrays.stream(target.getClass().getDeclaredFields())
-        .anyMatch(field -> field.getName().equals(name));
+    return PRESENT.computeIfAbsent(
+        new Call(target.getClass(), name, 0),
+        key ->
+            Arrays.stream(key.type.getDeclaredFields())
+                .anyMatch(field -> field.getName().equals(name)));
   }
 
   /** A static field's value. */
