@@ -19,13 +19,13 @@ OfInstance(m) ==
   {other \in Registered : IsStatic(m) /\ InstanceOf[other] = InstanceOf[m]}
 
 \* throwIfInstanceIdIsUnreleased: only who has left for a while is replaced.
-IsReleased(other) == member[other].epoch = StaticLeaveEpoch
+IsReleased(other) == memberEpoch[other] = StaticLeaveEpoch
 
 JoinError(m, request) ==
   IF IsStatic(m)
   THEN IF \A other \in OfInstance(m) : IsReleased(other) THEN "NONE"
        ELSE "UNRELEASED_INSTANCE_ID"
-  ELSE IF IsRegistered(m) /\ ~EpochIsValid(member[m], request) THEN "FENCED_MEMBER_EPOCH"
+  ELSE IF IsRegistered(m) /\ ~EpochIsValid(Member(m), request) THEN "FENCED_MEMBER_EPOCH"
   ELSE "NONE"
 
 IdentityError(m) ==
@@ -37,7 +37,7 @@ IdentityError(m) ==
 
 HeartbeatError(m, request) ==
   IF IdentityError(m) # "NONE" THEN IdentityError(m)
-  ELSE IF EpochIsValid(member[m], request) THEN "NONE"
+  ELSE IF EpochIsValid(Member(m), request) THEN "NONE"
   ELSE "FENCED_MEMBER_EPOCH"
 
 \* consumerGroupLeave asks who it is, and no epoch.

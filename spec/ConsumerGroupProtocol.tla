@@ -106,11 +106,11 @@ RefuseHeartbeat(m) ==
 Replaced(m) == {other \in OfInstance(m) : other # m}
 Inherited(m) ==
   IF OfInstance(m) # {}
-  THEN [member[CHOOSE other \in OfInstance(m) : TRUE] EXCEPT !.epoch = 0, !.previous = 0]
-  ELSE IF IsRegistered(m) THEN member[m] ELSE NewMember
+  THEN [Member(CHOOSE other \in OfInstance(m) : TRUE) EXCEPT !.epoch = 0, !.previous = 0]
+  ELSE IF IsRegistered(m) THEN Member(m) ELSE NewMember
 Subscribed(m) ==
   [other \in Members |->
-    IF other = m THEN Inherited(m) ELSE IF other \in Replaced(m) THEN NoMember ELSE member[other]]
+    IF other = m THEN Inherited(m) ELSE IF other \in Replaced(m) THEN NoMember ELSE Member(other)]
 
 IsNew(m) == ~IsRegistered(m) /\ Replaced(m) = {}
 Bumped(m) == IF channel[m].epoch = JoinEpoch /\ IsNew(m) THEN groupEpoch + 1 ELSE groupEpoch
@@ -126,7 +126,7 @@ TargetsAfter(m, registered) ==
 \* consumerGroupHeartbeat: subscribe, assign if the group has changed, reconcile this member.
 HandleHeartbeat(m) ==
   LET request == channel[m]
-      joined  == IF request.epoch = JoinEpoch THEN Subscribed(m) ELSE member
+      joined  == IF request.epoch = JoinEpoch THEN Subscribed(m) ELSE AllMembers
       present == {other \in Members : joined[other].state # "None"}
       held    == UNION {Holds(joined[other]) : other \in present}
   IN  /\ request.type = "Request" /\ request.epoch >= JoinEpoch
@@ -136,7 +136,7 @@ HandleHeartbeat(m) ==
       /\ \E given \in TargetsAfter(m, present) :
            LET moved == Reconciled(joined[m], Bumped(m), given[m], request, held)
            IN  /\ target' = given
-               /\ member' = [joined EXCEPT ![m] = moved]
+               /\ MembersBecome([joined EXCEPT ![m] = moved])
                /\ channel' = [channel EXCEPT ![m] = Answer(moved.epoch, moved.assigned)]
       /\ UNCHANGED consumer
 
@@ -145,7 +145,7 @@ EpochAfterRemoval == groupEpoch + 1
 \* consumerGroupFenceMember: removed, and the group is another one.
 Remove(m) ==
   /\ MayChange
-  /\ member' = [member EXCEPT ![m] = NoMember]
+  /\ MembersBecome([AllMembers EXCEPT ![m] = NoMember])
   /\ target' = [target EXCEPT ![m] = {}]
   /\ groupEpoch' = EpochAfterRemoval
   /\ UNCHANGED assignmentEpoch
@@ -161,7 +161,7 @@ HandleLeave(m) ==
 HandleStaticLeave(m) ==
   /\ channel[m].type = "Request" /\ channel[m].epoch = StaticLeaveEpoch
   /\ Error(m, channel[m]) = "NONE"
-  /\ member'  = [member EXCEPT ![m].epoch = StaticLeaveEpoch, ![m].revoking = {}]
+  /\ MembersBecome([AllMembers EXCEPT ![m].epoch = StaticLeaveEpoch, ![m].revoking = {}])
   /\ channel' = [channel EXCEPT ![m] = Answer(StaticLeaveEpoch, {})]
   /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, consumer>>
 
@@ -172,7 +172,7 @@ ExpireSession(m) ==
 
 \* consumerGroupRebalanceTimeoutKey's timer: runs while partitions are to be revoked.
 ExpireRebalance(m) ==
-  /\ Expiries /\ member[m].state = "UnrevokedPartitions" /\ member[m].epoch # StaticLeaveEpoch
+  /\ Expiries /\ memberState[m] = "UnrevokedPartitions" /\ memberEpoch[m] # StaticLeaveEpoch
   /\ Remove(m)
   /\ UNCHANGED <<consumer, channel>>
 

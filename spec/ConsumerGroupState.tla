@@ -14,9 +14,9 @@
 (*                 | group changes                                         *)
 (* assignmentEpoch | ModernGroup.targetAssignmentEpoch                     *)
 (* target[m]       | ModernGroup.targetAssignment                          *)
-(* member[m]       | ConsumerGroupMember: memberEpoch, previousMemberEpoch, *)
-(*                 | MemberState, assignedPartitions,                      *)
-(*                 | partitionsPendingRevocation                           *)
+(* memberState[m], | ConsumerGroupMember: state, memberEpoch,              *)
+(* memberEpoch[m], | previousMemberEpoch, assignedPartitions,              *)
+(* ...             | partitionsPendingRevocation; Member(m) has all five   *)
 (* consumer[m]     | the client: its member epoch; given: the assignment   *)
 (*                 | that it was last given (currentTargetAssignment);     *)
 (*                 | owned: SubscriptionState; local: what it has last     *)
@@ -40,9 +40,14 @@ CONSTANTS
   Expiries,    \* session and rebalance time-outs
   Leaves       \* consumers close
 
-VARIABLES groupEpoch, assignmentEpoch, target, member, consumer, channel
+VARIABLES
+  groupEpoch, assignmentEpoch, target,
+  memberState, memberEpoch, previousMemberEpoch, assignedPartitions, partitionsPendingRevocation,
+  consumer, channel
 
-coordinatorVars == <<groupEpoch, assignmentEpoch, target, member>>
+memberVars == <<memberState, memberEpoch, previousMemberEpoch, assignedPartitions,
+                partitionsPendingRevocation>>
+coordinatorVars == <<groupEpoch, assignmentEpoch, target, memberVars>>
 vars == <<coordinatorVars, consumer, channel>>
 
 NoInstance == "none"
@@ -77,18 +82,34 @@ Naming(epoch, owned) == [Heartbeat(epoch) EXCEPT !.named = TRUE, !.owned = owned
 Answer(epoch, given) == [NoMessage EXCEPT !.type = "Answer", !.epoch = epoch, !.given = given]
 Refusal(error) == [NoMessage EXCEPT !.type = "Answer", !.error = error]
 
-IsRegistered(m) == member[m].state # "None"
+\* A member as the coordinator has it, and what becomes of all of them.
+Member(m) ==
+  [state |-> memberState[m], epoch |-> memberEpoch[m], previous |-> previousMemberEpoch[m],
+   assigned |-> assignedPartitions[m], revoking |-> partitionsPendingRevocation[m]]
+AllMembers == [m \in Members |-> Member(m)]
+MembersBecome(members) ==
+  /\ memberState'         = [m \in Members |-> members[m].state]
+  /\ memberEpoch'         = [m \in Members |-> members[m].epoch]
+  /\ previousMemberEpoch' = [m \in Members |-> members[m].previous]
+  /\ assignedPartitions'  = [m \in Members |-> members[m].assigned]
+  /\ partitionsPendingRevocation' = [m \in Members |-> members[m].revoking]
+
+IsRegistered(m) == memberState[m] # "None"
 Registered      == {m \in Members : IsRegistered(m)}
 
 \* ConsumerGroup.currentPartitionEpoch: a partition has an epoch while a member holds it.
 Holds(k) == k.assigned \union k.revoking
-Held     == UNION {Holds(member[m]) : m \in Registered}
+Held     == UNION {Holds(Member(m)) : m \in Registered}
 
 Init ==
   /\ groupEpoch = 0
   /\ assignmentEpoch = 0
   /\ target   = [m \in Members |-> {}]
-  /\ member   = [m \in Members |-> NoMember]
+  /\ memberState         = [m \in Members |-> NoMember.state]
+  /\ memberEpoch         = [m \in Members |-> NoMember.epoch]
+  /\ previousMemberEpoch = [m \in Members |-> NoMember.previous]
+  /\ assignedPartitions  = [m \in Members |-> NoMember.assigned]
+  /\ partitionsPendingRevocation = [m \in Members |-> NoMember.revoking]
   /\ consumer = [m \in Members |-> NoConsumer]
   /\ channel  = [m \in Members |-> NoMessage]
 ===============================================================================
