@@ -15,6 +15,7 @@ TypeOK ==
   /\ previousMemberEpoch \in [Members -> Epochs \union {NoEpoch}]
   /\ assignedPartitions \in [Members -> SUBSET Partitions]
   /\ partitionsPendingRevocation \in [Members -> SUBSET Partitions]
+  /\ described \in [Members -> SUBSET Partitions]
   /\ \A m \in Members : ~IsRegistered(m) => Member(m) = NoMember
   /\ consumer \in [Members ->
        [state : ConsumerStates, epoch : Epochs, given : SUBSET Partitions,
@@ -22,7 +23,7 @@ TypeOK ==
   /\ channel \in [Members ->
        [type : {"None", "Request", "Answer"},
         epoch : Epochs \union {LeaveEpoch, StaticLeaveEpoch, NoEpoch}, named : BOOLEAN,
-        owned : SUBSET Partitions, error : Errors, given : SUBSET Partitions]]
+        owned : SUBSET Partitions, error : Errors, told : BOOLEAN, given : SUBSET Partitions]]
 
 (***************************************************************************)
 (* The coordinator.                                                        *)
