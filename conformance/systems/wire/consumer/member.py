@@ -40,11 +40,13 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Its answer; `given` is None if it has no assignment."""
+    """Its answer; `given` is None if it has no assignment. `interval_ms`: when the coordinator
+    wants the next heartbeat; 0 if it says nothing of that."""
 
     error: str = _NONE
     epoch: int = NO_EPOCH
     given: frozenset[int] | None = None
+    interval_ms: int = 0
 
 
 class Member:

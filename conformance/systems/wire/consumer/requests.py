@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.consumer.member import Answer, Heartbeat
 from conformance.systems.wire.port import Port
-from impl.wire.entities import make, milliseconds, module_of
+from impl.wire.entities import in_milliseconds, make, milliseconds, module_of
 
 ASSIGNOR = "range"
 """Sorts members by instance id or member id, so that what it gives is known before."""
@@ -23,9 +23,11 @@ _HEARTBEAT, _DESCRIBE = "consumer_group_heartbeat", "consumer_group_describe"
 _GROUP, _SET = 32, 0
 """IncrementalAlterConfigs: the type of the resource, and the operation (KIP-848)."""
 _SETTING_SECONDS = 10.0
+_APPLIED_SECONDS = 0.005
+"""A setting shows a little before the coordinator uses it."""
 _SESSION, _INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 _HEARTBEATS_PER_SESSION = 4
-"""The interval is for clients of the group; Kafka wants it to be shorter than the session."""
+"""Kafka wants the interval to be shorter than the session."""
 _MOVING = frozenset(
     {
         ErrorCode.not_coordinator,
@@ -105,7 +107,8 @@ def _answer(body: Any, group: Group) -> Answer:
     given = None
     if body.assignment is not None:
         given = _partitions(body.assignment.topic_partitions, group, "gives")
-    return Answer(epoch=int(body.member_epoch), given=given)
+    interval = in_milliseconds(body.heartbeat_interval)
+    return Answer(epoch=int(body.member_epoch), given=given, interval_ms=interval)
 
 
 def describe(port: Port, group: Group) -> Description:
@@ -146,9 +149,15 @@ def _partitions(topics: Iterable[Any], group: Group, what: str) -> frozenset[int
 # ---- a group's settings -----------------------------------------------------------------------
 
 
+def interval_of(session_ms: int) -> int:
+    """The heartbeat interval (ms) that goes with a session; answers tell it, and so which of the
+    group's settings the coordinator has used."""
+    return session_ms // _HEARTBEATS_PER_SESSION
+
+
 def set_session(port: Port, group_id: str, session_ms: int) -> None:
     """Let the session timers that start from now on run for so long."""
-    wanted = {_SESSION: str(session_ms), _INTERVAL: str(session_ms // _HEARTBEATS_PER_SESSION)}
+    wanted = {_SESSION: str(session_ms), _INTERVAL: str(interval_of(session_ms))}
     module = module_of(
         "incremental_alter_configs", port.versions["incremental_alter_configs"], "request"
     )
@@ -176,6 +185,7 @@ def set_session(port: Port, group_id: str, session_ms: int) -> None:
         if time.monotonic() > until:
             raise SystemFailed(f"The settings of {group_id} do not become {wanted}")
         time.sleep(0.002)
+    time.sleep(_APPLIED_SECONDS)
 
 
 def _settings(port: Port, group_id: str, names: tuple[str, ...]) -> dict[str, str]:

@@ -37,6 +37,7 @@ from conformance.systems.wire.consumer.requests import (
     NotCoordinator,
     describe,
     heartbeat,
+    interval_of,
     set_session,
 )
 from conformance.systems.wire.consumer.timers import EXPIRIES, SESSION, Foresight, foresight
@@ -163,8 +164,9 @@ class WireConsumerSystem:
         }
         self._before_first: int | None = None
         self._step = -1
-        self._session = _SESSION_MS
+        self._session, self._session_used = _SESSION_MS, False
         self._running_out: dict[str, float] = {}
+        self._mistimed = ""
         self._patience = self._address.patience / 1000
         self.late = ""
 
@@ -278,6 +280,8 @@ class WireConsumerSystem:
         )
         self._described = describe(self._coordinator, self._group)
         self._count_epochs(self._described)
+        if self._session_used and answer.interval_ms not in (0, interval_of(self._session)):
+            self._mistimed = "the coordinator had not heard of the group's session timeout yet"
         member.channel = replace(answer, epoch=self._our_epoch(answer.epoch))
         self._running_out.pop(member.name, None)
         if length:
@@ -298,6 +302,7 @@ class WireConsumerSystem:
     def _use_session(self, milliseconds: int) -> None:
         if milliseconds != self._session:
             set_session(self._coordinator, self._group.group_id, milliseconds)
+            self._session_used = True
             self._session = milliseconds
 
     def _wait_for(self, timer: str, member: Member) -> None:
@@ -309,6 +314,8 @@ class WireConsumerSystem:
 
     def _late(self) -> str:
         """Which session may be over although the path has not come to it."""
+        if self._mistimed:
+            return self._mistimed
         now = time.monotonic()
         late = [name for name, over in self._running_out.items() if now > over]
         return f"the session of {late[0]} was over" if late else ""
