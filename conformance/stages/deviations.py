@@ -141,7 +141,7 @@ def _follow(
 def _allowed_with(
     context: Context, deviation: Deviation, saved: SavedDivergence, system: str
 ) -> bool:
-    """Whether the deviation, which is expected here, leaves what is seen along its path as it is."""
+    """Whether a deviation that is expected leaves what is seen along its path as it is."""
     if not deviation.overrides:
         return False
     _, result = _follow(context, saved, system, (*saved.deviations, deviation.id))
