@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -38,6 +37,7 @@ from conformance.cli.options import CompareOption, JsonOption, ReportOption, See
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
+from conformance.resources import implementation_dir
 from conformance.stages.context import Context, stage
 from conformance.systems.registry import BUILT_IN
 from conformance.verdict import Verdict
@@ -212,7 +212,7 @@ def _mutants(work: Session, run: MutationRun) -> None:
 
 def _touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
     """Those whose system runs a file that differs from the clean one; all if none is known."""
-    clean = Path(str(importlib.resources.files("impl")))
+    clean = implementation_dir()
     changed = changed_files(folder / "impl", clean)
     systems = systems_of(changed, clean, [one.system for one in catalogues])
     touched = [one for one in catalogues if one.system in systems or one.system not in BUILT_IN]

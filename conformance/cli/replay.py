@@ -11,6 +11,7 @@ from conformance.cli.options import (
     ApiVersionOption,
     ColdOption,
     CompareOption,
+    DeviationsOption,
     FailOverOption,
     JsonOption,
     KafkaLibOption,
@@ -70,6 +71,7 @@ def replay(
     tls_ca: TlsCaOption = None,
     wire_config: WireConfigOption = None,
     fail_over: FailOverOption = None,
+    deviations: DeviationsOption = None,
     cold: ColdOption = False,
     report: ReportOption = None,
     compare: CompareOption = None,
@@ -85,7 +87,7 @@ def replay(
             strict,
         )
         use_kafka_lib(kafka_lib)
-        system = WireOptions(api_version, tls_ca, wire_config, fail_over).name(system)
+        system = WireOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
         saved: SavedDivergence | None = None
         if store is not None and trace is not None:
             opened = _open(store)

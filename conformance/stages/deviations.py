@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from conformance.errors import DataError
-from conformance.replay.engine import Divergence, Driver, close, run_path
+from conformance.replay.engine import Driver, PathResult, close, run_until_believed
 from conformance.replay.oracle import Oracle
 from conformance.replay.saved import SavedDivergence, load
 from conformance.stages.context import Context, Workbench, one_model, stage, with_constants
@@ -29,6 +29,10 @@ class Presence(StrEnum):
     OTHERWISE = "diverges otherwise"
     UNREACHABLE = "not reachable"
     """Its path needs another deviation, which this version does not have."""
+    HIDDEN = "not to be seen"
+    """What the system shows along its path is the same with and without it."""
+    NOT_DRIVEN = "not driven"
+    """The system cannot be driven along its path; nothing is known then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,14 @@ class Shown:
     expected: bool
     consequence: str = ""
     """The formula to whose violation the system follows the counterexample, if it does."""
+    reason: str = ""
+    """Why its path cannot be driven."""
 
     @property
     def as_expected(self) -> bool:
-        """Whether the table says the same."""
+        """Whether the table says the same, or nothing was found out."""
+        if self.presence in (Presence.NOT_DRIVEN, Presence.HIDDEN):
+            return True
         if self.expected:
             return self.presence is Presence.SEEN
         return self.presence in (Presence.GONE, Presence.UNREACHABLE)
@@ -77,6 +85,8 @@ def _told(shown: Shown) -> str:
     text = f"{shown.deviation.id} {shown.presence}"
     if shown.consequence:
         text += f", down to the violation of {shown.consequence}"
+    if shown.reason:
+        text += f" ({shown.reason})"
     if not shown.as_expected:
         text += f" (the table says {'seen' if shown.expected else 'gone'})"
     return text
@@ -91,35 +101,59 @@ def _show(context: Context, known: Deviating, deviation: Deviation, system: str)
     # What another part of the system does otherwise is not what this path is about.
     others = [one.id for one in here.values() if one.part != deviation.part]
     ids = (*saved.deviations, *others)
-    _, divergence = _follow(context, saved, system, ids)
-    if divergence is None:
-        return Shown(deviation, Presence.GONE, expected)
-    if divergence.step != len(saved.actions):
-        return Shown(deviation, Presence.OTHERWISE, expected)
-    if not deviation.consequence:
-        return Shown(deviation, Presence.SEEN, expected)
-    counterexample = load(known.file(deviation.consequence))
-    bench, divergence = _follow(context, counterexample, system, (*ids, deviation.id))
-    reached = divergence is None and deviation.id in bench.deviations
-    return Shown(deviation, Presence.SEEN, expected, deviation.violated if reached else "")
-
-
-def _follow(
-    context: Context, saved: SavedDivergence, system: str, ids: Sequence[str]
-) -> tuple[Workbench, Divergence | None]:
-    """Drive the path, judged by the specification with these deviations."""
-    model = with_constants(one_model(saved.model), saved.constants)
-    bench = make_workbench(context, model, system, with_graph=False, deviations=ids)
-    oracle: Oracle = spec_oracle(bench)
-    driven = bench.make_system()
-    try:
-        result = run_path(Driver(driven, oracle), saved.initial, saved.actions)
-    finally:
-        close(driven)
+    _, result = _follow(context, saved, system, ids)
+    divergence, reason = result.divergence, result.not_driven or result.late
+    if reason:
+        return Shown(deviation, Presence.NOT_DRIVEN, expected, reason=reason)
     if result.disabled:
         raise DataError(
             f"The specification does not allow {result.disabled} as step {result.steps + 1} of a "
             "path of the table: it was made for another version of the specification. Make the "
             "paths again."
         )
-    return bench, result.divergence
+    if divergence is None:
+        hidden = expected and _allowed_with(context, deviation, saved, system, ids)
+        return Shown(deviation, Presence.HIDDEN if hidden else Presence.GONE, expected)
+    if divergence.step != len(saved.actions):
+        return Shown(deviation, Presence.OTHERWISE, expected)
+    if not deviation.consequence:
+        return Shown(deviation, Presence.SEEN, expected)
+    counterexample = load(known.file(deviation.consequence))
+    bench, result = _follow(context, counterexample, system, (*ids, deviation.id))
+    reached = result.divergence is None and deviation.id in bench.deviations
+    return Shown(deviation, Presence.SEEN, expected, deviation.violated if reached else "")
+
+
+def _follow(
+    context: Context, saved: SavedDivergence, system: str, ids: Sequence[str]
+) -> tuple[Workbench, PathResult]:
+    """Drive the path, judged by the specification with these deviations."""
+    model = with_constants(one_model(saved.model), saved.constants)
+    bench = make_workbench(context, model, system, with_graph=False, deviations=ids)
+    if reason := _against(bench, saved):
+        return bench, PathResult(0, not_driven=reason)
+    oracle: Oracle = spec_oracle(bench)
+    driven = bench.make_system()
+    try:
+        result, _ = run_until_believed(Driver(driven, oracle), saved.initial, saved.actions)
+    finally:
+        close(driven)
+    return bench, result
+
+
+def _allowed_with(
+    context: Context, deviation: Deviation, saved: SavedDivergence, system: str, ids: Sequence[str]
+) -> bool:
+    """Whether a deviation that is expected leaves what is seen along its path as it is."""
+    if not deviation.overrides:
+        return False
+    _, result = _follow(context, saved, system, (*ids, deviation.id))
+    return result.divergence is None and not result.disabled
+
+
+def _against(bench: Workbench, saved: SavedDivergence) -> str:
+    """Why the system cannot be driven along a path at all; empty if it can."""
+    reasons = bench.beyond_reach
+    return next(
+        (f"{one.name}: {reasons[one.name]}" for one in saved.actions if one.name in reasons), ""
+    )

@@ -226,8 +226,11 @@ _NEWEST: Mapping[str, int] = {
     "list_groups": 5,
     "offset_fetch": 9,
     "metadata": 9,
-    "create_topics": 5,
+    "create_topics": 7,
     "delete_topics": 5,
     "incremental_alter_configs": 1,
+    "describe_configs": 4,
+    "consumer_group_heartbeat": 1,
+    "consumer_group_describe": 1,
 }
 """The newest versions that are spoken here."""
