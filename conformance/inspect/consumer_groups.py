@@ -17,10 +17,18 @@ from typing import Any
 from conformance.inspect.formulas import state_of
 from conformance.inspect.groups import Answers, GroupLog, GroupRow, JudgedGroup, Stored, Topics
 from conformance.inspect.specifications import Specification
-from conformance.tla import Spec, State, Value, make_function
+from conformance.tla import Fn, Spec, State, Value, make_function
 
 _STATES = {0: "Stable", 1: "UnrevokedPartitions", 2: "UnreleasedPartitions"}
 """org.apache.kafka.coordinator.group.modern.MemberState, by the specification's names."""
+_MEMBER = {
+    "memberState": "state",
+    "memberEpoch": "epoch",
+    "previousMemberEpoch": "previous",
+    "assignedPartitions": "assigned",
+    "partitionsPendingRevocation": "revoking",
+}
+"""Variables that have a part of every member, and that part as the operator Member has it."""
 _COMPLETE = frozenset({None, "", "uniform", "range"})
 """Assignors of the coordinator that give every partition to somebody; None: the default."""
 _SPECS = 200
@@ -315,11 +323,12 @@ class _Naming:
     def values(self, spec: Spec, group: Group) -> dict[str, Value]:
         """The coordinator's variables."""
         absent = spec.value("NoMember")
+        assert isinstance(absent, Fn), "a record"
         targets: dict[Value, Value] = {
             short: self._numbers(group.targets.get(name, Partitions()))
             for name, short in self.members.items()
         }
-        members: dict[Value, Value] = {
+        members = {
             short: self._member(group.members[name]) if name in group.members else absent
             for name, short in self.members.items()
         }
@@ -327,19 +336,20 @@ class _Naming:
             "groupEpoch": group.epoch or 0,
             "assignmentEpoch": group.assignment_epoch,
             "target": make_function(targets),
-            "member": make_function(members),
+            **{
+                variable: make_function({short: one[part] for short, one in members.items()})
+                for variable, part in _MEMBER.items()
+            },
         }
 
-    def _member(self, member: Member) -> Value:
-        return make_function(
-            {
-                "state": member.state,
-                "epoch": member.epoch,
-                "previous": member.previous,
-                "assigned": self._numbers(member.assigned),
-                "revoking": self._numbers(member.revoking),
-            }
-        )
+    def _member(self, member: Member) -> Mapping[Value, Value]:
+        return {
+            "state": member.state,
+            "epoch": member.epoch,
+            "previous": member.previous,
+            "assigned": self._numbers(member.assigned),
+            "revoking": self._numbers(member.revoking),
+        }
 
     def _numbers(self, partitions: Partitions) -> frozenset[Value]:
         return frozenset(self.partitions[one] for one in partitions)
