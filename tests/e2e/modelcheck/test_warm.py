@@ -128,7 +128,7 @@ def test_a_time_limit_ends_the_run_and_the_next_gets_another_jvm(
     with closing(WarmJvms(find_tools(), TlcOptions(timeout=3), processes)) as warm:
         ended = warm.run(endless, lambda _g, _d: None)
         assert ended.timed_out
-        assert ended.exit_code < 0
+        assert ended.exit_code != 0
         quick = warm.run(job(tmp_path, "Holds", *CASES["Holds"][:2]), lambda _g, _d: None)
         assert quick.timed_out or quick.exit_code == 0
 
