@@ -192,7 +192,7 @@ def _apart(inspection: Inspection) -> str:
     copies = inspection.copies
     return (
         f"The newest files of the brokers are up to {copies.apart / 1000:.1f} s apart, their "
-        f"metadata logs up to {copies.metadata_apart} records. What could be due to that is told "
+        f"metadata logs up to {copies.metadata_apart} records. What could be due to that is reported "
         "as not proved."
     )
 

@@ -1,7 +1,7 @@
 """Runs short TLC jobs one after the other in one JVM, each in a class loader of its own.
 
 Half of a short run's processor time is the start of a JVM. TLC keeps its state in static fields, so
-that every run here loads TLC's classes anew: nothing of one run is left to the next. The JVM is
+that every run here loads TLC's classes again: nothing of one run is left to the next. The JVM is
 py4j's gateway, which comes with Spark, and is driven by reflection: a user's machine needs no
 compiler. What TLC says, its exit code and its dump are those of a run of its own.
 """
