@@ -191,8 +191,8 @@ def _apart(inspection: Inspection) -> str:
     copies = inspection.copies
     return (
         f"The newest files of the brokers are up to {copies.apart / 1000:.1f} s apart, their "
-        f"metadata logs up to {copies.metadata_apart} records. What could be due to that is told "
-        "as not proved."
+        f"metadata logs up to {copies.metadata_apart} records. What could be due to that is "
+        "reported as not proved."
     )
 
 
