@@ -92,7 +92,8 @@ def replay(
         if store is not None and trace is not None:
             opened = _open(store)
             if system is None and opened.manifest.identity.system == FOREIGN:
-                _replay_foreign(context, store, trace, model)
+                for line in _replay_foreign(context, store, trace, model):
+                    work.say(f"  {line}")
                 return
             saved = _recorded(opened, trace)
         elif store is not None or trace is not None:
@@ -124,13 +125,15 @@ def _open(path: Path) -> TraceStore:
     return TraceStore.open(path)
 
 
-def _replay_foreign(context: Context, path: Path, number: int, model: str | None) -> None:
+def _replay_foreign(
+    context: Context, path: Path, number: int, model: str | None
+) -> tuple[str, ...]:
     """Nothing is here to drive: the trace is judged as it was seen."""
     from conformance.stages.record import open_subject  # Spark: few replays need it
 
     subject = open_subject(context, path, model)
     bench = Workbench(subject.prepared.model, subject.prepared, "", None)
-    replay_recorded(context, bench, subject.store.trace(number))
+    return replay_recorded(context, bench, subject.store.trace(number))
 
 
 def _recorded(store: TraceStore, number: int) -> SavedDivergence:

@@ -39,6 +39,8 @@ class Limits:
     """One recording may look at so many states, each counted as often as it is looked at."""
     evaluation: float = 30.0
     """Seconds of the processor for one formula or action in one state."""
+    each: int | None = None
+    """Of the steps in a row that go unseen, at most so many are of one process."""
 
 
 class Spent(Exception):
@@ -121,6 +123,13 @@ class Origin(NamedTuple):
     """None of a snapshot."""
 
 
+Path = tuple[Candidate, tuple[tuple[Action, Candidate], ...]]
+"""From which candidate, by which unseen steps."""
+
+Load = frozenset[tuple[Value, int]]
+"""How many steps each process has taken unseen, where that is bounded."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Closure:
     """The states that at most `silent` unseen steps lead to, fewest steps first.
@@ -128,7 +137,7 @@ class Closure:
     Of each, one candidate that it was reached from, and the unseen steps on the way.
     """
 
-    reached: Mapping[Candidate, tuple[Candidate, tuple[tuple[Action, Candidate], ...]]]
+    reached: Mapping[Candidate, Path]
     problems: tuple[str, ...] = ()
 
 
@@ -257,32 +266,46 @@ class Candidates:
         return found
 
     def _closure(self, candidates: CandidateSet, budget: Budget) -> Closure:
-        reached: dict[Candidate, tuple[Candidate, tuple[tuple[Action, Candidate], ...]]] = {
-            candidate: (candidate, ()) for candidate in candidates.members
-        }
+        reached: dict[Candidate, Path] = {one: (one, ()) for one in candidates.members}
         problems: dict[str, None] = {}
-        ahead = list(candidates.members)
+        ahead: dict[tuple[Candidate, Load], Path] = {
+            (one, frozenset()): path for one, path in reached.items()
+        }
+        known = set(ahead)
         for _ in range(self.limits.silent):
-            following: list[Candidate] = []
-            for before in ahead:
+            following: dict[tuple[Candidate, Load], Path] = {}
+            for (before, load), (origin, unseen) in ahead.items():
                 budget.in_time()
-                origin, unseen = reached[before]
                 ways = self._ways(before, _UNSEEN, ())
                 if ways.problem:
                     problems[ways.problem] = None
                 for step in ways.steps:
-                    if step[1] not in reached:
-                        reached[step[1]] = origin, (*unseen, step)
-                        following.append(step[1])
+                    heavier = self._with(load, step[0])
+                    if heavier is None or (step[1], heavier) in known:
+                        continue
+                    known.add((step[1], heavier))
+                    path = following[step[1], heavier] = origin, (*unseen, step)
+                    reached.setdefault(step[1], path)
             ahead = following
-            if len(reached) > self.limits.candidates:
+            if len(known) > self.limits.candidates:
                 problems[
                     f"unseen steps lead to more than {self.limits.candidates:,} states at once"
                 ] = None
                 break
-            if not ahead:
-                break
         return Closure(reached, tuple(problems))
+
+    def _with(self, load: Load, action: Action) -> Load | None:
+        """What each process has done unseen, with one step more; None if that is too much.
+
+        An action is of the process that its first argument names. Without a bound nothing counts.
+        """
+        each = self.limits.each
+        if each is None or not action.args:
+            return load
+        counts = dict(load)
+        process = action.args[0]
+        counts[process] = counts.get(process, 0) + 1
+        return None if counts[process] > each else frozenset(counts.items())
 
     def _arrival(self, candidates: CandidateSet, sight: Sight, budget: Budget) -> Arrival:
         closure = self.closure(candidates, budget)

@@ -291,7 +291,9 @@ def _bounds(mapping: Mapping) -> str:
     steps = mapping.limits.silent
     if not steps or not mapping.silent:
         return "without unseen steps"
-    return f"with at most {steps} unseen steps in a row"
+    each = mapping.limits.each
+    most = f"with at most {steps} unseen steps in a row"
+    return most if each is None else f"{most}, {each} of each process,"
 
 
 def _unclear(formula: FormulaVerdict) -> str:

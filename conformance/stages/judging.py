@@ -196,6 +196,12 @@ class _Bench:
             names,
             invariants_only=request.invariants_only,
         )
+        unknown = [name for name in mapping.coverage.taken if name not in prepared.spec.kinds]
+        if unknown:
+            raise UserError(
+                f"{request.mapping_path}: `coverage.taken` names {unknown[0]}, which is no action "
+                f"of the model's specification: they are {', '.join(prepared.spec.kinds)}."
+            )
         # Made in any case: an error of the mapping is the user's, and no worker's.
         return _Bench(request, prepared, rules, rules.judge(prepared.spec))
 
@@ -286,8 +292,9 @@ def _identity(bench: _Bench) -> Identity:
 def _tell(
     outcome: Outcome, request: Request, bench: _Bench, tally: Tally, store: Path | None
 ) -> None:
-    outcome.verdict = tally.verdict
+    covered = None if request.invariants_only else _Covered.of(bench, tally)
     counts = tally.counts
+    outcome.verdict = tally.verdict
     parts = [
         f"{tally.traces:,} traces, {tally.events:,} events",
         f"{counts[Verdict.PASS]:,} pass, {counts[Verdict.FAIL]:,} fail, "
@@ -295,8 +302,11 @@ def _tell(
     ]
     if tally.silent:
         parts.append(f"{tally.silent:,} of {tally.steps:,} steps were not seen")
+    if covered is not None:
+        parts.append(covered.summary)
+        if covered.short and tally.verdict is Verdict.PASS:
+            outcome.verdict = Verdict.INCONCLUSIVE
     outcome.summary = "; ".join(parts)
-    known = bench.prepared.module.operator
     outcome.figures = {
         "store": None if store is None else str(store),
         "model": reference(request.model),
@@ -311,12 +321,37 @@ def _tell(
         "steps": tally.steps,
         "silent_steps": tally.silent,
         "most_candidates": tally.most_candidates,
-        "actions": {n: c for n, c in tally.actions.most_common() if known(n) is not None},
+        "actions": dict(tally.actions.most_common()),
+        **({} if covered is None else {"never_taken": list(covered.never)}),
         "formulas_judged": dict(tally.formulas),
         "unjudged": [one.to_json() for one in list(tally.unclear.values())[:100]],
     }
     if tally.traces == 1 and tally.last is not None:
         outcome.figures["judgement"] = _one(tally.last)
+
+
+@dataclass(frozen=True, slots=True)
+class _Covered:
+    """Which kinds of action the explanations take, beside what the mapping asks for."""
+
+    kinds: tuple[str, ...]
+    never: tuple[str, ...]
+    short: bool
+
+    @staticmethod
+    def of(bench: _Bench, tally: Tally) -> _Covered:
+        kinds, wanted = bench.prepared.spec.kinds, bench.request.mapping.coverage
+        never = tuple(name for name in kinds if not tally.actions[name])
+        share = (len(kinds) - len(never)) / len(kinds) if kinds else 1.0
+        return _Covered(kinds, never, share < wanted.actions or bool({*wanted.taken} & {*never}))
+
+    @property
+    def summary(self) -> str:
+        """How many, and those that are missed."""
+        told = f"{len(self.kinds) - len(self.never)} of {len(self.kinds)} kinds of action taken"
+        if not self.short:
+            return told
+        return f"{told}, less than the mapping asks for: never {', '.join(self.never)}"
 
 
 def _one(judgement: Judgement) -> JsonValue:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Reason
+from conformance.judge.behaviour import TOLD_STEPS
 from conformance.modelcheck.branches import BranchCounts, count_edges
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.pictures import picture_of
@@ -23,7 +24,7 @@ from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
 from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
-from conformance.story.behaviour import Locate
+from conformance.story.behaviour import Behaviour, Locate, Step, lines
 from conformance.suites.suite import Suite
 from conformance.tla import Action, State
 from conformance.traces.model import End, Trace
@@ -188,9 +189,10 @@ def replay_saved(
 _AGAIN = {Again.FIXED: Verdict.PASS, Again.ELSEWHERE: Verdict.INCONCLUSIVE}
 
 
-def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> None:
+def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> tuple[str, ...]:
     """Step along what was seen of an implementation that is not here, to where it leaves the spec.
 
+    What is still to be told of it: its steps, where no finding has told them.
     UserError for a trace that could not be read whole when it was imported.
     """
     if trace.problem is not None and trace.end is not End.DIVERGED:
@@ -210,6 +212,17 @@ def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> None:
             outcome.summary = f"trace {trace.trace_id} left the spec: {trace.problem}"
             outcome.verdict = Verdict.FAIL
         outcome.figures = {"model": bench.model.name, "trace": trace.trace_id}
+    return () if divergence is not None else _story(bench, trace)
+
+
+def _story(bench: Workbench, trace: Trace) -> tuple[str, ...]:
+    """The trace's last steps."""
+    first = max(len(trace.steps) - TOLD_STEPS, 0)
+    begin = Step(None, trace.initial)
+    steps = (begin, *(Step(step.action, step.state) for step in trace.steps))[first:]
+    behaviour = Behaviour(bench.prepared.spec.variables, steps, ending=trace.problem or "")
+    told = lines(behaviour, first)
+    return (f"... {first} steps before", *told) if first else told
 
 
 def spec_oracle(bench: Workbench) -> Oracle:

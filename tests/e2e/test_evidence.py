@@ -118,6 +118,26 @@ def test_an_import_that_fails_says_so_and_why(kconform: Command) -> None:
     assert (again.code, "--force" in again.err) == (2, True)
 
 
+COVERAGE = {
+    "nothing asked": ("", 0, "1 of 3 kinds of action taken"),
+    "a share that is reached": ("actions = 0.3", 0, "1 of 3 kinds of action taken"),
+    "a share that is missed": ("actions = 0.5", 3, "never CompareAndSet, Remove"),
+    "an action that is taken": ('taken = ["Put"]', 0, "1 of 3"),
+    "an action that is missed": ('taken = ["Put", "Remove"]', 3, "less than the mapping asks for"),
+    "an action that is none": ('taken = ["Stael"]', 2, "which is no action of the model's"),
+}
+
+
+@pytest.mark.parametrize("case", COVERAGE)
+def test_coverage_is_told_and_its_thresholds_are_the_mappings(kconform: Command, case: str) -> None:
+    asked, code, told = COVERAGE[case]
+    write([FIRST, put("a"), put("b", step=2)])
+    Path("mapping.toml").write_text(f"schema = 1\n[coverage]\n{asked}\n")
+    run = kconform(f"judge run.ndjson --model {MODEL} --mapping mapping.toml")
+    assert run.code == code
+    assert told in run.out + run.err
+
+
 def test_the_page_shows_what_explains_the_trace_and_where_it_ends(kconform: Command) -> None:
     hidden = {"action": "Remove", "state": {'version["a"]': 2}}
     write([hidden, {"action": "Remove"}, {"state": {'version["a"]': 9}}])
