@@ -344,7 +344,7 @@ def _finished(plan: MutationPlan, run: MutationRun, seconds: float) -> StageFini
             "by_kind": {kind: dict(row) for kind, row in _by_kind(run.results).items()},
             "by_cause": dict(by_cause(run.results)),
             "not_made": dict(UNSEEN),
-            "not_covered": {file: list(part) for file, part in run.left_out.items()},
+            "left_out": {file: list(part) for file, part in run.left_out.items()},
             "mutants": [result.to_json() for result in run.results],
         },
     )
