@@ -25,7 +25,14 @@ import msgspec
 
 from conformance.bugs.forks import Answer, Task, forks, rewrite
 from conformance.bugs.mutants import Mutant, draw
-from conformance.bugs.reach import Noting, Reach, Statement, note_reached, statements_of
+from conformance.bugs.reach import (
+    Noting,
+    Reach,
+    Statement,
+    note_reached,
+    statements_of,
+    within_functions,
+)
 from conformance.bugs.worker import INTERRUPTED, SUITE, TURNS
 from conformance.modelcheck.cache import Cache, cache_dir, cache_key
 from conformance.replay.engine import Driver, run_path
@@ -43,7 +50,7 @@ _MEETINGS = 2
 """States in which each pair of actions is interleaved."""
 _WALKS, _LENGTH = 60, 30
 """Random walks in which the threads' own loops run."""
-_NOTED_STEPS = 6_000
+_NOTED_STEPS = 3_000
 """So many steps of a suite are noted, its longest tests. A statement that these do not come by
 counts as not reached."""
 _NOTING_SECONDS = 1_800.0
@@ -153,7 +160,7 @@ def judge(job: JudgeJob) -> Iterator[Message]:
         benches.append(bench)
         yield Prepared(bench.name, len(benches), len(ready))
     benches.sort(key=lambda one: one.suite.steps)
-    coverage = _coverage(benches)
+    coverage = _coverage(benches, Path(job.root))
     files = [file for file, (reached, of) in coverage.items() if reached >= job.covered * of]
     wanted = [file for file in files if not job.only or file in job.only]
     mutants, population = draw(Path(job.root), wanted, job.number, job.seed)
@@ -233,9 +240,11 @@ def _noting_task(one: _Bench, job: JudgeJob) -> Task:
     return Task(one.name, drive, change, _NOTING_SECONDS)
 
 
-def _coverage(benches: Sequence[_Bench]) -> dict[str, tuple[int, int]]:
-    """By file: the statements that a suite reaches, and all that can be mutated."""
-    every = {one for bench in benches for one in bench.statements}
+def _coverage(benches: Sequence[_Bench], root: Path) -> dict[str, tuple[int, int]]:
+    """By file: the statements of functions that a suite reaches, and all that can be mutated."""
+    files = {one.file for bench in benches for one in bench.statements}
+    inner = {file: within_functions(root, file) for file in files}
+    every = {one for bench in benches for one in bench.statements if one.start in inner[one.file]}
     reached = {
         statement
         for bench in benches

@@ -76,7 +76,7 @@ class Mutant:
         return f"{self.file}:{self.line} {self.kind}: {old!r} becomes {new!r}"
 
 
-class _Text:
+class Positions:
     """Offsets of characters for the syntax tree's positions, which count bytes."""
 
     def __init__(self, text: str) -> None:
@@ -100,7 +100,7 @@ class _Text:
 
 def mutants_of(file: str, text: str) -> list[Mutant]:
     """All mutants of a file's text, in the order of their places."""
-    found = {one.id: one for one in _Finder(file, _Text(text)).of(ast.parse(text))}
+    found = {one.id: one for one in _Finder(file, Positions(text)).of(ast.parse(text))}
     return sorted(found.values(), key=lambda one: (one.start, one.kind, one.new))
 
 
@@ -116,7 +116,7 @@ def differs(mutant: Mutant, text: str) -> bool:
 class _Finder:
     """Walks a module's statements."""
 
-    def __init__(self, file: str, text: _Text) -> None:
+    def __init__(self, file: str, text: Positions) -> None:
         self._file = file
         self._text = text
 

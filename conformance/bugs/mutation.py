@@ -27,6 +27,7 @@ from conformance.resources import implementation_dir, resource_root
 from conformance.verdict import Verdict
 
 STAGE = "mutants"
+_SECONDS = 30.0
 COVERED = 0.5
 """A file is one that the specifications cover if their suites reach this part of its statements."""
 
@@ -75,7 +76,7 @@ class MutationPlan(msgspec.Struct, frozen=True):
     systems: tuple[str, ...]
     models: tuple[str, ...]
     output: Path
-    seconds: float = 30.0
+    seconds: float = _SECONDS
     budget: float = 0.0
     tests: bool = True
     only: tuple[str, ...] = ()
@@ -320,6 +321,8 @@ def _command(plan: MutationPlan) -> str:
     options = [f"--system {plan.systems[0]}"] if len(plan.systems) == 1 else []
     options += [f"--model {model}" for model in plan.models]
     options += [f"--only '{pattern}'" for pattern in plan.only]
+    if plan.seconds != _SECONDS:
+        options.append(f"--seconds {plan.seconds:g}")
     return " ".join([f"kconform bugs --mutants {plan.number} --seed {plan.seed}", *options])
 
 
@@ -343,7 +346,7 @@ def _finished(plan: MutationPlan, run: MutationRun, seconds: float) -> StageFini
             "by_kind": {kind: dict(row) for kind, row in _by_kind(run.results).items()},
             "by_cause": dict(by_cause(run.results)),
             "not_made": dict(UNSEEN),
-            "not_covered": {file: list(part) for file, part in run.left_out.items()},
+            "left_out": {file: list(part) for file, part in run.left_out.items()},
             "mutants": [result.to_json() for result in run.results],
         },
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,6 +30,20 @@ class Notes(msgspec.Struct, frozen=True):
 
     tests: tuple[NotedTest, ...]
     bits: bytes
+
+    def by_file(self, files: Sequence[str]) -> dict[str, Notes]:
+        """The tests of each of these files."""
+        width = len(self.bits) // len(self.tests) if self.tests else 0
+        rows: dict[str, list[int]] = {file: [] for file in files}
+        for number, test in enumerate(self.tests):
+            rows[test.id.partition("::")[0]].append(number)
+        return {
+            file: Notes(
+                tuple(self.tests[number] for number in numbers),
+                b"".join(self.bits[number * width : (number + 1) * width] for number in numbers),
+            )
+            for file, numbers in rows.items()
+        }
 
 
 class _Plugin:

@@ -53,42 +53,43 @@ class OrdinaryTests:
 
     @cached_property
     def _notes(self) -> Notes:
-        """Noted now, unless they are known for these tests and this implementation."""
-        package = self.root / self.package
-        key = cache_key(["tests", self.digest], sorted(package.rglob("*.py")))
+        """Noted now, but of the files whose tests are known for this implementation."""
         cache = Cache(cache_dir())
-        content = cache.load("reach", key)
-        if content is None:
-            content = self._note()
-            cache.store("reach", key, content)
-        return msgspec.msgpack.decode(content, type=Notes)
+        helpers = [path for path in self._files if not path.name.startswith("test_")]
+        known = [*helpers, *sorted((self.root / self.package).rglob("*.py"))]
+        files = {
+            str(path.relative_to(self.root)): cache_key(["tests"], [path, *known])
+            for path in self._files
+            if path.name.startswith("test_")
+        }
+        found = {file: cache.load("reach", key) for file, key in files.items()}
+        unknown = [file for file, content in found.items() if content is None]
+        if unknown:
+            for file, notes in self._note(unknown).by_file(unknown).items():
+                found[file] = msgspec.msgpack.encode(notes)
+                cache.store("reach", files[file], found[file] or b"")
+        every = [msgspec.msgpack.decode(one, type=Notes) for one in found.values() if one]
+        tests = tuple(test for notes in every for test in notes.tests)
+        return Notes(tests, b"".join(notes.bits for notes in every))
 
-    def _note(self) -> bytes:
+    def _note(self, files: Sequence[str]) -> Notes:
         with copied(self.package) as folder, tempfile.TemporaryDirectory() as scratch:
             note_reached(folder / self.package, tuple(self._statements))
             notes = Path(scratch) / "notes"
             told = {FILE: notes, PACKAGE: self.package, STATEMENTS: len(self._statements)}
             extra = {name: str(value) for name, value in told.items()}
-            with running(
-                self._command(folder, ["-p", "conformance.bugs.noting", *self._folders]),
-                folder,
-                cwd=self.root,
-                extra=extra,
-            ) as process:
+            command = self._command(folder, ["-p", "conformance.bugs.noting", *files])
+            with running(command, folder, cwd=self.root, extra=extra) as process:
                 out, _ = process.communicate(timeout=_NOTING_SECONDS)
             if not notes.is_file():
                 last = out.decode(errors="replace").strip()[-2000:]
                 raise RuntimeError(f"the tests of the implementation cannot be run:\n{last}")
-            return notes.read_bytes()
-
-    @property
-    def _folders(self) -> list[str]:
-        return [folder for folder in FOLDERS if (self.root / folder).is_dir()]
+            return msgspec.msgpack.decode(notes.read_bytes(), type=Notes)
 
     def reaching(self, mutant: Mutant) -> list[str]:
         """The ids of the tests that run the mutant's statement, quick ones first."""
         number = self._statements.get(Statement(mutant.file, mutant.statement))
-        if number is None or not self._folders:
+        if number is None or not self._files:
             return []
         reach = Reach.from_bytes(self._notes.bits, len(self._statements))
         tests = [self._notes.tests[test] for test in reach.tests(number)]

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from conformance.bugs.mutants import Mutant, mutants_of
+from conformance.bugs.mutants import Mutant, Positions, mutants_of
 from conformance.errors import DataError
 
 MODULE = "_kconform_reached"
@@ -43,6 +43,20 @@ def statements_of(root: Path, files: Iterable[str]) -> tuple[Statement, ...]:
         Statement(file, start)
         for file in sorted(files)
         for start in sorted({one.statement for one in _mutants_of(root, file)})
+    )
+
+
+def within_functions(root: Path, file: str) -> frozenset[int]:
+    """The offsets of the statements in functions: the others run when the module is imported."""
+    text = (root / file).read_text(encoding="utf-8")
+    position = Positions(text)
+    return frozenset(
+        position.offset(statement.lineno, statement.col_offset)
+        for function in ast.walk(ast.parse(text))
+        if isinstance(function, ast.FunctionDef)
+        for child in function.body
+        for statement in ast.walk(child)
+        if isinstance(statement, ast.stmt)
     )
 
 
@@ -155,22 +169,16 @@ class _Notes(ast.NodeTransformer):
     """Puts a call before each statement that a mutant is in."""
 
     def __init__(self, text: str, numbers: Mapping[int, int]) -> None:
-        self._lines = text.splitlines(keepends=True)
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line))
+        self._position = Positions(text)
         self._numbers = numbers
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.AST]:
         """A statement comes back with a note before it."""
-        offset = self._offset(node) if isinstance(node, ast.stmt) else None
+        number = None
+        if isinstance(node, ast.stmt):
+            number = self._numbers.get(self._position.offset(node.lineno, node.col_offset))
         self.generic_visit(node)
-        number = None if offset is None else self._numbers.get(offset)
         return node if number is None else [_note(number), node]
-
-    def _offset(self, node: ast.stmt) -> int:
-        prefix = self._lines[node.lineno - 1].encode()[: node.col_offset]
-        return self._starts[node.lineno - 1] + len(prefix.decode())
 
 
 def _note(number: int) -> ast.stmt:

@@ -95,7 +95,7 @@ class Found(msgspec.Struct, frozen=True, tag=True):
     story: tuple[str, ...] = ()
     note: str = ""
     covered: tuple[str, ...] = ()
-    """Each oracle and model that came to its end."""
+    """Each oracle and model that came to its end, or found the fault."""
 
 
 class _Effort:
@@ -169,8 +169,13 @@ def _story(told: Finding) -> tuple[str, ...]:
 def run(job: Job, tell: Callable[[Begun], None]) -> Found:
     """The gate's oracles in turn, the quick ones first, until one finds the fault."""
     _ensure_copy(job)
-    context = Context(seed=job.seed)
     effort = _Effort(job, tell)
+    found = _search(job, effort)
+    return msgspec.structs.replace(found, covered=tuple(effort.covered))
+
+
+def _search(job: Job, effort: _Effort) -> Found:
+    context = Context(seed=job.seed)
 
     @cache  # made ready one by one: most faults fall in the first
     def bench_of(model: str) -> Workbench:
@@ -208,7 +213,6 @@ def _survived(effort: _Effort, note: str = "") -> Found:
         steps=effort.steps,
         seconds=round(time.monotonic() - effort.started, 3),
         note="; ".join(part for part in (note, undone) if part),
-        covered=tuple(effort.covered),
     )
 
 

@@ -75,6 +75,10 @@ def bugs(
         list[str] | None,
         typer.Option(help="With --mutants: only files that fit, such as 'controller/*'."),
     ] = None,
+    seconds: Annotated[
+        float,
+        typer.Option(min=1, help="With --mutants: of the processor, for the oracles, each mutant."),
+    ] = 30.0,
     jobs: Annotated[
         int, typer.Option(min=0, help="With --mutants: so many side by side; 0: one per core.")
     ] = 0,
@@ -106,6 +110,7 @@ def bugs(
                 systems,
                 names,
                 output,
+                seconds=seconds,
                 budget=budget,
                 only=files,
                 jobs=jobs,

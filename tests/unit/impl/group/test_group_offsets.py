@@ -272,6 +272,17 @@ def test_an_explicit_retention_counts_by_itself(reloaded: bool) -> None:
     assert driver.coordinator.cleanup_expired_offsets() == 1
 
 
+def test_a_position_does_not_expire_while_it_is_committed_anew() -> None:
+    driver = Driver(RETENTION)
+    driver.commit(offset=3)
+    driver.clock.sleep(1_000)
+    driver.topic.hold = True
+    driver.commit_answer(offset=4)
+    assert driver.coordinator.cleanup_expired_offsets() == 0
+    driver.topic.release()
+    assert driver.fetched() == (4, NONE)
+
+
 @pytest.mark.parametrize("version", [1, 2, 3], ids=lambda version: f"value v{version}")
 def test_positions_of_an_empty_group_expire_from_when_it_became_so(version: int) -> None:
     config = dataclasses.replace(RETENTION, group_metadata_value_version=version)
