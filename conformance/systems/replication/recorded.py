@@ -380,10 +380,18 @@ class _Partition:
                     left: list[object] = [line.view.log_end for line in last] or [0]
                     self._add(crash, "Crash", [broker, *left, None])
                     continue
+                self._last_appends(crash, own, after)
                 # A leader that is alone has moved its high watermark at once.
                 mark = None if after.view.leader == broker else after.view.high_watermark
                 self._add(crash, "Crash", [broker, after.view.log_end, mark])
                 self._add(after.seen, "Restart", [broker], place=-1)
+
+    def _last_appends(self, crash: Seen, own: Sequence[_Line], after: _Line) -> None:
+        """What a leader appended last, if it died before the agent had written it down."""
+        last = next((line for line in reversed(own) if line.time < crash.time), None)
+        if last is not None and last.view.leader == last.broker:
+            for offset in range(last.view.log_end, after.view.log_end):
+                self._add(crash, "AppendAsLeader", [last.broker, offset], place=-1)
 
     # --- the controller ---------------------------------------------------------------------------
 

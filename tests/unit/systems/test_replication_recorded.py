@@ -195,6 +195,19 @@ def test_a_process_that_ended_left_what_its_next_one_begins_with(
     assert tomllib.loads(trace.mapping)["constants"]["BrokerEpochs"] == "0..1"
 
 
+def test_a_record_that_a_leader_wrote_before_it_died_was_appended(
+    tmp_path: Path, lines: Lines
+) -> None:
+    died = lines.time + 5
+    lines.registered(2, leader=2, epoch=1, isr=[2], version=1)
+    lines.section(1, "$anonfun$makeFollower$1", broker(2, 2, 0, leaderEpoch=1))
+    fault = {"action": "kill", "node": 1, "time": died, "problem": ""}
+    assert steps(lines.trace(tmp_path, [fault]))[1:3] == [
+        "AppendAsLeader['b1', 1]",
+        "Crash['b1', 2, 0]",
+    ]
+
+
 def test_a_record_that_only_one_controller_tells_was_not_committed(
     tmp_path: Path, lines: Lines
 ) -> None:
