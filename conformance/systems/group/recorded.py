@@ -113,7 +113,7 @@ def _trace(
     observed = [one.seen for one in of_group.observations]
     names = _Names.of(observed)
     exchanges = list(_of_the_group(all_exchanges, of_group, names))
-    crashes = list(_crashes(told, names))
+    crashes = list(_crashes(told, exchanges, names))
     events = [
         *_steps(of_group.observations, exchanges, names),
         *crashes,
@@ -393,15 +393,26 @@ def _step(seen: Seen, name: str, process: str) -> JsonObject:
     }
 
 
-def _crashes(told: JsonObject, names: _Names) -> Iterator[JsonObject]:
-    """Members that the recording's faults killed: they forget all, started again or not."""
+def _crashes(
+    told: JsonObject, exchanges: Sequence[_Exchange], names: _Names
+) -> Iterator[JsonObject]:
+    """Members that the recording's faults killed: they forget all, started again or not.
+
+    Who has not asked to join, or has left since, has nothing to forget.
+    """
+    asked = [one for one in exchanges if not one.errors & _ELSEWHERE]
     for fault in told.get("faults", []):
-        if fault["action"] == "kill-client" and fault["client"] in names.instances:
-            yield {
-                "time": fault["time"],
-                "source": "recording.json",
-                "action": {"name": "RestartProcess", "args": [fault["client"]]},
-            }
+        if fault["action"] != "kill-client" or fault["client"] not in names.instances:
+            continue
+        client, time = fault["client"], fault["time"]
+        sent = [
+            one.request.body["api"]
+            for one in asked
+            if one.request.body["client"] == client and one.request.time < time
+        ]
+        if "JoinGroup" in sent and sent[-1] != "LeaveGroup":
+            action = {"name": "RestartProcess", "args": [client]}
+            yield {"time": time, "source": "recording.json", "action": action}
 
 
 def _forgetful(

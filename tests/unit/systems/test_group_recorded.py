@@ -169,6 +169,7 @@ def test_a_request_without_an_answer_was_lost_when_the_next_one_comes(tmp_path: 
 def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
     made = recording(tmp_path, AGENT, TAP)
     faults = [
+        {"action": "kill-client", "client": "m1", "time": 8},  # it has not asked to join yet
         {"action": "kill-client", "client": "m1", "time": 100},
         {"action": "kill-client", "client": "p1", "time": 101},
         {"action": "kill", "client": "", "time": 102},
@@ -176,6 +177,7 @@ def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
     (made / "recording.json").write_text(json.dumps({"faults": faults}), "utf-8")
     trace = group_trace(made, "g")
     assert trace.events[-1]["action"] == {"name": "RestartProcess", "args": ["m1"]}
+    assert str(trace.events).count("RestartProcess") == 1
     assert "LoseMessage" not in str(trace.events)
 
 

@@ -39,7 +39,8 @@ class Lines:
 
     def fetch(self, node: int, replica: int, state: dict[str, Any], **further: Any) -> int:
         fetch = {"replica": replica, "fetchOffset": 0, "currentLeaderEpoch": 0, "error": None}
-        return self.section(node, "fetchRecords", state, fetch=fetch, **further)
+        section = further.pop("section", "fetchRecords")
+        return self.section(node, section, state, fetch=fetch, **further)
 
     def request(self, node: int) -> int:
         return self.add(node, partition="t-0", request={"fetchOffset": 0, "currentLeaderEpoch": 0})
@@ -176,6 +177,19 @@ def test_an_isr_change_that_a_fetch_sets_off_comes_after_it(tmp_path: Path, line
     ]
     assert 'pendingIsr["b1"]' not in trace.events[2]["state"]
     assert trace.events[3]["state"]['pendingIsr["b1"]'] == {"#set": ["b1", "b2"]}
+
+
+def test_an_isr_change_that_was_never_sent_is_none(tmp_path: Path, lines: Lines) -> None:
+    """The answer to the change before it was awaited: OPERATION_NOT_ATTEMPTED."""
+    out = {"isr": [1]}
+    lines.section(1, "$anonfun$makeLeader$1", broker(1, 1, 1, 0, partitionEpoch=1, **out))
+    lines.request(2)
+    tried = broker(1, 1, 1, 1, partitionEpoch=1, sentIsr=[1, 2], **out)
+    lines.fetch(1, 2, {**tried}, section="$anonfun$maybeExpandIsr$2")
+    lines.fetch(1, 2, broker(1, 1, 1, 1, partitionEpoch=1, **out))
+    assert [one.partition("[")[0] for one in steps(lines.trace(tmp_path))[-3:]] == [
+        *("SendFetch", "HandleFetch", "LoseMessage"),
+    ]
 
 
 def test_a_process_that_ended_left_what_its_next_one_begins_with(
