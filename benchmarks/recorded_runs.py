@@ -28,7 +28,14 @@ from conformance.kafka.jars import chosen_jars
 from conformance.kafka.scenario import plan_of, run_of
 from conformance.kafka.series import record_series
 from conformance.stages.context import Context
-from conformance.stages.recorded import Written, judge_written, recordings, spoiled, write_traces
+from conformance.stages.recorded import (
+    Written,
+    announce,
+    judge_written,
+    recordings,
+    spoiled,
+    write_traces,
+)
 
 LIBRARIES = ("confluent-kafka", "kafka-python", "aiokafka", "java")
 SECONDS = 16
@@ -121,26 +128,30 @@ def judged(version: str, series: Path, *, again: bool) -> None:
     kept = series / VERDICTS
     rows: list[Row] = json.loads(kept.read_text("utf-8")) if kept.exists() and not again else []
     done = {row["run"] for row in rows}
-    for run in recordings(series):
-        if f"{series.name}/{run.name}" not in done:
-            rows += _run(context, version, run)
-            kept.write_text(json.dumps(rows, indent=1), "utf-8")
+    runs = [run for run in recordings(series) if f"{series.name}/{run.name}" not in done]
+    traces = {run: _traces(run) for run in runs}
+    announce(
+        context, [one for found in traces.values() if isinstance(found, list) for one in found]
+    )
+    for run, found in traces.items():
+        row = {"kafka": version, "run": f"{series.name}/{run.name}"}
+        if isinstance(found, dict):
+            rows.append({**row, **found})
+        else:
+            rows += [{**row, **_verdict(context, one)} for one in found]
+        kept.write_text(json.dumps(rows, indent=1), "utf-8")
 
 
-def _run(context: Context, version: str, run: Path) -> Iterator[Row]:
-    """The verdicts of one run; of one that is spoiled, or cannot be read, why."""
-    row = {"kafka": version, "run": f"{run.parent.name}/{run.name}"}
+def _traces(run: Path) -> list[Written] | Row:
+    """The traces of one run; of one that is spoiled, or cannot be read, why."""
     if why := spoiled(run):
-        yield {**row, "protocol": "", "verdict": "spoiled", "reason": why, "events": 0}
-        return
+        return {"protocol": "", "verdict": "spoiled", "reason": why, "events": 0}
     try:
         written = write_traces(run, run / "traces")
     except DataError as error:
-        yield {**row, "protocol": "", "verdict": "unread", "reason": str(error), "events": 0}
-        return
-    for one in written:
-        if not one.trace.name.startswith("u-"):  # nobody writes to it: nothing happens there
-            yield {**row, **_verdict(context, one)}
+        return {"protocol": "", "verdict": "unread", "reason": str(error), "events": 0}
+    # Nobody writes to topic u: nothing happens there.
+    return [one for one in written if not one.trace.name.startswith("u-")]
 
 
 def _verdict(context: Context, one: Written) -> Row:

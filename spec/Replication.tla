@@ -123,6 +123,12 @@ HighWatermarkWithinLog ==
   \A b \in Brokers : /\ logStartOffset[b] <= highWatermark[b]
                      /\ highWatermark[b] <= LogEndOffset(b)
 
+\* A leader that is alone in its ISR lets consumers read all that it has. Where a change of the ISR
+\* is one step. Not so where it waits for followers about to join: see the model of it.
+LoneLeaderExposesAll ==
+  \A l \in Brokers : ActingLeader(l) /\ isr[l] = {l} /\ ~TwoStepIsr
+                       => highWatermark[l] = LogEndOffset(l)
+
 \* Later records never come from an older leader.
 EpochsNonDecreasing ==
   \A b \in Brokers : \A i \in 1..(Len(log[b]) - 1) : log[b][i] <= log[b][i + 1]

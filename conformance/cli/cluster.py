@@ -26,7 +26,14 @@ from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
 from conformance.stages.context import Context
 from conformance.stages.judging import unclear_lines
-from conformance.stages.recorded import judge_written, recordings, spoiled, write_traces
+from conformance.stages.recorded import (
+    Written,
+    announce,
+    judge_written,
+    recordings,
+    spoiled,
+    write_traces,
+)
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.admin import OFFSETS_TOPIC
@@ -311,13 +318,16 @@ def judge_command(
 def _judge(work: Session, recording: Path, output: Path | None) -> None:
     """One stage for each trace: what fails is told with the command that judges it again."""
     context = Context(work.settings, work.emit)
+    written: list[Written] = []
     for folder in recordings(recording):
         if why := spoiled(folder):
             work.say(f"{folder} is not judged: {why}")
-            continue
-        for one in write_traces(folder, _traces_folder(recording, folder, output)):
-            for line in unclear_lines(judge_written(context, one)):
-                work.say(line)
+        else:
+            written += write_traces(folder, _traces_folder(recording, folder, output))
+    announce(context, written)
+    for one in written:
+        for line in unclear_lines(judge_written(context, one)):
+            work.say(line)
 
 
 def _traces_folder(recording: Path, one: Path, output: Path | None) -> Path:

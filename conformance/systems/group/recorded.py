@@ -113,9 +113,9 @@ def _trace(
     observed = [one.seen for one in of_group.observations]
     names = _Names.of(observed)
     exchanges = list(_of_the_group(all_exchanges, of_group, names))
-    crashes = list(_crashes(told, names))
+    crashes = list(_crashes(told, exchanges, names))
     events = [
-        *_steps(of_group.observations, names),
+        *_steps(of_group.observations, exchanges, names),
         *crashes,
         *_forgetful(exchanges, names, crashes),
         *_sends(exchanges, names),
@@ -138,13 +138,12 @@ def _of_the_group(
     another one answered is not answered.
     """
     for one in exchanges:
-        node = one.request.node.rpartition("->")[2]
         member = one.request.body["body"].get("memberId")
         beside = one.request.body["api"] in _BESIDE
         stranger = member not in names.ids if member else member == "" and beside
-        if stranger or of_group.of_a_zombie(node, one.request.time):
+        if stranger or of_group.of_a_zombie(one.node, one.request.time):
             continue
-        if not of_group.of_a_zombie(node, one.answered):
+        if not of_group.of_a_zombie(one.node, one.answered):
             yield one
         elif not beside:
             yield _Exchange(one.request)
@@ -156,6 +155,11 @@ class _Exchange:
 
     request: Seen
     response: Seen | None = None
+
+    @property
+    def node(self) -> str:
+        """Which broker was asked."""
+        return self.request.node.rpartition("->")[2]
 
     @property
     def answered(self) -> int:
@@ -235,21 +239,47 @@ def _client_of(member_id: str) -> str:
     return re.sub(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "", member_id)
 
 
-def _steps(observations: Iterable[Observation], names: _Names) -> Iterator[JsonObject]:
+def _steps(
+    observations: Sequence[Observation], exchanges: Sequence[_Exchange], names: _Names
+) -> Iterator[JsonObject]:
     """One event per observation: the coordinator's variables after a step, and which it may be."""
     before: JsonObject | None = None
+    last = 0
     for one in observations:
         seen = one.seen
-        head = {"time": seen.time, "source": seen.source}
         state = _state(_settled(seen.body["state"]), names)
         if one.takes_over:
-            found = state if one.loaded else _state(None, names)
-            yield {**head, "action": {"name": "FailOver", "args": []}, "state": found}
-            before = found
+            before = state if one.loaded else _state(None, names)
+            yield _fail_over(one, before, last, exchanges)
+        last = seen.time
         if before == state:
             continue  # the leader's SyncGroup came: it counts when its record is stored
         before = state
-        yield {**head, "action": _action(seen.body["operation"], names), "state": state}
+        action = _action(seen.body["operation"], names)
+        yield {"time": seen.time, "source": seen.source, "action": action, "state": state}
+
+
+def _fail_over(
+    one: Observation, state: JsonObject, last: int, exchanges: Iterable[_Exchange]
+) -> JsonObject:
+    """Another coordinator. One that finds nothing in the log shows it with its first answer."""
+    time = one.seen.time
+    if not one.loaded:
+        asked = (
+            exchange.request.time - 1
+            for exchange in exchanges
+            if exchange.response is not None
+            and exchange.node == one.seen.node
+            and exchange.request.time > last
+            and not exchange.errors & _ELSEWHERE
+        )
+        time = min([time, *asked])
+    return {
+        "time": time,
+        "source": one.seen.source,
+        "action": {"name": "FailOver", "args": []},
+        "state": state,
+    }
 
 
 def _settled(state: JsonObject | None) -> JsonObject | None:
@@ -363,15 +393,26 @@ def _step(seen: Seen, name: str, process: str) -> JsonObject:
     }
 
 
-def _crashes(told: JsonObject, names: _Names) -> Iterator[JsonObject]:
-    """Members that the recording's faults killed: they forget all, started again or not."""
+def _crashes(
+    told: JsonObject, exchanges: Sequence[_Exchange], names: _Names
+) -> Iterator[JsonObject]:
+    """Members that the recording's faults killed: they forget all, started again or not.
+
+    Who has not asked to join, or has left since, has nothing to forget.
+    """
+    asked = [one for one in exchanges if not one.errors & _ELSEWHERE]
     for fault in told.get("faults", []):
-        if fault["action"] == "kill-client" and fault["client"] in names.instances:
-            yield {
-                "time": fault["time"],
-                "source": "recording.json",
-                "action": {"name": "RestartProcess", "args": [fault["client"]]},
-            }
+        if fault["action"] != "kill-client" or fault["client"] not in names.instances:
+            continue
+        client, time = fault["client"], fault["time"]
+        sent = [
+            one.request.body["api"]
+            for one in asked
+            if one.request.body["client"] == client and one.request.time < time
+        ]
+        if "JoinGroup" in sent and sent[-1] != "LeaveGroup":
+            action = {"name": "RestartProcess", "args": [client]}
+            yield {"time": time, "source": "recording.json", "action": action}
 
 
 def _forgetful(

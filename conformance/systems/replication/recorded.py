@@ -380,10 +380,18 @@ class _Partition:
                     left: list[object] = [line.view.log_end for line in last] or [0]
                     self._add(crash, "Crash", [broker, *left, None])
                     continue
+                self._last_appends(crash, own, after)
                 # A leader that is alone has moved its high watermark at once.
                 mark = None if after.view.leader == broker else after.view.high_watermark
                 self._add(crash, "Crash", [broker, after.view.log_end, mark])
                 self._add(after.seen, "Restart", [broker], place=-1)
+
+    def _last_appends(self, crash: Seen, own: Sequence[_Line], after: _Line) -> None:
+        """What a leader appended last, if it died before the agent had written it down."""
+        last = next((line for line in reversed(own) if line.time < crash.time), None)
+        if last is not None and last.view.leader == last.broker:
+            for offset in range(last.view.log_end, after.view.log_end):
+                self._add(crash, "AppendAsLeader", [last.broker, offset], place=-1)
 
     # --- the controller ---------------------------------------------------------------------------
 
@@ -409,9 +417,7 @@ class _Partition:
         epochs = [(one.time, one.leader_epoch) for one in registrations]
         last: dict[str, _Line] = {}
         found: list[_Line] = []
-        for seen in self.lines:
-            if "partition" not in seen.body or "state" not in seen.body:
-                continue
+        for seen in _without_vain_expansions(self.lines):
             if _is_a_consumers(seen.body):
                 continue
             broker = _broker(int(seen.node))
@@ -529,9 +535,9 @@ class _Partition:
 
     def _shown(self, line: _Line) -> JsonObject:
         parts = line.view.parts(line.broker, self.brokers)
-        if not line.overlaps:
-            return parts
-        unsure = ("highWatermark", "followerState")
+        unsure = ("highWatermark", "followerState") if line.overlaps else ()
+        if line.section == _EXPANDS:  # amid a fetch, which looks at the high watermark after it
+            unsure = (*unsure, "highWatermark")
         return {place: value for place, value in parts.items() if not place.startswith(unsure)}
 
     def _ended(self, broker: str, since: int, until: int) -> bool:
@@ -548,6 +554,28 @@ def _asked_for(asked: Sequence[Seen], fetch: JsonObject) -> int:
     return len(asked) - 1
 
 
+def _without_vain_expansions(lines: Iterable[Seen]) -> Iterator[Seen]:
+    """The lines about brokers' states, without ISR changes that were never sent.
+
+    While the answer to the last change is awaited AlterPartitionManager.submit fails at once
+    (OPERATION_NOT_ATTEMPTED), and the partition takes the change back within the same fetch.
+    """
+    states = [one for one in lines if "partition" in one.body and "state" in one.body]
+    after: dict[str, Seen] = {}
+    vain: set[str] = set()
+    for one in reversed(states):
+        following = after.get(one.node)
+        if following is not None and one.body["section"] == _EXPANDS:
+            before, now = one.body["state"], following.body["state"]
+            same = following.body.get("thread") == one.body.get("thread")
+            same = same and following.body["section"] == _FETCH
+            unchanged = all(now[key] == before[key] for key in ("isr", "partitionEpoch"))
+            if same and unchanged and not now["sentIsr"]:
+                vain.add(one.source)
+        after[one.node] = one
+    return (one for one in states if one.source not in vain)
+
+
 def _is_a_consumers(body: JsonObject) -> bool:
     """Whether it is a consumer's read: it changes nothing.
 
@@ -558,6 +586,7 @@ def _is_a_consumers(body: JsonObject) -> bool:
 
 
 _FETCH = "fetchRecords"
+_EXPANDS = "$anonfun$maybeExpandIsr$2"
 _PROCESSED = ("processPartitionData", "truncate", "truncateFullyAndStartAt")
 """Where ReplicaFetcherThread stores what came, or cuts its log."""
 

@@ -169,6 +169,7 @@ def test_a_request_without_an_answer_was_lost_when_the_next_one_comes(tmp_path: 
 def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
     made = recording(tmp_path, AGENT, TAP)
     faults = [
+        {"action": "kill-client", "client": "m1", "time": 8},  # it has not asked to join yet
         {"action": "kill-client", "client": "m1", "time": 100},
         {"action": "kill-client", "client": "p1", "time": 101},
         {"action": "kill", "client": "", "time": 102},
@@ -176,6 +177,7 @@ def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
     (made / "recording.json").write_text(json.dumps({"faults": faults}), "utf-8")
     trace = group_trace(made, "g")
     assert trace.events[-1]["action"] == {"name": "RestartProcess", "args": ["m1"]}
+    assert str(trace.events).count("RestartProcess") == 1
     assert "LoseMessage" not in str(trace.events)
 
 
@@ -281,9 +283,14 @@ def test_a_coordinator_that_finds_nothing_in_the_log_begins_without_the_group(
     again = [(200, 'handleJoinGroup ["g","","m1"]', state("Empty", 0, {}, pendingMembers=[OTHER]))]
     recording(tmp_path, again, [], node="2")
     unloaded = (150, "onGroupUnloaded []", state("Dead", 0, {}))
-    trace = group_trace(recording(tmp_path, [*AGENT[:1], unloaded], TAP[:4]), "g")
-    fail_over, join = trace.events[-2:]
-    assert (fail_over["action"]["name"], join["action"]["name"]) == ("FailOver", "HandleJoinGroup")
+    refused = [
+        {**message(180, "JoinGroup", 9, memberId=M1), "link": "client->2"},
+        {**message(185, "JoinGroup", 9, "response", errorCode=25), "link": "client->2"},
+    ]
+    trace = group_trace(recording(tmp_path, [*AGENT[:1], unloaded], [*TAP[:4], *refused]), "g")
+    fail_over, send, join = trace.events[-3:]
+    assert (send["action"]["name"], join["action"]["name"]) == ("SendJoinGroup", "HandleJoinGroup")
+    assert (fail_over["action"]["name"], fail_over["time"]) == ("FailOver", 179e-9)
     assert fail_over["state"] == {"groupState": "Dead"}
     assert join["state"]["pendingMembers"] == {"#set": ["m1-2"]}
 

@@ -39,7 +39,8 @@ class Lines:
 
     def fetch(self, node: int, replica: int, state: dict[str, Any], **further: Any) -> int:
         fetch = {"replica": replica, "fetchOffset": 0, "currentLeaderEpoch": 0, "error": None}
-        return self.section(node, "fetchRecords", state, fetch=fetch, **further)
+        section = further.pop("section", "fetchRecords")
+        return self.section(node, section, state, fetch=fetch, **further)
 
     def request(self, node: int) -> int:
         return self.add(node, partition="t-0", request={"fetchOffset": 0, "currentLeaderEpoch": 0})
@@ -178,6 +179,19 @@ def test_an_isr_change_that_a_fetch_sets_off_comes_after_it(tmp_path: Path, line
     assert trace.events[3]["state"]['pendingIsr["b1"]'] == {"#set": ["b1", "b2"]}
 
 
+def test_an_isr_change_that_was_never_sent_is_none(tmp_path: Path, lines: Lines) -> None:
+    """The answer to the change before it was awaited: OPERATION_NOT_ATTEMPTED."""
+    out = {"isr": [1]}
+    lines.section(1, "$anonfun$makeLeader$1", broker(1, 1, 1, 0, partitionEpoch=1, **out))
+    lines.request(2)
+    tried = broker(1, 1, 1, 1, partitionEpoch=1, sentIsr=[1, 2], **out)
+    lines.fetch(1, 2, {**tried}, section="$anonfun$maybeExpandIsr$2")
+    lines.fetch(1, 2, broker(1, 1, 1, 1, partitionEpoch=1, **out))
+    assert [one.partition("[")[0] for one in steps(lines.trace(tmp_path))[-3:]] == [
+        *("SendFetch", "HandleFetch", "LoseMessage"),
+    ]
+
+
 def test_a_process_that_ended_left_what_its_next_one_begins_with(
     tmp_path: Path, lines: Lines
 ) -> None:
@@ -193,6 +207,19 @@ def test_a_process_that_ended_left_what_its_next_one_begins_with(
         "BecomeFollower['b2', 0]",
     ]
     assert tomllib.loads(trace.mapping)["constants"]["BrokerEpochs"] == "0..1"
+
+
+def test_a_record_that_a_leader_wrote_before_it_died_was_appended(
+    tmp_path: Path, lines: Lines
+) -> None:
+    died = lines.time + 5
+    lines.registered(2, leader=2, epoch=1, isr=[2], version=1)
+    lines.section(1, "$anonfun$makeFollower$1", broker(2, 2, 0, leaderEpoch=1))
+    fault = {"action": "kill", "node": 1, "time": died, "problem": ""}
+    assert steps(lines.trace(tmp_path, [fault]))[1:3] == [
+        "AppendAsLeader['b1', 1]",
+        "Crash['b1', 2, 0]",
+    ]
 
 
 def test_a_record_that_only_one_controller_tells_was_not_committed(
