@@ -6,8 +6,9 @@
 (*                                                                         *)
 (* - the callback of onJoinPrepare (onPartitionsRevoked, onPartitionsLost) *)
 (*   is a step of its own: it is seen some time before the JoinGroup;      *)
-(* - a client has several Heartbeats and OffsetCommits under way, and reads *)
-(*   their answers when it likes;                                          *)
+(* - a client has several Heartbeats and OffsetCommits under way: they wait *)
+(*   until the coordinator takes them up, and their answers until they are *)
+(*   read;                                                                 *)
 (* - a broker that is not the coordinator, or is still loading the group,  *)
 (*   answers without looking at it (GroupCoordinator.validateGroupStatus); *)
 (* - where clients differ from the Java client by design, a constant says  *)
@@ -23,15 +24,22 @@ CONSTANTS
   ResendsSync,          \* a SyncGroup that was lost with its connection is sent again; FALSE: the
                         \* member joins again (SyncGroup is retried: librdkafka,
                         \* rd_kafka_SyncGroupRequest)
-  KeepsIdOnIllegalGeneration \* KAFKA-13419; FALSE: clients that forget their member id
+  KeepsIdOnIllegalGeneration, \* KAFKA-13419; FALSE: clients that forget their member id
 
-VARIABLE aside  \* [Members -> answers to Heartbeat and OffsetCommit that the client has yet to read]
+  RequestsBehind        \* so many Heartbeats and OffsetCommits at most wait to be taken up
 
-clientVars == <<vars, aside>>
+VARIABLES
+  behind,  \* [Members -> sequence of Heartbeats and OffsetCommits that are not taken up yet]
+  aside    \* [Members -> answers to them that are not read yet]
 
-ClientInit == Init /\ aside = [p \in Members |-> {}]
+clientVars == <<vars, behind, aside>>
 
-Keeps == UNCHANGED aside
+ClientInit ==
+  /\ Init
+  /\ behind = [p \in Members |-> <<>>]
+  /\ aside = [p \in Members |-> {}]
+
+Keeps == UNCHANGED <<behind, aside>>
 
 \* For KeepsMemberId of GroupMember.
 KeepsMemberIdAsDeclared(error) == KeepsIdOnIllegalGeneration /\ error = "ILLEGAL_GENERATION"
@@ -50,7 +58,9 @@ GivesUpPartitions(p) ==
 SendsJoinGroup(p) == SendJoinGroup(p) /\ Keeps
 
 \* With NOT_COORDINATOR a client gives up the connection, and what it had to read there.
-DropIf(p, error) == aside' = IF Disconnects(error) THEN [aside EXCEPT ![p] = {}] ELSE aside
+DropIf(p, error) ==
+  /\ aside' = IF Disconnects(error) THEN [aside EXCEPT ![p] = {}] ELSE aside
+  /\ UNCHANGED behind
 
 ProcessesJoinGroup(p) == ProcessJoinGroup(p) /\ DropIf(p, channel[p].error)
 ProcessesSyncGroup(p) == ProcessSyncGroup(p) /\ DropIf(p, channel[p].error)
@@ -70,18 +80,39 @@ AssignsPartitions(p, holders) ==
       /\ channel' = [channel EXCEPT ![p].assignments = AssignmentOf(holders)]
       /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat, failures>> /\ Keeps
 
-SendsHeartbeat(p) == SendHeartbeat(p) /\ Keeps
+\* A request of this type with the generation that the client has now.
+SendBehind(p, type) ==
+  /\ Running(p) /\ Len(behind[p]) < RequestsBehind
+  /\ behind' = [behind EXCEPT ![p] = Append(@,
+       [type |-> type, memberId |-> memberGeneration[p].memberId,
+        generation |-> memberGeneration[p].generation, error |-> "NONE"])]
+  /\ MemberStep /\ UNCHANGED <<memberVars, channel, heartbeat, failures, aside>>
+
+\* HeartbeatThread.run; who joins does not send heartbeats.
+SendsHeartbeat(p) ==
+  /\ Heartbeats /\ memberState[p] \in {"COMPLETING_REBALANCE", "STABLE"}
+  /\ SendBehind(p, "HeartbeatRequest")
 
 \* With the generation that it had before it asked to join again.
 SendsHeartbeatWhileJoining(p) ==
-  /\ HeartbeatsWhileJoining /\ Running(p) /\ heartbeat[p].type = "None"
+  /\ HeartbeatsWhileJoining
   /\ memberState[p] = "PREPARING_REBALANCE" /\ memberGeneration[p].generation # NoGeneration
-  /\ heartbeat' = [heartbeat EXCEPT ![p] =
-       [type |-> "HeartbeatRequest", memberId |-> memberGeneration[p].memberId,
-        generation |-> memberGeneration[p].generation, error |-> "NONE"]]
-  /\ MemberStep /\ UNCHANGED <<memberVars, channel, failures>> /\ Keeps
+  /\ SendBehind(p, "HeartbeatRequest")
 
-SendsOffsetCommit(p) == SendOffsetCommit(p) /\ Keeps
+\* ConsumerCoordinator.sendOffsetCommitRequest: of a stable member only.
+SendsOffsetCommit(p) ==
+  /\ Commits /\ memberState[p] = "STABLE" /\ joinFuture[p].state = "None"
+  /\ SendBehind(p, "OffsetCommitRequest")
+
+Without(seq, i) == SubSeq(seq, 1, i - 1) \o SubSeq(seq, i + 1, Len(seq))
+
+\* The coordinator reads the request: those of one connection in their order.
+TakesUp(p) ==
+  /\ heartbeat[p].type = "None"
+  /\ \E i \in 1..Len(behind[p]) :
+       /\ heartbeat' = [heartbeat EXCEPT ![p] = behind[p][i]]
+       /\ behind' = [behind EXCEPT ![p] = Without(@, i)]
+  /\ MemberStep /\ UNCHANGED <<memberVars, channel, failures, aside>>
 
 AfterCommit(m, a) == IF CommitErrorsReset THEN AfterOffsetCommit(m, a) ELSE m
 
@@ -101,13 +132,13 @@ SetsAside(p) ==
   /\ heartbeat[p].error # "NONE"
   /\ heartbeat' = [heartbeat EXCEPT ![p] = NoHeartbeat]
   /\ aside' = [aside EXCEPT ![p] = @ \union {heartbeat[p]}]
-  /\ MemberStep /\ UNCHANGED <<memberVars, channel, failures>>
+  /\ MemberStep /\ UNCHANGED <<memberVars, channel, failures, behind>>
 
 ReadsAside(p) ==
   \E a \in aside[p] :
     /\ SetMember(p, AfterAnswer(Member(p), a))
     /\ aside' = [aside EXCEPT ![p] = IF Disconnects(a.error) THEN {} ELSE @ \ {a}]
-    /\ MemberStep /\ UNCHANGED <<channel, heartbeat, failures>>
+    /\ MemberStep /\ UNCHANGED <<channel, heartbeat, failures, behind>>
 
 LeavesGroup(p)     == LeaveGroup(p) /\ Keeps
 RequestsRejoin(p)  == RequestRejoin(p) /\ Keeps
@@ -117,6 +148,12 @@ RequestsRejoin(p)  == RequestRejoin(p) /\ Keeps
 (***************************************************************************)
 LosesMessage(p)   == LoseMessage(p) /\ Keeps
 LosesHeartbeat(p) == LoseHeartbeat(p) /\ Keeps
+
+LosesBehind(p) ==
+  /\ Losses
+  /\ \E i \in 1..Len(behind[p]) : behind' = [behind EXCEPT ![p] = Without(@, i)]
+  /\ Failure
+  /\ MemberStep /\ UNCHANGED <<memberVars, channel, heartbeat, aside>>
 
 \* A SyncGroup or its answer is lost, and its client sends it again.
 LosesSync(p) ==
@@ -211,6 +248,8 @@ ClientNext ==
   \/ \E p \in Members : SendsHeartbeat(p)
   \/ \E p \in Members : SendsHeartbeatWhileJoining(p)
   \/ \E p \in Members : SendsOffsetCommit(p)
+  \/ \E p \in Members : TakesUp(p)
+  \/ \E p \in Members : LosesBehind(p)
   \/ \E p \in Members : ReadsAnswer(p)
   \/ \E p \in Members : SetsAside(p)
   \/ \E p \in Members : ReadsAside(p)

@@ -41,9 +41,7 @@ class Following:
     def see(self, event: Event) -> bool:
         """Take an event; False if nothing explains it: then it is the last."""
         self.events.append(event)
-        arrived = self._candidates.arrival(
-            self._now, self._candidates.sight(event), self._budget
-        )
+        arrived = self._candidates.arrival(self._now, self._candidates.sight(event), self._budget)
         self._before, self._now = self._now, arrived.candidates
         return bool(self._now.members)
 

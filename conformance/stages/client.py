@@ -40,7 +40,7 @@ from conformance.verdict import Verdict, merge
 __all__ = ["Request", "Tally", "client", "coverage_lines"]
 
 STAGE = "client"
-_FREE = {"FailureLimit": "-1", "MaxSize": "10"}
+_FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "1000"}
 """In place of what bounds the variant's model."""
 _RERUNS = 2
 """A finding is seen again, or not believed."""
@@ -199,9 +199,7 @@ class _Bench:
         if key not in self._judges:
             check = prepared.model.check
             properties = [n for n in check.properties if is_safety_property(prepared.module, n)]
-            declared = Declared(
-                declared=True, silent=silent(told=self._tally.told), limits=LIMITS
-            )
+            declared = Declared(declared=True, silent=silent(told=self._tally.told), limits=LIMITS)
             self._judges[key] = Judge(prepared.spec, declared, check.invariants, properties)
         return self._judges[key]
 

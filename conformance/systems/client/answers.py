@@ -26,6 +26,7 @@ _OURS = (
     "HandlesSyncGroup",
     "HandlesLeaveGroup",
     "HandlesHeartbeat",
+    "TakesUp",
     "ReadsAnswer",
     "ProcessesSyncGroup",
     "CompletesJoin",
@@ -183,9 +184,7 @@ class Answers:
     def prelude(self, state: State, lane: Lane, draw: random.Random) -> tuple[Taken, ...]:
         """Something that happens beside the request, and leaves it waiting; () if nothing can."""
         moves = [
-            move
-            for move in self._moves_of(state, lane)
-            if self.reader.waits(move[-1].state, lane)
+            move for move in self._moves_of(state, lane) if self.reader.waits(move[-1].state, lane)
         ]
         return draw.choice(moves) if moves else ()
 

@@ -7,6 +7,7 @@ its own. So an example shows the same again as far as the client does.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import tempfile
 import time
@@ -30,6 +31,7 @@ from conformance.systems.client.messages import (
     given_up_event,
     has_read_event,
     lane_of,
+    lost_behind_event,
     lost_event,
     step_event,
 )
@@ -40,12 +42,22 @@ from conformance.systems.client.process import (
     arguments,
     python_first,
 )
-from conformance.systems.client.server import Link, Server, member_request
+from conformance.systems.client.server import Link, Server
 from conformance.systems.client.subject import Names, Subject, subject_of
 from conformance.tla import Action, ActionPattern, Spec, State
 from impl.group.messages import JoinGroupRequest
 
-__all__ = ["LIMITS", "OWES_CALLBACK", "OWES_REQUEST", "Ending", "ExampleResult", "Kind", "Plan", "run_example", "silent"]
+__all__ = [
+    "LIMITS",
+    "OWES_CALLBACK",
+    "OWES_REQUEST",
+    "Ending",
+    "ExampleResult",
+    "Kind",
+    "Plan",
+    "run_example",
+    "silent",
+]
 
 OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
 """The state formulas that say whether the client has to send, or to tell its user, something."""
@@ -62,7 +74,7 @@ class Plan:
     seed: int
     requests: int = 15
     """Of the client, after which nothing more is done to it."""
-    start: float = 30.0
+    start: float = 60.0
     """So long it may take to join."""
     patience: float = 8.0
     """So long it may owe a request."""
@@ -131,8 +143,19 @@ async def run_example(plan: Plan, number: int, kinds: Kinds, *, told: bool) -> E
         return await example.run()
 
 
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """What there is from the first JoinGroup on."""
+
+    kind: Kind
+    following: Following
+    messages: Messages
+
+
 @dataclass(slots=True)
 class _Example:
+    """An example while it runs. No task sees half of a step: each is taken without waiting."""
+
     plan: Plan
     number: int
     kinds: Kinds
@@ -147,9 +170,7 @@ class _Example:
     began: float = field(default_factory=time.monotonic)
     callbacks_seen: int = 0
     _problem: BaseException | None = None
-    _kind: Kind | None = None
-    _following: Following | None = None
-    _messages: Messages | None = None
+    _joined: _Joined | None = None
     _unread: float | None = None
     """When the client was told something last that it has perhaps not read."""
     _unread_channel: bool = False
@@ -159,6 +180,8 @@ class _Example:
     """Nothing more is done to the client."""
     _settled: bool = False
     _closing: bool = False
+    _behind: int = 0
+    """So many heartbeats and commits have come, and are not taken up yet."""
     _replaced: str = ""
     """The member id that a static client has replaced."""
     _lanes: dict[Lane, asyncio.Lock] = field(
@@ -175,7 +198,7 @@ class _Example:
     # ---- the whole of it -------------------------------------------------------------------
 
     async def run(self) -> ExampleResult:
-        async with Server(self._exchange, self._garbage) as server:
+        async with Server(self) as server:
             client = await self._started(server.port)
             try:
                 await self._watched(client)
@@ -186,7 +209,7 @@ class _Example:
                 self._callbacks.close()
         if self._problem is not None:
             raise self._problem
-        events = self._following.events if self._following else []
+        events = self._joined.following.events if self._joined else []
         return ExampleResult(
             self.number,
             self.ending or Ending.WHOLE,
@@ -202,12 +225,11 @@ class _Example:
         )
 
     def _instead(self) -> tuple[str, ...]:
-        if self.ending is not Ending.DEPARTED or self._following is None:
+        if self.ending is not Ending.DEPARTED or self._joined is None:
             return ()
-        assert self._messages is not None and self._kind is not None
-        reader = self._kind.answers.reader
-        steps = self._following.instead(SENDS)
-        texts = (self._messages.may_send(action.name, state, reader) for action, state in steps)
+        reader = self._at.kind.answers.reader
+        steps = self._at.following.instead(SENDS)
+        texts = (self._at.messages.may_send(action.name, state, reader) for action, state in steps)
         return tuple(sorted({text for text in texts if text}))
 
     async def _started(self, port: int) -> ClientProcess:
@@ -225,10 +247,8 @@ class _Example:
     async def _watched(self, client: ClientProcess) -> None:
         """Until the client has been asked enough, or something ends the example."""
         while self.ending is None and not self._settled:
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), _TICK)
-            except TimeoutError:
-                pass
             if self.ending is None and self._problem is None:
                 self._tick(client)
             if self._problem is not None:
@@ -240,7 +260,7 @@ class _Example:
             self._settle_answers()
             if client.exit_status is not None:
                 self._died(client)
-            elif self._following is None:
+            elif self._joined is None:
                 self._not_joined(client)
             else:
                 self._owing()
@@ -259,14 +279,18 @@ class _Example:
             self.ending, self.detail = ending, detail
             self._over.set()
 
+    @property
+    def _at(self) -> _Joined:
+        assert self._joined is not None, "the client has not joined"
+        return self._joined
+
     # ---- what there is to see --------------------------------------------------------------
 
     def _see(self, event: Event) -> bool:
         """Take an event; False, and the example is over, if nothing explains it."""
-        assert self._following is not None
         if self.ending is not None:
             return False
-        if self._following.see(event):
+        if self._at.following.see(event):
             return True
         self._end(Ending.DEPARTED, event.source)
         return False
@@ -278,7 +302,7 @@ class _Example:
         """The callbacks that have come."""
         for one in self._callbacks.read():
             self.callbacks_seen += 1
-            if self._closing or not self.told or self._following is None:
+            if self._closing or not self.told or self._joined is None:
                 continue
             shown = ", ".join(map(str, sorted(one.partitions))) or "nothing"
             text = f"client: callback {one.kind} ({shown})"
@@ -292,18 +316,16 @@ class _Example:
         since = self._unread
         if since is None or time.monotonic() - since < self.plan.read:
             return
-        if any(lock.locked() for lock in self._lanes.values()):
+        if self._busy:
             return
         channel, self._unread, self._unread_channel = self._unread_channel, None, False
         text = f"{self.plan.read:g} s after it was told something last"
         self._see(has_read_event(text, channel=channel))
 
     def _owing(self) -> None:
-        """Whether the client is late with a request that it owes in every state that is possible."""
-        assert self._following is not None and self._kind is not None
+        """Whether the client is late with what it owes in every state that is possible."""
         now = time.monotonic()
-        busy = any(lock.locked() for lock in self._lanes.values()) or self._unread is not None
-        if busy or not self._what_is_owed():
+        if self._busy or self._unread is not None or not self._what_is_owed():
             self._owes_since = None
         elif self._owes_since is None:
             self._owes_since = now
@@ -312,31 +334,34 @@ class _Example:
             self._say(text)
             self._end(Ending.OWING, text)
 
+    @property
+    def _busy(self) -> bool:
+        """Whether a request waits for the coordinator."""
+        return self._behind > 0 or any(lock.locked() for lock in self._lanes.values())
+
     def _what_is_owed(self) -> str:
         """By every state that is possible; "" if by some nothing is."""
-        assert self._following is not None and self._kind is not None
         formulas = {"a request": OWES_REQUEST}
         formulas |= {"the callback of its assignment": OWES_CALLBACK} if self.told else {}
         for what, name in formulas.items():
-            if all(map(self._kind.spec.state_formula(name), self._following.states)):
+            if all(map(self._at.kind.spec.state_formula(name), self._at.following.states)):
                 return what
         return ""
 
     def _died(self, client: ClientProcess) -> None:
         status = client.exit_status
-        if self._following is None:
+        if self._joined is None:
             raise UserError(
                 f"The client ended (exit status {status}) before it had joined the group. Its last "
                 f"lines:\n{client.last_lines() or '(none)'}"
             )
         self._say(f"the client ends by itself, exit status {status}")
-        failed = any(self._told_fatal(state) for state in self._following.states)
+        failed = any(self._told_fatal(state) for state in self._at.following.states)
         self._end(Ending.FATAL if failed else Ending.DIED, f"exit status {status}")
 
     def _told_fatal(self, state: State) -> bool:
         """Whether the user was, or is about to be, thrown an error."""
-        assert self._kind is not None
-        reader = self._kind.answers.reader
+        reader = self._at.kind.answers.reader
         if reader.of(state, "failed", "m1") is True:
             return True
         errors = {reader.of_client(state, lane)["error"] for lane in self._lanes}
@@ -350,35 +375,66 @@ class _Example:
                 f"{client.last_lines() or '(none)'}"
             )
 
-    def _garbage(self, text: str) -> None:
+    def unreadable(self, text: str) -> None:
+        """As of `server.Handler`."""
         if not self._closing:
             self._say(f"client: {text}")
             self._end(Ending.GARBAGE, text)
 
     # ---- requests --------------------------------------------------------------------------
 
-    async def _exchange(self, request: Any, link: Link) -> Any | None:
-        """The answer to a request; None: cut the connection."""
+    def arrived(self, request: Any) -> None:
+        """As of `server.Handler`."""
+        try:
+            if self._going_on:
+                if self._joined is None:
+                    self._begin(request)
+                self._heard()
+                self._sent(request)
+        except Exception as error:  # noqa: BLE001  whatever it is, it ends the example
+            self._fail(error)
+
+    def dropped(self, requests: Sequence[Any]) -> None:
+        """As of `server.Handler`."""
+        for request in requests:
+            if not self._going_on:
+                return
+            text = f"    {API[type(request)]} is lost with its connection"
+            self._say(text)
+            if lane_of(request) == "heartbeat":
+                self._behind -= 1
+                self._see(lost_behind_event(text))
+            else:
+                self._see(lost_event("channel", text))
+
+    async def exchange(self, request: Any, link: Link) -> Any | None:
+        """As of `server.Handler`."""
         try:
             async with self._lanes[lane_of(request)]:
                 return await self._taken(request, link)
-        except Exception as error:
-            self._problem = error
-            self._over.set()
+        except Exception as error:  # noqa: BLE001  as above
+            self._fail(error)
             return None
 
+    @property
+    def _going_on(self) -> bool:
+        return self.ending is None and self._problem is None
+
+    def _fail(self, error: Exception) -> None:
+        self._problem = self._problem or error
+        self._over.set()
+
     async def _taken(self, request: Any, link: Link) -> Any | None:
-        if self.ending is not None or self._problem is not None:
-            return None
-        if self._following is None:
-            self._begin(request)
-        self._heard()
-        if not self._sent(request):
+        if not self._going_on:
             return None
         lane = lane_of(request)
-        if not await self._held(lane, link):
-            return self._lost(lane, f"{API[type(request)]}: the client ends the connection")
-        return await self._answered(request, lane, link)
+        if lane == "heartbeat":
+            self._behind -= 1
+            self._see(self._at.messages.taken_up(request, "the coordinator's side"))
+        if not await self._held(link):
+            self._lost(lane, f"{API[type(request)]}: the client ends the connection")
+            return None
+        return await self._answered(request, lane, link) if self._going_on else None
 
     def _begin(self, request: Any) -> None:
         if not isinstance(request, JoinGroupRequest):
@@ -387,31 +443,34 @@ class _Example:
                 "group are judged: let it subscribe to {topic}, and not assign partitions itself."
             )
         self.subject = subject_of(request)
-        self._kind = self.kinds(self.subject)
+        kind = self.kinds(self.subject)
         salt = f"{random.Random(f'{self.plan.seed}-{self.number}-ids').getrandbits(64):016x}"
-        self._messages = Messages(self.subject, Names(salt), self.told)
-        self._following = Following(self._kind.spec, silent(told=self.told), LIMITS)
+        self._joined = _Joined(
+            kind,
+            Following(kind.spec, silent(told=self.told), LIMITS),
+            Messages(self.subject, Names(salt), self.told),
+        )
 
     def _sent(self, request: Any) -> bool:
         """The client has sent it: whether anything explains that."""
-        assert self._messages is not None
-        text = f"client: {self._messages.said(request)}"
+        text = f"client: {self._at.messages.said(request)}"
         self._say(text)
-        return all(self._see(event) for event in self._messages.events(request, text))
+        events = self._at.messages.events(request, text, self._behind)
+        self._behind += lane_of(request) == "heartbeat"
+        return all(self._see(event) for event in events)
 
     def _lost(self, lane: Lane, text: str) -> None:
         """The exchange ends without an answer."""
         self._say(text)
         self._see(lost_event(lane, text))
 
-    async def _held(self, lane: Lane, link: Link) -> bool:
+    async def _held(self, link: Link) -> bool:
         """Let time pass before the answer is decided; False if the client gives up meanwhile."""
         late = not self._calm and self._draw.random() < _LATE
         return await _waited(link, self._draw.uniform(*(_LONG if late else _SHORT)))
 
     async def _answered(self, request: Any, lane: Lane, link: Link) -> Any | None:
-        assert self._kind is not None and self._messages is not None
-        api, reader = API[type(request)], self._kind.answers.reader
+        api, reader = API[type(request)], self._at.kind.answers.reader
         self.answered += 1
         self._calm = self._calm or self.answered > self.plan.requests
         outcome = ""
@@ -419,23 +478,26 @@ class _Example:
             outcome = self._decided(api, lane)
             if outcome == LOST_REQUEST:
                 self.given[api, LOST_REQUEST] += 1
-                return self._cut(lane, link, f"coordinator: cuts the connection, {api} is lost")
+                self._lost(lane, f"coordinator: cuts the connection, {api} is lost")
+                return None
             if not reader.waits(self._now(lane), lane):
                 break
             if not await _waited(link, self._draw.uniform(*_LONG)):
-                return self._lost(lane, f"{api}: the client ends the connection")
+                self._lost(lane, f"{api}: the client ends the connection")
+                return None
             if self.ending is not None:
                 return None
         state = self._now(lane)
-        told = f"coordinator: {api}: {self._messages.told_of(request, state, reader)}"
+        told = f"coordinator: {api}: {self._at.messages.told_of(request, state, reader)}"
         if outcome == LOST_ANSWER:
             self.given[api, LOST_ANSWER] += 1
-            return self._cut(lane, link, f"{told}, which is lost: the connection is cut")
+            self._lost(lane, f"{told}, which is lost: the connection is cut")
+            return None
         self.given[api, reader.outcome(state, lane)] += 1
         self._say(told)
         self._note_unread(api, lane, str(reader.of_client(state, lane)["error"]))
         self._settled = self._calm and self._is_settled(state, lane)
-        return self._messages.answer(request, state, reader, self._replaced)
+        return self._at.messages.answer(request, state, reader, self._replaced)
 
     def _note_unread(self, api: str, lane: Lane, error: str) -> None:
         """Of a success a heartbeat or commit makes nothing, and a join's calls for a SyncGroup."""
@@ -447,42 +509,25 @@ class _Example:
 
     def _is_settled(self, state: State, lane: Lane) -> bool:
         """Whether the client is a member again, which is told so."""
-        assert self._kind is not None and self._following is not None
-        reader = self._kind.answers.reader
+        reader = self._at.kind.answers.reader
         if lane != "heartbeat" or reader.of_client(state, lane)["error"] != "NONE":
             return False
-        states = self._following.states
+        states = self._at.following.states
         return any(reader.of(one, "memberState", "m1") == "STABLE" for one in states)
 
     def _now(self, lane: Lane) -> State:
         """A state that is possible: one in which the request there is not yet over."""
-        assert self._following is not None and self._kind is not None
-        reader = self._kind.answers.reader
-        for state in self._following.states:
+        reader = self._at.kind.answers.reader
+        for state in self._at.following.states:
             if str(reader.of_client(state, lane)["type"]) != "None":
                 return state
-        return self._following.states[0]
-
-    def _cut(self, lane: Lane, link: Link, text: str) -> None:
-        """Cut the connection; what the client had sent behind the request is lost with it."""
-        self._lost(lane, text)
-        for frame in link.waiting():
-            request = member_request(frame)
-            if request is None or self._lanes_busy(request, lane):
-                continue
-            if self._sent(request):
-                self._lost(lane_of(request), "    which is lost with the connection")
-
-    def _lanes_busy(self, request: Any, lane: Lane) -> bool:
-        other = lane_of(request)
-        return other != lane and self._lanes[other].locked()
+        return self._at.following.states[0]
 
     # ---- decisions -------------------------------------------------------------------------
 
     def _decided(self, api: str, lane: Lane) -> str:
         """Choose an answer and take the steps that lead to it, or to where it is parked."""
-        assert self._kind is not None
-        answers, calm = self._kind.answers, self._calm or api == "LeaveGroup"
+        answers, calm = self._at.kind.answers, self._calm or api == "LeaveGroup"
         if not calm and self._draw.random() < _PRELUDE:
             self._take(answers.prelude(self._now(lane), lane, self._draw), lane)
         wishes = list(GOOD) if calm else self._wishes(api)
@@ -512,13 +557,12 @@ class _Example:
 
     def _take(self, steps: Sequence[Taken], lane: Lane, *, may_park: bool = False) -> None:
         """Take the steps; where a request is parked, perhaps let it be for a while."""
-        assert self._kind is not None and self._following is not None
-        reader = self._kind.answers.reader
+        reader = self._at.kind.answers.reader
         parks = may_park and self._draw.random() < _PARKED
         before = self._now(lane)
         for taken in steps:
             event = step_event(before, taken, reader)
-            if not self._following.see(event):
+            if not self._at.following.see(event):
                 raise AssertionError(f"the coordinator took a step that nothing explains: {event}")
             self._note_replaced(before, taken)
             before = taken.state
@@ -528,9 +572,8 @@ class _Example:
 
     def _note_replaced(self, before: State, taken: Taken) -> None:
         """Keep the id of a static member whose place the client takes."""
-        assert self._kind is not None
-        if taken.action == Action("HandlesJoinGroup", ("m1",)) and self._kind.answers.has_double:
-            self._replaced = self._kind.answers.reader.static_id(before)
+        if taken.action == Action("HandlesJoinGroup", ("m1",)) and self._at.kind.answers.has_double:
+            self._replaced = self._at.kind.answers.reader.static_id(before)
 
     def _tell_step(self, action: str) -> None:
         name = action.partition("(")[0]
@@ -553,5 +596,3 @@ async def _waited(link: Link, seconds: float) -> bool:
     except TimeoutError:
         return True
     return False
-
-

@@ -43,7 +43,18 @@ from impl.group.messages import (
     SyncGroupResponse,
 )
 
-__all__ = ["API", "SENDS", "Messages", "assigned_event", "given_up_event", "has_read_event", "lane_of", "lost_event", "step_event"]
+__all__ = [
+    "API",
+    "SENDS",
+    "Messages",
+    "assigned_event",
+    "given_up_event",
+    "has_read_event",
+    "lane_of",
+    "lost_behind_event",
+    "lost_event",
+    "step_event",
+]
 
 API: Mapping[type, str] = {
     JoinGroupRequest: "JoinGroup",
@@ -112,6 +123,11 @@ def has_read_event(source: str, *, channel: bool) -> Event:
     return _event(source, (), shown)
 
 
+def lost_behind_event(source: str) -> Event:
+    """A heartbeat or commit is lost that was not taken up yet."""
+    return _event(source, ["LosesBehind"])
+
+
 def lost_event(lane: Lane, source: str) -> Event:
     """The request, or its answer, never arrives; the client sees its connection end."""
     lost = ["LosesMessage", "LosesSync"] if lane == "channel" else ["LosesHeartbeat"]
@@ -141,14 +157,10 @@ def step_event(before: State, taken: Taken, reader: Reader) -> Event:
     )
 
 
-_SENDS: Mapping[str, Lane] = {
-    "SendsJoinGroup": "channel",
-    "ProcessesJoinGroup": "channel",
-    "LeavesGroup": "channel",
-    "SendsHeartbeat": "heartbeat",
-    "SendsHeartbeatWhileJoining": "heartbeat",
-    "SendsOffsetCommit": "heartbeat",
-}
+_SENDS = (
+    *("SendsJoinGroup", "ProcessesJoinGroup", "LeavesGroup"),
+    *("SendsHeartbeat", "SendsHeartbeatWhileJoining", "SendsOffsetCommit"),
+)
 """The steps by which the client sends something."""
 SENDS = tuple(ActionPattern(name, (CLIENT,)) for name in _SENDS)
 _ANSWERED = ("type", "error", "memberId", "generation", "protocol", "leader", "members",
@@ -174,8 +186,11 @@ class Messages:
 
     # ---- what the client sends -------------------------------------------------------------
 
-    def events(self, request: Any, source: str) -> tuple[Event, ...]:
-        """The events that a request is: one, or two where a leader assigns in its own way."""
+    def events(self, request: Any, source: str, behind: int) -> tuple[Event, ...]:
+        """The events that a request is: one, or two where a leader assigns in its own way.
+
+        `behind`: so many heartbeats and commits have come, and are not taken up yet.
+        """
         match request:
             case JoinGroupRequest():
                 return (self._join(request, source),)
@@ -189,11 +204,22 @@ class Messages:
                 actions = ["SendsHeartbeat", "SendsHeartbeatWhileJoining"]
             case _:
                 actions = ["SendsOffsetCommit"]
-        shown_there: dict[str, Value] = {
+        shown_there = {
+            _of("behind", behind + 1, name): value
+            for name, value in self._membership(request).items()
+        }
+        return (_event(source, actions, shown_there),)
+
+    def taken_up(self, request: Any, source: str) -> Event:
+        """The coordinator reads a heartbeat or a commit."""
+        shown = {"type": f"{API[type(request)]}Request", **self._membership(request)}
+        return _event(source, ["TakesUp"], _fields("heartbeat", shown))
+
+    def _membership(self, request: Any) -> dict[str, Value]:
+        return {
             "memberId": self.names.spec(request.member_id),
             "generation": request.generation_id,
         }
-        return (_event(source, actions, _fields("heartbeat", shown_there)),)
 
     def _join(self, request: JoinGroupRequest, source: str) -> Event:
         shown: dict[str, Value] = {
@@ -253,7 +279,9 @@ class Messages:
                 partitions = cast("frozenset[int]", message["assignment"])
                 data = b"" if error else assignment_bytes(self.subject.topic, partitions)
                 name = None if error else str(message["protocol"])
-                return SyncGroupResponse(error, CONSUMER_PROTOCOL_TYPE if name else None, name, data)
+                return SyncGroupResponse(
+                    error, CONSUMER_PROTOCOL_TYPE if name else None, name, data
+                )
             case LeaveGroupRequest():
                 left = tuple(
                     LeaveGroupMemberResponse(one.member_id, one.group_instance_id, Errors.NONE)
@@ -333,7 +361,9 @@ class Messages:
 
     def may_send(self, action: str, state: State, reader: Reader) -> str:
         """For the story, what the client does by a step of the specification."""
-        message = reader.of_client(state, _SENDS[action])
+        if action not in _SENDS:
+            raise AssertionError(f"{action} sends nothing")
+        message = reader.of_client(state, "channel")
         match action:
             case "SendsJoinGroup":
                 return f"JoinGroup as {message['sentMemberId'] or 'no id'}"
@@ -344,7 +374,8 @@ class Messages:
             case "LeavesGroup":
                 return f"LeaveGroup of {message['sentMemberId']}"
         name = "OffsetCommit" if action == "SendsOffsetCommit" else "Heartbeat"
-        return f"{name} as {message['memberId']}, generation {message['generation']}"
+        last = cast("Sequence[Fn]", reader.of(state, "behind", CLIENT))[-1]
+        return f"{name} as {last['memberId']}, generation {last['generation']}"
 
     def told_of(self, request: Any, state: State, reader: Reader) -> str:
         """An answer for the story."""

@@ -100,7 +100,9 @@ class ClientProcess:
         self._output = output
 
     @classmethod
-    async def start(cls, words: list[str], further: Mapping[str, str], output: Path) -> ClientProcess:
+    async def start(
+        cls, words: list[str], further: Mapping[str, str], output: Path
+    ) -> ClientProcess:
         """Start it, in a session of its own. UserError if there is no such program."""
         with output.open("wb") as file:
             try:

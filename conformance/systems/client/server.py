@@ -1,5 +1,5 @@
 """The loopback server that a client takes for a broker: what the specification knows goes to
-`exchange`, all the rest is answered as impl's broker does.
+a handler, all the rest is answered as impl's broker does.
 
 As in Kafka, one request of a connection is under way at a time (SocketServer mutes a channel).
 """
@@ -7,10 +7,9 @@ As in Kafka, one request of a connection is under way at a time (SocketServer mu
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from conformance.systems.client.subject import PARTITIONS
 from impl.clock import SystemClock
@@ -33,33 +32,52 @@ _MAX_FRAME = 10 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class Link:
-    """One connection of the client: frames that have come, and whether it has ended."""
+class Request:
+    """A request that has come; `member` is what the specification knows of it, if it does."""
 
-    frames: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue)
+    received: Received
+    member: Any | None
+
+
+@dataclass(slots=True)
+class Link:
+    """One connection of the client: requests that have come, and whether it has ended."""
+
+    requests: asyncio.Queue[Request | bytes | None] = field(default_factory=asyncio.Queue)
+    """Bytes are an answer that is ready; None is the end."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def waiting(self) -> list[bytes]:
-        """The requests that came behind the one that is under way; they are taken out."""
+    def waiting(self) -> list[Any]:
+        """The members' requests that came behind the one under way; they are taken out."""
         found = []
-        while not self.frames.empty():
-            frame = self.frames.get_nowait()
-            if frame is not None:
-                found.append(frame)
+        while not self.requests.empty():
+            one = self.requests.get_nowait()
+            if isinstance(one, Request) and one.member is not None:
+                found.append(one.member)
         return found
 
 
-Exchange = Callable[[Any, Link], Awaitable[Any | None]]
-"""A member's request of impl.group.messages to its answer; None: cut the connection."""
-Unreadable = Callable[[str], None]
+class Handler(Protocol):
+    """What a server does with a member's requests."""
+
+    def arrived(self, request: Any) -> None:
+        """It has come; requests before it on its connection may wait for their answers."""
+
+    async def exchange(self, request: Any, link: Link) -> Any | None:
+        """The answer, when it is given; None: cut the connection."""
+
+    def dropped(self, requests: Sequence[Any]) -> None:
+        """Requests that had come, and go with their connection."""
+
+    def unreadable(self, text: str) -> None:
+        """The client has sent bytes that are no request."""
 
 
 class Server:
     """Listens on a free port of 127.0.0.1; use it as an asynchronous context manager."""
 
-    def __init__(self, exchange: Exchange, unreadable: Unreadable) -> None:
-        self._exchange = exchange
-        self._unreadable = unreadable
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._broker: Broker | None = None
@@ -86,36 +104,62 @@ class Server:
         assert task is not None
         self._tasks.add(task)
         link = Link()
-        reading = asyncio.create_task(_read(reader, link))
+        reading = asyncio.create_task(self._read(reader, link))
         try:
-            while (frame := await link.frames.get()) is not None:
-                answer = await self._answer(frame, link)
+            while (request := await link.requests.get()) is not None:
+                answer = (
+                    request if isinstance(request, bytes) else await self._answer(request, link)
+                )
                 if answer is None:
                     break
                 writer.write(answer)
                 await writer.drain()
-        except MalformedFrame as error:
-            self._unreadable(str(error))
         except (ConnectionError, asyncio.CancelledError):
             pass  # the client is gone, or the example is over
         finally:
             reading.cancel()
+            self._handler.dropped(link.waiting())
             self._tasks.discard(task)
             writer.close()
 
-    async def _answer(self, frame: bytes, link: Link) -> bytes | None:
+    async def _read(self, reader: asyncio.StreamReader, link: Link) -> None:
+        """Requests as they come, until the client ends the connection."""
+        try:
+            while True:
+                size = frame_size(await reader.readexactly(4))
+                if not 0 <= size <= _MAX_FRAME:
+                    raise MalformedFrame(f"a request of {size} bytes")
+                link.requests.put_nowait(self._request(await reader.readexactly(size)))
+        except MalformedFrame as error:
+            self._handler.unreadable(str(error))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            link.ended.set()
+            link.requests.put_nowait(None)
+
+    def _request(self, frame: bytes) -> Request | bytes:
         api, version = requested(frame)
         _, low, high = OFFERED.get(api, (0, 0, -1))
         if not low <= version <= high:
             if api != "api_versions":
-                raise MalformedFrame(f"{api or 'an API that nobody knows'} {version} is not offered")
+                raise MalformedFrame(
+                    f"{api or 'an API that nobody knows'} {version} is not offered"
+                )
             correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
             return response_frame(api_versions(0, Errors.UNSUPPORTED_VERSION), correlation_id)
         received = read_request(frame)
         if received.api not in _MEMBER_APIS:
-            body = await self._as_broker(received)
-            return response_frame(body, received.correlation_id)
-        answer = await self._exchange(group_requests.from_entity(received, "/127.0.0.1"), link)
+            return Request(received, None)
+        member = group_requests.from_entity(received, "/127.0.0.1")
+        self._handler.arrived(member)
+        return Request(received, member)
+
+    async def _answer(self, request: Request, link: Link) -> bytes | None:
+        received = request.received
+        if request.member is None:
+            return response_frame(await self._as_broker(received), received.correlation_id)
+        answer = await self._handler.exchange(request.member, link)
         if answer is None:
             return None
         body = group_responses.to_entity(received.api, answer, received.version)
@@ -131,30 +175,6 @@ class Server:
 
         self._broker.handle(received, "/127.0.0.1", answer)
         return await answered
-
-
-def member_request(frame: bytes) -> Any | None:
-    """The member's request in a frame, None if it is another one."""
-    with contextlib.suppress(MalformedFrame):
-        received = read_request(frame)
-        if received.api in _MEMBER_APIS:
-            return group_requests.from_entity(received, "/127.0.0.1")
-    return None
-
-
-async def _read(reader: asyncio.StreamReader, link: Link) -> None:
-    """Frames as they come, until the client ends the connection."""
-    try:
-        while True:
-            size = frame_size(await reader.readexactly(4))
-            if not 0 <= size <= _MAX_FRAME:
-                break
-            link.frames.put_nowait(await reader.readexactly(size))
-    except (asyncio.IncompleteReadError, ConnectionError):
-        pass
-    finally:
-        link.ended.set()
-        link.frames.put_nowait(None)
 
 
 def _later(milliseconds: int, call: Callable[[], None]) -> None:
