@@ -5,6 +5,7 @@ The brokers here are ours: the server over impl, and small ones that break the p
 
 from __future__ import annotations
 
+import shutil
 import socket
 import socketserver
 import struct
@@ -40,6 +41,29 @@ def broker() -> Iterator[str]:
         yield process.stdout.readline().split()[-1]
         process.terminate()
         assert process.wait(10) == 0
+
+
+def test_a_suite_agrees_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl to make a certificate")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    made += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(made, check=True, capture_output=True)
+    command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
+    command += ["--initial-delay-ms", str(INITIAL_DELAY), "--min-session-ms", "10"]
+    command += ["--tls-cert", str(certificate), "--tls-key", str(key)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        system = f"wire:{address}?initial-delay={INITIAL_DELAY}&groups=24&tls-ca={certificate}"
+        code, output = replay("group/protocols-2m", system, tmp_path, monkeypatch)
+        plain, _ = replay("group/protocols-2m", f"wire:{address}", tmp_path, monkeypatch)
+        process.terminate()
+    assert "203 tests passed, 0 failed" in output
+    assert (code, plain) == (0, 2)
 
 
 def replay(
