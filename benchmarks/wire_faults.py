@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CATALOGUE = ROOT / "conformance" / "systems" / "group" / "faults.toml"
 CLIENT = "group/client/"
 BESIDE_THE_PORT = {
+    "D5": "ExpireNewMember takes five minutes (NewMemberJoinTimeoutMs) and is not driven",
     "D14": "a member id is the broker's own; what it is made of is nobody's business at a port",
 }
 """Faults that the specification sees, and a port does not: why."""
