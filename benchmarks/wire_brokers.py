@@ -76,12 +76,13 @@ def kafka(version: str) -> Iterator[str]:
 
 
 @contextmanager
-def ours(folder: Path = ROOT) -> Iterator[str]:
-    """Our own server; `folder` holds the `impl` that it runs."""
+def ours(folder: Path = ROOT, max_size: int = 0) -> Iterator[str]:
+    """Our own server; `folder` holds the `impl` that it runs, `max_size` is its group.max.size."""
     command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
     command += ["--initial-delay-ms", str(DELAY), "--min-session-ms", "10"]
+    command += ["--max-size", str(max_size)] if max_size else []
     with started(command, folder) as address:
-        yield f"wire:{address}?{TIMERS}"
+        yield f"wire:{address}?{TIMERS}&max-size={max_size}"
 
 
 @contextmanager

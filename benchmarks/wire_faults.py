@@ -23,11 +23,13 @@ from wire_brokers import drive, ours, selected
 
 from conformance.bugs.fault import Catalogue, Fault, copied, load_catalogue, relocated
 from conformance.replay.suite import ReplayResult
+from conformance.stages.context import one_model
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGUE = ROOT / "conformance" / "systems" / "group" / "faults.toml"
 CLIENT = "group/client/"
 BESIDE_THE_PORT = {
+    "D5": "ExpireNewMember takes five minutes (NewMemberJoinTimeoutMs) and is not driven",
     "D14": "a member id is the broker's own; what it is made of is nobody's business at a port",
 }
 """Faults that the specification sees, and a port does not: why."""
@@ -55,16 +57,16 @@ def reason_against(fault: Fault) -> str:
 def judge(served: AbstractContextManager[Path], models: Sequence[str], budget: float) -> Outcome:
     """Serve this copy, and drive the models until one disagrees or the time is over."""
     started, steps, undone = time.monotonic(), 0, []
-    with served as folder, ours(folder) as system:
-        for model in models:
-            name = f"group/{model.removeprefix('group/')}"
-            if reason := selected(system, name):
-                undone.append(f"{name} ({reason})")
-                continue
+    with served as folder:
+        for name in models:
             if time.monotonic() - started > budget:
                 undone.append(f"{name} (no time was left)")
                 continue
-            result = drive(system, name, 1)
+            with ours(folder, int(one_model(name).constants["MaxSize"])) as system:
+                if reason := selected(system, name):
+                    undone.append(f"{name} ({reason})")
+                    continue
+                result = drive(system, name)
             steps += result.steps
             if result.divergences:
                 return Outcome(name, steps, time.monotonic() - started, _words(result))

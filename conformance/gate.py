@@ -16,7 +16,7 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
 from conformance.replay.profile import Profile
 from conformance.stages.check import check
-from conformance.stages.context import Context, Workbench, stage, workbench
+from conformance.stages.context import Context, Workbench, announce_benches, stage, workbench
 from conformance.stages.coverage import coverage
 from conformance.stages.deviations import deviations
 from conformance.stages.drive import drive_all
@@ -92,7 +92,9 @@ def run(context: Context, gate: GatePlan) -> None:
     """
     keep_counterexamples(check(context, gate.models), gate.output / "counterexamples")
     system = gate.system or None
-    benches = [workbench(context, model, system) for model in gate.feeding if _holds(model)]
+    held = [model for model in gate.feeding if _holds(model)]
+    announce_benches(context, held, system)
+    benches = [workbench(context, model, system) for model in held]
     if not benches:
         with stage(context, "replay") as outcome:
             outcome.summary = "no model of this tier feeds a suite: no implementation was tested"

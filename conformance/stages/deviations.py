@@ -14,8 +14,10 @@ from conformance.stages.context import Context, Workbench, one_model, stage, wit
 from conformance.stages.context import workbench as make_workbench
 from conformance.stages.overridden import deviating
 from conformance.stages.replay import spec_oracle
+from conformance.stages.selection import reason_against_model
 from conformance.systems.deviations import Deviating, Deviation, expects
-from conformance.systems.registry import factory_path
+from conformance.systems.protocol import Distant
+from conformance.systems.registry import factory_path, load_factory
 from conformance.verdict import Verdict
 
 STAGE = "deviations"
@@ -96,6 +98,8 @@ def _show(context: Context, known: Deviating, deviation: Deviation, system: str)
     expected = expects(known, deviation)
     here = {one.id: one for one in known.deviations() if expects(known, one)}
     saved = load(known.file(deviation.path))
+    if reason := _against(context, saved, system):
+        return Shown(deviation, Presence.NOT_DRIVEN, expected, reason=reason)
     if not {*saved.deviations} <= here.keys():
         return Shown(deviation, Presence.UNREACHABLE, expected=False)
     # What another part of the system does otherwise is not what this path is about.
@@ -130,8 +134,6 @@ def _follow(
     """Drive the path, judged by the specification with these deviations."""
     model = with_constants(one_model(saved.model), saved.constants)
     bench = make_workbench(context, model, system, with_graph=False, deviations=ids)
-    if reason := _against(bench, saved):
-        return bench, PathResult(0, not_driven=reason)
     oracle: Oracle = spec_oracle(bench)
     driven = bench.make_system()
     try:
@@ -151,9 +153,14 @@ def _allowed_with(
     return result.divergence is None and not result.disabled
 
 
-def _against(bench: Workbench, saved: SavedDivergence) -> str:
+def _against(context: Context, saved: SavedDivergence, system: str) -> str:
     """Why the system cannot be driven along a path at all; empty if it can."""
-    reasons = bench.beyond_reach
+    path = factory_path(system, context.settings.systems)
+    model = with_constants(one_model(saved.model), saved.constants)
+    if reason := reason_against_model(context, path, model):
+        return reason
+    made_by: object = load_factory(path)
+    reasons = made_by.beyond_reach() if isinstance(made_by, Distant) else {}
     return next(
         (f"{one.name}: {reasons[one.name]}" for one in saved.actions if one.name in reasons), ""
     )

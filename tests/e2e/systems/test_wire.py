@@ -5,6 +5,7 @@ The brokers here are ours: the server over impl, and small ones that break the p
 
 from __future__ import annotations
 
+import shutil
 import socket
 import socketserver
 import struct
@@ -20,6 +21,11 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.main import app
+from conformance.systems.protocol import SystemHangs
+from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.port import Port
+from conformance.systems.wire.security import security_of
+from impl.wire.entities import class_of, make
 
 INITIAL_DELAY = 150
 ROOT = Path(__file__).resolve().parents[3]
@@ -35,6 +41,29 @@ def broker() -> Iterator[str]:
         yield process.stdout.readline().split()[-1]
         process.terminate()
         assert process.wait(10) == 0
+
+
+def test_a_suite_agrees_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl to make a certificate")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    made += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(made, check=True, capture_output=True)
+    command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
+    command += ["--initial-delay-ms", str(INITIAL_DELAY), "--min-session-ms", "10"]
+    command += ["--tls-cert", str(certificate), "--tls-key", str(key)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        system = f"wire:{address}?initial-delay={INITIAL_DELAY}&groups=24&tls-ca={certificate}"
+        code, output = replay("group/protocols-2m", system, tmp_path, monkeypatch)
+        plain, _ = replay("group/protocols-2m", f"wire:{address}", tmp_path, monkeypatch)
+        process.terminate()
+    assert "203 tests passed, 0 failed" in output
+    assert (code, plain) == (0, 2)
 
 
 def replay(
@@ -119,6 +148,13 @@ OFFERED = [
 ]
 
 
+def coordinator_answer(error_code: int) -> bytes:
+    """FindCoordinator's answer in version 4."""
+    body = b"CCCC" + b"\0\0\0\0\0\x02\x02g\0\0\0\x01\x0alocalhost\0\0\0\x01"
+    body += struct.pack(">h", error_code) + b"\0\0\0"
+    return struct.pack(">i", len(body)) + body
+
+
 class Liar(socketserver.BaseRequestHandler):
     """Says what it offers, then does what `lie` says with the next request."""
 
@@ -155,9 +191,11 @@ def liar(request: pytest.FixtureRequest) -> Iterator[str]:
         (b"\x7f\xff\xff\xff", "the answer says that it has 2147483647 bytes"),
         (b"\0\0\0\x08CCCC\0\xff\xff\xff", "the answer cannot be read"),
         (b"\0\0\0\x0bXXXX\0\0\0\0\0\x01\0", "the answer is to correlation id"),
+        (coordinator_answer(9999), "9999 is not a valid ErrorCode"),
+        (coordinator_answer(118), "the answer has the unknown error code 118"),
     ],
     indirect=["liar"],
-    ids=["closes", "endless", "garbage", "another's answer"],
+    ids=["closes", "endless", "garbage", "another's answer", "no code", "a code of share groups"],
 )
 def test_a_broker_that_breaks_the_protocol_is_a_finding_with_the_bytes(
     liar: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -166,6 +204,17 @@ def test_a_broker_that_breaks_the_protocol_is_a_finding_with_the_bytes(
     assert code == 1, output
     assert told in output
     assert "sent     00 00 00" in output
+
+
+@pytest.mark.parametrize("liar", [b"\0\0\0\x08CCCC"], indirect=True, ids=["half an answer"])
+def test_a_broker_that_never_ends_its_answer_hangs(liar: str) -> None:
+    port = Port(parse_address(liar), security_of("", ""))
+    request = make(class_of("list_groups", 4, "request"), states_filter=())
+    try:
+        with pytest.raises(SystemHangs, match="list_groups version 4 was not answered within"):
+            port.ask_body(request, 0.3)
+    finally:
+        port.close()
 
 
 def test_nobody_who_listens_is_told_in_one_paragraph(

@@ -63,7 +63,7 @@ _BUSY_SECONDS = 2.0
 _LONGEST_PAUSE = 0.02
 _NO_INSTANCE = "none"
 
-_STEPS: Mapping[str, Callable[[Member], None]] = MappingProxyType(
+OF_A_MEMBER: Mapping[str, Callable[[Member], None]] = MappingProxyType(
     {
         "Join": Member.join,
         "SendHeartbeat": Member.send_heartbeat,
@@ -176,8 +176,8 @@ class WireConsumerSystem:
         self._step += 1
         self._patience = self._address.patience / 1000
         member = self._members[str(action.args[0])]
-        if action.name in _STEPS:
-            _STEPS[action.name](member)
+        if action.name in OF_A_MEMBER:
+            OF_A_MEMBER[action.name](member)
         elif action.name in _REQUESTS:
             self._ask(member)
         elif action.name in EXPIRIES:
@@ -363,12 +363,13 @@ class WireConsumerSystem:
     def _of_members(self) -> dict[str, Value]:
         members = self._members.values()
         return {
-            "consumer": Fn({one.name: _consumer(one.consumer) for one in members}),
-            "channel": Fn({one.name: _message(one.channel) for one in members}),
+            "consumer": Fn({one.name: consumer_value(one.consumer) for one in members}),
+            "channel": Fn({one.name: message_value(one.channel) for one in members}),
         }
 
 
-def _consumer(consumer: Consumer) -> Fn:
+def consumer_value(consumer: Consumer) -> Fn:
+    """As the specification's `consumer[m]`."""
     return Fn(
         {
             "state": consumer.state,
@@ -381,7 +382,8 @@ def _consumer(consumer: Consumer) -> Fn:
     )
 
 
-def _message(message: Heartbeat | Answer | None) -> Fn:
+def message_value(message: Heartbeat | Answer | None) -> Fn:
+    """As the specification's `channel[m]`."""
     fields: dict[Value, Value] = {
         "type": "None",
         "epoch": NO_EPOCH,
