@@ -18,6 +18,7 @@ from conformance.replay.telling import behaviour_of, key
 from conformance.replay.turns import TURNS, LoopingSystem, LoopOracle
 from conformance.story.itf import about as about_of
 from conformance.story.itf import trace_of
+from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Action, Json, State, dump_trace, load_trace
 
 
@@ -123,6 +124,21 @@ def judge_of(saved: SavedDivergence, oracle: Oracle, make_system: MakeSystem) ->
         close(system)
 
 
+def wrapped(
+    path: Sequence[Action], system: SystemUnderTest, oracle: Oracle
+) -> tuple[SystemUnderTest, Oracle]:
+    """The two as a path needs them: that know turns of threads, and interrupted steps.
+
+    UserError if the system lacks what they need.
+    """
+    if isinstance(oracle, LoopOracle):
+        system = LoopingSystem(system)
+    if any(parts(action) for action in path):
+        system = InterruptedSystem(system)
+        oracle = SerialOrders(oracle, system)
+    return system, oracle
+
+
 def replay_again(
     saved: SavedDivergence, oracle: Oracle, make_system: MakeSystem
 ) -> tuple[Again, Divergence | None]:
@@ -138,11 +154,7 @@ def replay_again(
         )
     system = make_system()
     try:
-        if isinstance(oracle, LoopOracle):
-            system = LoopingSystem(system)
-        if any(parts(action) for action in saved.actions):
-            system = InterruptedSystem(system)
-            oracle = SerialOrders(oracle, system)
+        system, oracle = wrapped(saved.actions, system, oracle)
         result = run_path(Driver(system, oracle), saved.initial, saved.actions)
     finally:
         close(system)

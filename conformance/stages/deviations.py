@@ -9,7 +9,7 @@ from enum import StrEnum
 from conformance.errors import DataError
 from conformance.replay.engine import Driver, PathResult, close, run_until_believed
 from conformance.replay.oracle import Oracle
-from conformance.replay.saved import SavedDivergence, load
+from conformance.replay.saved import SavedDivergence, load, wrapped
 from conformance.stages.context import Context, Workbench, one_model, stage, with_constants
 from conformance.stages.context import workbench as make_workbench
 from conformance.stages.overridden import deviating
@@ -137,6 +137,7 @@ def _follow(
     oracle: Oracle = spec_oracle(bench)
     driven = bench.make_system()
     try:
+        driven, oracle = wrapped(saved.actions, driven, oracle)
         result, _ = run_until_believed(Driver(driven, oracle), saved.initial, saved.actions)
     finally:
         close(driven)
