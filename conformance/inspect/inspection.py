@@ -73,7 +73,6 @@ class Inspection:
             "partitions": self.partition_count,
             "groups": self.group_count,
             "batches": self.batches,
-            "findings": len(self.found),
             "unjudged": [
                 {"subject": o.subject, "what": o.what, "why": o.why, "matters": o.matters}
                 for o in self.unjudged
