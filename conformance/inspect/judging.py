@@ -41,7 +41,7 @@ class Task:
 
     evidence: Evidence
     copies: Copies
-    specifications: Specifications = field(default_factory=Specifications)
+    specifications: Specifications
     traces: Path | None = None
     """Where histories are written as traces; None: nowhere."""
 

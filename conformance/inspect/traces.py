@@ -185,7 +185,7 @@ def _registration(name: str, one: Registered, offset: int) -> dict[str, Any]:
 def _mapping_of_elections(history: Sequence[tuple[Registered, int]]) -> str:
     """Nobody writes: who may lead, and who is in the ISR, does not need records to be told."""
     first, last = history[0][0], history[-1][0]
-    stopped = any(one.leader == NOBODY for one, _ in history)
+    stopped = sum(one.leader == NOBODY for one, _ in history)
     unseen = (*_UNSEEN, *(_WHILE_NOBODY_LEADS if stopped else ()))
     steps = _UNSEEN_STEPS + (len(first.isr) if stopped else 0)
     return "\n".join(
@@ -199,6 +199,7 @@ def _mapping_of_elections(history: Sequence[tuple[Registered, int]]) -> str:
             f"InitialLeader = '{format_value(first.leader)}'",
             "Offsets = '0..0'",
             "AppendCounts = '{0}'",
+            f"BrokerEpochs = '0..{stopped}'",
             f"Epochs = '0..{max(last.leader_epoch, 1)}'",
             f"PartitionEpochs = '0..{last.partition_epoch}'",
             "LogStartMoves = 'FALSE'",
