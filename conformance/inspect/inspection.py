@@ -25,6 +25,7 @@ from conformance.inspect.judging import (
     telling_groups,
 )
 from conformance.inspect.slices import Slice, slices
+from conformance.inspect.specifications import Specifications
 from conformance.inspect.tables import TableWriter, told
 from conformance.inspect.workers import Workers
 from conformance.verdict import Verdict
@@ -73,7 +74,6 @@ class Inspection:
             "partitions": self.partition_count,
             "groups": self.group_count,
             "batches": self.batches,
-            "findings": len(self.found),
             "unjudged": [
                 {"subject": o.subject, "what": o.what, "why": o.why, "matters": o.matters}
                 for o in self.unjudged
@@ -111,14 +111,19 @@ def inspect(
     evidence: Evidence,
     output: Path | None = None,
     *,
+    specifications: Specifications | None = None,
     workers: Workers | None = None,
     tell: Tell = _silent,
 ) -> Inspection:
-    """Judge all that was read; tables and traces are written below `output`, if one is named."""
+    """Judge all that was read; tables and traces are written below `output`, if one is named.
+
+    Who inspects several times gives the same `specifications`, which are parsed once.
+    """
     copies, history = read_copies(evidence), controller(evidence)
     inspection = Inspection(evidence, copies, history, files=_files(evidence))
     parts = slices(evidence, history)
-    task = Task(evidence, copies, traces=None if output is None else output / "traces")
+    folder = None if output is None else output / "traces"
+    task = Task(evidence, copies, specifications or Specifications(), folder)
     whole = sum(len(part.keys) for part in parts)
     written = None if output is None else TableWriter(output)
     with written or nullcontext():

@@ -41,7 +41,7 @@ class Task:
 
     evidence: Evidence
     copies: Copies
-    specifications: Specifications = field(default_factory=Specifications)
+    specifications: Specifications
     traces: Path | None = None
     """Where histories are written as traces; None: nowhere."""
 
@@ -78,7 +78,7 @@ def judge_slice(task: Task, part: Slice) -> JudgedSlice:
     judged = {key: judge.judge(subject) for key, subject in subjects.items()}
     groups = judge_groups(task.evidence, evidence, part.controller, task.specifications)
     if task.traces is not None:
-        traces.write(judged.values(), task.traces)
+        traces.write(judged.values(), task.copies, task.traces)
     said = [*_said(task, part, evidence, subjects), *_noted(judged, groups)]
     found = most_telling_first(one for one in said if isinstance(one, Discovery))
     return JudgedSlice(
