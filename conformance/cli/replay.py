@@ -133,7 +133,8 @@ def _replay_foreign(
 
     subject = open_subject(context, path, model)
     bench = Workbench(subject.prepared.model, subject.prepared, "", None)
-    return replay_recorded(context, bench, subject.store.trace(number))
+    anywhere = subject.store.manifest.identity.begins_anywhere
+    return replay_recorded(context, bench, subject.store.trace(number), anywhere=anywhere)
 
 
 def _recorded(store: TraceStore, number: int) -> SavedDivergence:

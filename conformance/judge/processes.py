@@ -27,7 +27,7 @@ from conformance.judge.verdict import Judgement
 
 __all__ = ["judge_here"]
 
-ALONE = 0.5
+ALONE = 2.0
 """So many seconds of the processor one process judges before others help it."""
 
 _TURN = 0.2

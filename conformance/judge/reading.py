@@ -134,11 +134,11 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
 
     def _recording(self, file: BinaryIO, one: Located, first: str) -> Recording:
         events: list[Event] = []
-        problem, skip, prefix = "", 0, b"\n"
+        problem, skip, prefix = "", 0, _NONE
         for line, number in zip(_lines(file, one), one.numbers, strict=True):
             if not line.startswith(prefix):
                 named = _NAMED.match(line)
-                skip, prefix = (named.end(), named[0]) if named else (0, b"\n")
+                skip, prefix = (named.end(), named[0]) if named else (0, _NONE)
             try:
                 events.append(self._events.read(line, f"{one.path}:{number}", skip))
             except (DataError, ValueError) as error:
@@ -176,19 +176,21 @@ _HEAD = msgspec.json.Decoder(_Head)
 
 _NAMED = re.compile(rb'\s*\{\s*"trace"\s*:\s*"([^"\\\x00-\x1f]*)"\s*,\s*')
 """How nearly all lines begin: what comes after it does not depend on the trace."""
+_NONE = b"\n\n"
+"""No line begins like this."""
 
 
 def _index(path: Path) -> Iterator[Located]:
     """The traces by name; a line that names none is a trace of its own, so that it is counted."""
     found: dict[str, Located] = {}
     offset = 0
-    prefix, one = b"\n", Located(path, "")
+    prefix, one = _NONE, Located(path, "")
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.startswith(prefix):  # most lines are of the trace of the line before
                     named = _NAMED.match(line)
-                    prefix = named[0] if named else b"\n"
+                    prefix = named[0] if named else _NONE
                     if not named and not line.strip():
                         offset += len(line)
                         continue

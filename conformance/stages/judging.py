@@ -281,6 +281,8 @@ def _identity(bench: _Bench) -> Identity:
     """Of a store whose dictionary lists the actions that occur."""
     request = bench.request
     parameters = {"files": ", ".join(path.name for path in request.files)}
+    if request.mapping.start.at == "any":
+        parameters["start"] = "any"
     if request.mapping_path is not None:
         parameters["mapping"] = request.mapping_path.read_text(encoding="utf-8")
     return identity(bench.prepared, FOREIGN, parameters, actions=())

@@ -189,17 +189,20 @@ def replay_saved(
 _AGAIN = {Again.FIXED: Verdict.PASS, Again.ELSEWHERE: Verdict.INCONCLUSIVE}
 
 
-def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> tuple[str, ...]:
+def replay_recorded(
+    context: Context, bench: Workbench, trace: Trace, *, anywhere: bool = False
+) -> tuple[str, ...]:
     """Step along what was seen of an implementation that is not here, to where it leaves the spec.
 
-    What is still to be told of it: its steps, where no finding has told them.
+    `anywhere`: it may begin in any state. What is still to be told of it comes back: its steps,
+    where no finding has told them.
     UserError for a trace that could not be read whole when it was imported.
     """
     if trace.problem is not None and trace.end is not End.DIVERGED:
         raise UserError(f"Trace {trace.trace_id} cannot be judged: {trace.problem}.")
     with stage(context, "replay", bench.model.name) as outcome:
         oracle = spec_oracle(bench)
-        divergence = judge(oracle, trace)
+        divergence = judge(oracle, trace, anywhere=anywhere)
         outcome.summary = f"trace {trace.trace_id}, {len(trace.steps)} steps: the spec allows them"
         outcome.verdict = Verdict.PASS
         if divergence is not None:

@@ -231,7 +231,7 @@ def test_the_processes_of_a_judge_end_with_it(
 ) -> None:
     """Many traces of three processes each, all orders of whose events are tried."""
     events = [{"action": "CompareAndSet", "process": one} for one in ("p", "q", "r") * 4]
-    lines = [json.dumps({"trace": n, **event}) for n in range(4_000) for event in events]
+    lines = [json.dumps({"trace": n, **event}) for n in range(20_000) for event in events]
     (here / "many.ndjson").write_text("\n".join(lines))
     (here / "mapping.toml").write_text('schema = 1\norder = "process"\n')
     command = f"judge many.ndjson --model {MODEL} --mapping mapping.toml"
