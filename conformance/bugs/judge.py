@@ -34,6 +34,7 @@ from conformance.bugs.reach import (
     within_functions,
 )
 from conformance.bugs.worker import INTERRUPTED, SUITE, TURNS
+from conformance.errors import ExitCode
 from conformance.modelcheck.cache import Cache, cache_dir, cache_key
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.interruptions import interrupt_steps
@@ -432,9 +433,12 @@ def main() -> None:
     output, sys.stdout = sys.stdout, sys.stderr
     with tempfile.TemporaryDirectory(prefix="kconform-mutants-") as scratch:
         tempfile.tempdir = scratch
-        for message in judge(job):
-            output.write(msgspec.json.encode(message).decode() + "\n")
-            output.flush()
+        try:
+            for message in judge(job):
+                output.write(msgspec.json.encode(message).decode() + "\n")
+                output.flush()
+        except KeyboardInterrupt:  # whoever started this tells of it
+            raise SystemExit(ExitCode.INTERRUPTED) from None
 
 
 if __name__ == "__main__":

@@ -283,7 +283,7 @@ def _take_turns(bench: Workbench, job: Job, effort: _Effort) -> Hit | None:
 
 
 _DRIVES: Mapping[str, Callable[[Workbench, Job, _Effort], Hit | None]] = MappingProxyType(
-    {SUITE: _replay, INTERRUPTED: _interleave, TURNS: _take_turns}
+    {SUITE: _replay, TURNS: _take_turns, INTERRUPTED: _interleave}
 )
 
 

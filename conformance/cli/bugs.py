@@ -79,6 +79,10 @@ def bugs(
         float,
         typer.Option(min=1, help="With --mutants: of the processor, for the oracles, each mutant."),
     ] = 30.0,
+    by_tests: Annotated[
+        bool,
+        typer.Option("--tests/--no-tests", help="With --mutants: let tests judge survivors too."),
+    ] = True,
     jobs: Annotated[
         int, typer.Option(min=0, help="With --mutants: so many side by side; 0: one per core.")
     ] = 0,
@@ -112,6 +116,7 @@ def bugs(
                 output,
                 seconds=seconds,
                 budget=budget,
+                tests=by_tests,
                 only=files,
                 jobs=jobs,
             )

@@ -19,6 +19,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "controller": "conformance.systems.controller:create",
         "delayed": "conformance.systems.delayed:create",
         "group": "conformance.systems.group:create",
+        "offsets": "conformance.systems.offsets:create",
         "replication": "conformance.systems.replication:create",
     }
 )

@@ -86,7 +86,10 @@ def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Pat
     package = tmp_path / "noted"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    text = '"""Text."""\n\nfrom __future__ import annotations\n\nONE = 1\n"""Of a constant."""\n\n\n' + FUNCTION
+    text = (
+        '"""Text."""\n\nfrom __future__ import annotations\n\nONE = 1\n"""Of a constant."""\n\n\n'
+        + FUNCTION
+    )
     (package / "a.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     yield package, mutants_of("a.py", text)
