@@ -114,11 +114,11 @@ def _trace(
     names = _Names.of(observed)
     exchanges = list(_of_the_group(all_exchanges, of_group, names))
     crashes = list(_crashes(told, exchanges, names))
+    restarts = [*crashes, *_forgetful(exchanges, names, crashes)]
     events = [
         *_steps(of_group.observations, exchanges, names),
-        *crashes,
-        *_forgetful(exchanges, names, crashes),
-        *_sends(exchanges, names),
+        *restarts,
+        *_sends(exchanges, names, restarts),
     ]
     # An answer leaves before the agent's stamp at the section's exit: the entry is what orders.
     events.sort(key=lambda event: event["time"])
@@ -330,9 +330,15 @@ def _process(value: object, names: _Names) -> str | None:
     return names.client(value) or (value if value in names.instances else None)
 
 
-def _sends(exchanges: Sequence[_Exchange], names: _Names) -> Iterator[JsonObject]:
-    """What members did, as far as the tap tells; what no coordinator took is left out."""
-    unanswered: set[str] = set()
+def _sends(
+    exchanges: Sequence[_Exchange], names: _Names, restarts: Iterable[JsonObject]
+) -> Iterator[JsonObject]:
+    """What members did, as far as the tap tells; what no coordinator took is left out.
+
+    Who restarts waits for no answer any longer: nothing is lost then, nor processed.
+    """
+    moments = [(one["action"]["args"][0], one["time"]) for one in restarts]
+    unanswered: dict[str, int] = {}
     refused = _first_refused(exchanges)
     for exchange in exchanges:
         request, response = exchange.request, exchange.response
@@ -340,16 +346,21 @@ def _sends(exchanges: Sequence[_Exchange], names: _Names) -> Iterator[JsonObject
         if client not in names.instances or exchange.errors & _ELSEWHERE:
             continue
         if api in _BESIDE:
-            if exchange in refused and response is not None:
+            gone = _between(moments, client, request.time, exchange.answered)
+            if exchange in refused and response is not None and not gone:
                 yield _step(request, f"Send{api}", client)
                 yield _step(response, f"Process{api}", client)
             continue
-        if client in unanswered:
+        since = unanswered.pop(client, None)
+        if since is not None and not _between(moments, client, since, request.time):
             yield _step(request, "LoseMessage", client)
-        unanswered.discard(client)
         if response is None and api != "LeaveGroup":
-            unanswered.add(client)
+            unanswered[client] = request.time
         yield _step(request, _SENT[api], client)
+
+
+def _between(moments: Iterable[tuple[str, int]], client: str, since: int, until: int) -> bool:
+    return any(one == client and since <= time <= until for one, time in moments)
 
 
 def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:

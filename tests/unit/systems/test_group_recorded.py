@@ -181,6 +181,15 @@ def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
     assert "LoseMessage" not in str(trace.events)
 
 
+def test_who_restarts_waits_for_no_answer_any_longer(tmp_path: Path) -> None:
+    tap = [*TAP[:8], message(100, "JoinGroup", 7), message(150, "JoinGroup", 8)]
+    made = recording(tmp_path, AGENT, tap)
+    fault = {"action": "kill-client", "client": "m1", "time": 120}
+    (made / "recording.json").write_text(json.dumps({"faults": [fault]}), "utf-8")
+    names = [event["action"]["name"] for event in group_trace(made, "g").events[-3:]]
+    assert names == ["SendJoinGroup", "RestartProcess", "SendJoinGroup"]
+
+
 def test_a_fail_over_is_a_step_of_its_own(tmp_path: Path) -> None:
     recording(tmp_path, [(200, "onGroupLoaded []", state("Stable", 1, joined()))], [], node="2")
     (tmp_path / "node1").mkdir()
