@@ -26,7 +26,6 @@ _OURS = (
     "HandlesSyncGroup",
     "HandlesLeaveGroup",
     "HandlesHeartbeat",
-    "TakesUp",
     "ReadsAnswer",
     "ProcessesSyncGroup",
     "CompletesJoin",
@@ -146,6 +145,7 @@ class Answers:
         self._others = others
         self.has_double = DOUBLE in others
         ours = [ActionPattern(name, (one,)) for one in others for name in _OURS]
+        ours += [ActionPattern("TakesUp", (one, 1)) for one in others]
         begun = [ActionPattern(name, (one,)) for one in others for name in _BEGUN]
         self._following = spec.select(ours)
         self._environment = spec.select([*begun, *map(ActionPattern, _TIMERS)])
