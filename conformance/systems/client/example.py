@@ -188,6 +188,8 @@ class _Example:
     _ticks: int = 0
     _heard_at: list[tuple[int, Callback]] = field(default_factory=list)
     """Callbacks that have come, with the tick, and are no events yet."""
+    _channel_waits: bool = False
+    """Whether a JoinGroup, SyncGroup or LeaveGroup has come, and is not over."""
     _behind: list[Any] = field(default_factory=list)
     """The heartbeats and commits that have come, and are not taken up yet."""
     _replaced: str = ""
@@ -356,7 +358,11 @@ class _Example:
     @property
     def _busy(self) -> bool:
         """Whether a request waits for the coordinator."""
-        return bool(self._behind) or any(lock.locked() for lock in self._lanes.values())
+        return (
+            bool(self._behind)
+            or self._channel_waits
+            or any(lock.locked() for lock in self._lanes.values())
+        )
 
     def _in_time(self) -> None:
         assert self._joined is not None
@@ -430,13 +436,17 @@ class _Example:
             if lane_of(request) == "heartbeat":
                 self._see(lost_behind_event(self._no_longer_behind(request), text))
             else:
+                self._channel_waits = False
                 self._see(lost_event("channel", text))
 
     async def exchange(self, request: Any, link: Link) -> Any | None:
         """As of `server.Handler`."""
         try:
             async with self._lanes[lane_of(request)]:
-                return await self._taken(request, link)
+                answer = await self._taken(request, link)
+                if lane_of(request) == "channel":
+                    self._channel_waits = False
+                return answer
         except Exception as error:  # noqa: BLE001  as above
             self._fail(error)
             return None
@@ -493,6 +503,8 @@ class _Example:
         self._say(text)
         if lane_of(request) == "heartbeat":
             self._behind.append(request)
+        else:
+            self._channel_waits, self._unread_channel = True, False
         return all(self._see(event) for event in events)
 
     def _lost(self, lane: Lane, text: str) -> None:
@@ -546,6 +558,8 @@ class _Example:
     def _is_settled(self, state: State, lane: Lane) -> bool:
         """Whether the client is a member again, which is told so."""
         reader = self._at.kind.answers.reader
+        if self._unread is not None:
+            return False
         if lane != "heartbeat" or reader.of_client(state, lane)["error"] != "NONE":
             return False
         return any(
@@ -573,7 +587,8 @@ class _Example:
         if wishes[0] == LOST_REQUEST:
             return LOST_REQUEST
         possible = [one for one in wishes if one not in (LOST_REQUEST, LOST_ANSWER)]
-        way = answers.way(self._now(lane), lane, possible, self._draw)
+        now = self._now(lane)
+        way = answers.way(now, lane, possible, self._draw, by_coordinator=calm)
         self._take(way.steps, lane, may_park=not calm)
         return LOST_ANSWER if wishes[0] == LOST_ANSWER else way.outcome
 
