@@ -409,7 +409,11 @@ class _Example:
 
     def unreadable(self, text: str) -> None:
         """As of `server.Handler`."""
-        if not self._closing:
+        if self._joined is None:
+            self._fail(
+                UserError(f"The client sends what is no request of Kafka's protocol: {text}.")
+            )
+        elif not self._closing:
             self._say(f"client: {text}")
             self._end(Ending.GARBAGE, text)
 
