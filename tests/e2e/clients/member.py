@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from impl.errors import Errors
@@ -40,7 +41,7 @@ VERSIONS = {"join_group": 7, "sync_group": 5, "heartbeat": 4, "leave_group": 3}
 FORGETS = (Errors.UNKNOWN_MEMBER_ID, Errors.FENCED_INSTANCE_ID)
 ended: list[bool] = []
 signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
-callbacks = open(os.environ["KCONFORM_CALLBACKS"], "a", buffering=1, encoding="utf-8")  # noqa: SIM115
+callbacks = Path(os.environ["KCONFORM_CALLBACKS"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115
 
 
 class Lost(Exception):

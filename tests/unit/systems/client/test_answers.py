@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -221,22 +220,21 @@ def test_a_client_that_cannot_be_judged_is_told_so() -> None:
 def test_callbacks_are_lines_in_a_pipe(tmp_path: Path) -> None:
     pipe = Callbacks(tmp_path)
     assert pipe.read() == []
-    with open(pipe.path, "a", encoding="utf-8") as file:
+    with pipe.path.open("a", encoding="utf-8") as file:
         file.write('{"event": "assigned", "partitions": [["orders", 1]]}\n{"event": "lo')
         file.flush()
         assert pipe.read() == [Callback("assigned", frozenset({1}))]
         file.write('st"}\n')
     assert pipe.read() == [Callback("lost", frozenset())]
-    with open(pipe.path, "a", encoding="utf-8") as file:
+    with pipe.path.open("a", encoding="utf-8") as file:
         file.write("rubbish\n")
     with pytest.raises(UserError, match="KCONFORM_CALLBACKS"):
         pipe.read()
     pipe.close()
-    os.unlink(pipe.path)
 
 
 def test_a_command_is_filled_in() -> None:
     values = {"bootstrap": "127.0.0.1:1", "instance": ""}
     assert arguments("c 'a b' {bootstrap} {instance}", values) == ["c", "a b", "127.0.0.1:1", ""]
-    with pytest.raises(UserError, match="{port}|filled in"):
+    with pytest.raises(UserError, match="cannot be filled in"):
         arguments("c {port}", values)
