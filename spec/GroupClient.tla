@@ -48,10 +48,11 @@ KeepsMemberIdAsDeclared(error) == KeepsIdOnIllegalGeneration /\ error = "ILLEGAL
 (* The client.                                                             *)
 (***************************************************************************)
 
-\* ConsumerCoordinator.onJoinPrepare as the user sees it: the callback of what was assigned.
+\* ConsumerCoordinator.onJoinPrepare as the user sees it: the callback of what was assigned. After
+\* a fatal error it comes with the closing (onLeavePrepare).
 GivesUpPartitions(p) ==
-  /\ Running(p) /\ rejoinNeeded[p] /\ needsJoinPrepare[p] /\ joinFuture[p].state = "None"
-  /\ owned[p] # {}
+  /\ rejoinNeeded[p] \/ failed[p]
+  /\ needsJoinPrepare[p] /\ joinFuture[p].state = "None" /\ owned[p] # {}
   /\ SetMember(p, [Member(p) EXCEPT !.owned = {}])
   /\ MemberStep /\ UNCHANGED <<channel, heartbeat, failures>> /\ Keeps
 
@@ -106,12 +107,11 @@ SendsOffsetCommit(p) ==
 
 Without(seq, i) == SubSeq(seq, 1, i - 1) \o SubSeq(seq, i + 1, Len(seq))
 
-\* The coordinator reads the request: those of one connection in their order.
-TakesUp(p) ==
-  /\ heartbeat[p].type = "None"
-  /\ \E i \in 1..Len(behind[p]) :
-       /\ heartbeat' = [heartbeat EXCEPT ![p] = behind[p][i]]
-       /\ behind' = [behind EXCEPT ![p] = Without(@, i)]
+\* The coordinator reads a request: those of one connection in their order.
+TakesUp(p, i) ==
+  /\ heartbeat[p].type = "None" /\ i <= Len(behind[p])
+  /\ heartbeat' = [heartbeat EXCEPT ![p] = behind[p][i]]
+  /\ behind' = [behind EXCEPT ![p] = Without(@, i)]
   /\ MemberStep /\ UNCHANGED <<memberVars, channel, failures, aside>>
 
 AfterCommit(m, a) == IF CommitErrorsReset THEN AfterOffsetCommit(m, a) ELSE m
@@ -149,9 +149,9 @@ RequestsRejoin(p)  == RequestRejoin(p) /\ Keeps
 LosesMessage(p)   == LoseMessage(p) /\ Keeps
 LosesHeartbeat(p) == LoseHeartbeat(p) /\ Keeps
 
-LosesBehind(p) ==
-  /\ Losses
-  /\ \E i \in 1..Len(behind[p]) : behind' = [behind EXCEPT ![p] = Without(@, i)]
+LosesBehind(p, i) ==
+  /\ Losses /\ i <= Len(behind[p])
+  /\ behind' = [behind EXCEPT ![p] = Without(@, i)]
   /\ Failure
   /\ MemberStep /\ UNCHANGED <<memberVars, channel, heartbeat, aside>>
 
@@ -248,8 +248,8 @@ ClientNext ==
   \/ \E p \in Members : SendsHeartbeat(p)
   \/ \E p \in Members : SendsHeartbeatWhileJoining(p)
   \/ \E p \in Members : SendsOffsetCommit(p)
-  \/ \E p \in Members : TakesUp(p)
-  \/ \E p \in Members : LosesBehind(p)
+  \/ \E p \in Members, i \in 1..RequestsBehind : TakesUp(p, i)
+  \/ \E p \in Members, i \in 1..RequestsBehind : LosesBehind(p, i)
   \/ \E p \in Members : ReadsAnswer(p)
   \/ \E p \in Members : SetsAside(p)
   \/ \E p \in Members : ReadsAside(p)

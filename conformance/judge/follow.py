@@ -45,6 +45,11 @@ class Following:
         self._before, self._now = self._now, arrived.candidates
         return bool(self._now.members)
 
+    def explains(self, event: Event) -> bool:
+        """Whether something would explain an event; it is not taken."""
+        sight = self._candidates.sight(event)
+        return bool(self._candidates.arrival(self._now, sight, self._budget).candidates.members)
+
     def instead(self, patterns: Sequence[ActionPattern]) -> tuple[Step, ...]:
         """What such actions might have come to in place of the last event, unseen steps before."""
         closure = self._candidates.closure(self._before, self._budget)

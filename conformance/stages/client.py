@@ -153,7 +153,9 @@ class _Bench:
     async def _example(self, plan: Plan, number: int) -> None:
         result, finding = await self._judged(plan, number)
         verdict = Verdict.PASS
-        if finding is not None:
+        if result.ending is Ending.RESTLESS:
+            verdict = Verdict.INCONCLUSIVE
+        elif finding is not None:
             again = [finding.key == key async for key in self._reruns(plan, number, finding.key)]
             verdict = Verdict.FAIL if any(again) else Verdict.INCONCLUSIVE
         self._tally.add(result, verdict, finding)

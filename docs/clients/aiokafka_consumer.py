@@ -33,7 +33,7 @@ async def consume():
         bootstrap_servers=bootstrap,
         group_id=group,
         session_timeout_ms=6000,
-        heartbeat_interval_ms=100,
+        heartbeat_interval_ms=250,
         auto_commit_interval_ms=300,
         partition_assignment_strategy=[RangePartitionAssignor],
         group_instance_id=instance[0] if instance else None,

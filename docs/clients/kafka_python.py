@@ -34,7 +34,7 @@ consumer = KafkaConsumer(
     bootstrap_servers=bootstrap,
     group_id=group,
     session_timeout_ms=6000,
-    heartbeat_interval_ms=100,
+    heartbeat_interval_ms=250,
     auto_commit_interval_ms=300,
     partition_assignment_strategy=[RangePartitionAssignor],
     **({"group_instance_id": instance[0]} if instance else {}),

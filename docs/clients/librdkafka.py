@@ -25,7 +25,7 @@ settings = {
     "bootstrap.servers": bootstrap,
     "group.id": group,
     "session.timeout.ms": 6000,
-    "heartbeat.interval.ms": 100,
+    "heartbeat.interval.ms": 250,
     "auto.commit.interval.ms": 300,
     "partition.assignment.strategy": "range",
 }

@@ -26,7 +26,6 @@ _OURS = (
     "HandlesSyncGroup",
     "HandlesLeaveGroup",
     "HandlesHeartbeat",
-    "TakesUp",
     "ReadsAnswer",
     "ProcessesSyncGroup",
     "CompletesJoin",
@@ -80,7 +79,10 @@ WISHES: Mapping[str, tuple[str, ...]] = {
     "LeaveGroup": (),
 }
 """The errors to look for, by request; whether one may be given the specification says."""
-GOOD = ("NONE", "NONE, leader", "NONE, follower", "MEMBER_ID_REQUIRED")
+GOOD = (
+    *("NONE", "NONE, leader", "NONE, follower", "NONE, leader of others"),
+    "MEMBER_ID_REQUIRED",
+)
 """Answers with which a client goes on; the last is the first JoinGroup's."""
 
 
@@ -134,7 +136,10 @@ class Reader:
         error = str(message["error"])
         if message["type"] != "JoinGroupResponse" or error != "NONE":
             return error
-        return "NONE, leader" if message["leader"] == message["memberId"] else "NONE, follower"
+        if message["leader"] != message["memberId"]:
+            return "NONE, follower"
+        alone = len(cast("frozenset[str]", message["members"])) == 1
+        return "NONE, leader" if alone else "NONE, leader of others"
 
 
 class Answers:
@@ -146,6 +151,7 @@ class Answers:
         self._others = others
         self.has_double = DOUBLE in others
         ours = [ActionPattern(name, (one,)) for one in others for name in _OURS]
+        ours += [ActionPattern("TakesUp", (one, 1)) for one in others]
         begun = [ActionPattern(name, (one,)) for one in others for name in _BEGUN]
         self._following = spec.select(ours)
         self._environment = spec.select([*begun, *map(ActionPattern, _TIMERS)])
@@ -155,8 +161,18 @@ class Answers:
         }
         self._moves: dict[tuple[State, Lane], tuple[tuple[Taken, ...], ...]] = {}
 
-    def way(self, state: State, lane: Lane, wishes: Sequence[str], draw: random.Random) -> Way:
+    def way(
+        self,
+        state: State,
+        lane: Lane,
+        wishes: Sequence[str],
+        draw: random.Random,
+        *,
+        by_coordinator: bool = False,
+    ) -> Way:
         """The way to the first of these answers that can be given, or to another if none can.
+
+        `by_coordinator`: no broker answers that is not the coordinator.
 
         AssertionError if the request cannot be answered at all: the specification's bounds.
         """
@@ -169,7 +185,8 @@ class Answers:
             before, path = ahead.popleft()
             for move in _shuffled(self._moves_of(before, lane), draw):
                 after = move[-1].state
-                if after in seen:
+                refused = by_coordinator and move[0].action.name.startswith("Refuses")
+                if refused or after in seen:
                     continue
                 seen.add(after)
                 steps = (*path, *move)

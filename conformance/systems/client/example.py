@@ -37,6 +37,7 @@ from conformance.systems.client.messages import (
 )
 from conformance.systems.client.process import (
     CALLBACKS,
+    Callback,
     Callbacks,
     ClientProcess,
     arguments,
@@ -80,6 +81,8 @@ class Plan:
     """So long it may owe a request."""
     read: float = 1.5
     """After so long it must have read an answer."""
+    length: float = 60.0
+    """After so long in the group nothing more is done to it; after twice that it is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ class Ending(StrEnum):
     OWING = "the client owes a request and sends none"
     DIED = "the client ended by itself"
     STAYED = "the client did not end after SIGTERM"
+    RESTLESS = "the client was not settled in its group when the time was over"
     GARBAGE = "the client sent bytes that are no request"
 
 
@@ -150,6 +154,7 @@ class _Joined:
     kind: Kind
     following: Following
     messages: Messages
+    at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True)
@@ -180,8 +185,13 @@ class _Example:
     """Nothing more is done to the client."""
     _settled: bool = False
     _closing: bool = False
-    _behind: int = 0
-    """So many heartbeats and commits have come, and are not taken up yet."""
+    _ticks: int = 0
+    _heard_at: list[tuple[int, Callback]] = field(default_factory=list)
+    """Callbacks that have come, with the tick, and are no events yet."""
+    _channel_waits: bool = False
+    """Whether a JoinGroup, SyncGroup or LeaveGroup has come, and is not over."""
+    _behind: list[Any] = field(default_factory=list)
+    """The heartbeats and commits that have come, and are not taken up yet."""
     _replaced: str = ""
     """The member id that a static client has replaced."""
     _lanes: dict[Lane, asyncio.Lock] = field(
@@ -256,7 +266,9 @@ class _Example:
 
     def _tick(self, client: ClientProcess) -> None:
         try:
+            self._ticks += 1
             self._heard()
+            self._callbacks_before(self._ticks - 1)  # what was sent before them has come by now
             self._settle_answers()
             if client.exit_status is not None:
                 self._died(client)
@@ -264,6 +276,7 @@ class _Example:
                 self._not_joined(client)
             else:
                 self._owing()
+                self._in_time()
         except UserError as error:
             self._problem = error
 
@@ -299,17 +312,25 @@ class _Example:
         self.story.append(f"{time.monotonic() - self.began:7.3f} s  {text}")
 
     def _heard(self) -> None:
-        """The callbacks that have come."""
+        """The callbacks that have come; what they are in the order of things shows later."""
         for one in self._callbacks.read():
             self.callbacks_seen += 1
-            if self._closing or not self.told or self._joined is None:
-                continue
+            closes = self._closing and one.kind != "assigned"
+            if self.told and self._joined is not None and not closes:
+                self._heard_at.append((self._ticks, one))
+
+    def _callbacks_before(self, tick: int | None = None) -> None:
+        """Take the callbacks as events, those that came before a tick; all, if none is named."""
+        while self._heard_at and self._going_on:
+            came, one = self._heard_at[0]
+            if tick is not None and came >= tick:
+                return
+            del self._heard_at[0]
             shown = ", ".join(map(str, sorted(one.partitions))) or "nothing"
             text = f"client: callback {one.kind} ({shown})"
             self._say(text)
             event = assigned_event if one.kind == "assigned" else given_up_event
-            if not self._see(event(one.partitions, text)):
-                return
+            self._see(event(one.partitions, text))
 
     def _settle_answers(self) -> None:
         """Of what was told long ago, the client has read all."""
@@ -337,7 +358,18 @@ class _Example:
     @property
     def _busy(self) -> bool:
         """Whether a request waits for the coordinator."""
-        return self._behind > 0 or any(lock.locked() for lock in self._lanes.values())
+        return (
+            bool(self._behind)
+            or self._channel_waits
+            or any(lock.locked() for lock in self._lanes.values())
+        )
+
+    def _in_time(self) -> None:
+        assert self._joined is not None
+        seconds = time.monotonic() - self._joined.at
+        self._calm = self._calm or seconds > self.plan.length
+        if seconds > 2 * self.plan.length:
+            self._end(Ending.RESTLESS, f"after {seconds:.0f} s")
 
     def _what_is_owed(self) -> str:
         """By every state that is possible; "" if by some nothing is."""
@@ -377,7 +409,11 @@ class _Example:
 
     def unreadable(self, text: str) -> None:
         """As of `server.Handler`."""
-        if not self._closing:
+        if self._joined is None:
+            self._fail(
+                UserError(f"The client sends what is no request of Kafka's protocol: {text}.")
+            )
+        elif not self._closing:
             self._say(f"client: {text}")
             self._end(Ending.GARBAGE, text)
 
@@ -402,19 +438,28 @@ class _Example:
             text = f"    {API[type(request)]} is lost with its connection"
             self._say(text)
             if lane_of(request) == "heartbeat":
-                self._behind -= 1
-                self._see(lost_behind_event(text))
+                self._see(lost_behind_event(self._no_longer_behind(request), text))
             else:
+                self._channel_waits = False
                 self._see(lost_event("channel", text))
 
     async def exchange(self, request: Any, link: Link) -> Any | None:
         """As of `server.Handler`."""
         try:
             async with self._lanes[lane_of(request)]:
-                return await self._taken(request, link)
+                answer = await self._taken(request, link)
+                if lane_of(request) == "channel":
+                    self._channel_waits = False
+                return answer
         except Exception as error:  # noqa: BLE001  as above
             self._fail(error)
             return None
+
+    def _no_longer_behind(self, request: Any) -> int:
+        """Take a request out of those that wait; its number among them, from 1."""
+        index = next(n for n, one in enumerate(self._behind) if one is request)
+        del self._behind[index]
+        return index + 1
 
     @property
     def _going_on(self) -> bool:
@@ -429,8 +474,8 @@ class _Example:
             return None
         lane = lane_of(request)
         if lane == "heartbeat":
-            self._behind -= 1
-            self._see(self._at.messages.taken_up(request, "the coordinator's side"))
+            number = self._no_longer_behind(request)
+            self._see(self._at.messages.taken_up(request, number, "the coordinator's side"))
         if not await self._held(link):
             self._lost(lane, f"{API[type(request)]}: the client ends the connection")
             return None
@@ -454,9 +499,16 @@ class _Example:
     def _sent(self, request: Any) -> bool:
         """The client has sent it: whether anything explains that."""
         text = f"client: {self._at.messages.said(request)}"
+        events = self._at.messages.events(request, text, len(self._behind))
+        # Callbacks come another way. Who joins has returned from them; a heartbeat or a commit may
+        # have been sent before those that have come since.
+        if lane_of(request) == "channel" or not self._at.following.explains(events[0]):
+            self._callbacks_before()
         self._say(text)
-        events = self._at.messages.events(request, text, self._behind)
-        self._behind += lane_of(request) == "heartbeat"
+        if lane_of(request) == "heartbeat":
+            self._behind.append(request)
+        else:
+            self._channel_waits, self._unread_channel = True, False
         return all(self._see(event) for event in events)
 
     def _lost(self, lane: Lane, text: str) -> None:
@@ -510,10 +562,15 @@ class _Example:
     def _is_settled(self, state: State, lane: Lane) -> bool:
         """Whether the client is a member again, which is told so."""
         reader = self._at.kind.answers.reader
+        if self._unread is not None:
+            return False
         if lane != "heartbeat" or reader.of_client(state, lane)["error"] != "NONE":
             return False
-        states = self._at.following.states
-        return any(reader.of(one, "memberState", "m1") == "STABLE" for one in states)
+        return any(
+            reader.of(one, "memberState", "m1") == "STABLE"
+            and reader.of_client(one, "joinFuture")["state"] == "None"
+            for one in self._at.following.states
+        )
 
     def _now(self, lane: Lane) -> State:
         """A state that is possible: one in which the request there is not yet over."""
@@ -534,7 +591,8 @@ class _Example:
         if wishes[0] == LOST_REQUEST:
             return LOST_REQUEST
         possible = [one for one in wishes if one not in (LOST_REQUEST, LOST_ANSWER)]
-        way = answers.way(self._now(lane), lane, possible, self._draw)
+        now = self._now(lane)
+        way = answers.way(now, lane, possible, self._draw, by_coordinator=calm)
         self._take(way.steps, lane, may_park=not calm)
         return LOST_ANSWER if wishes[0] == LOST_ANSWER else way.outcome
 

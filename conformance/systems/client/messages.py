@@ -123,9 +123,9 @@ def has_read_event(source: str, *, channel: bool) -> Event:
     return _event(source, (), shown)
 
 
-def lost_behind_event(source: str) -> Event:
-    """A heartbeat or commit is lost that was not taken up yet."""
-    return _event(source, ["LosesBehind"])
+def lost_behind_event(number: int, source: str) -> Event:
+    """A heartbeat or commit is lost that was not taken up yet: the n-th of them, from 1."""
+    return replace(_event(source, ()), actions=(ActionPattern("LosesBehind", (CLIENT, number)),))
 
 
 def lost_event(lane: Lane, source: str) -> Event:
@@ -210,10 +210,11 @@ class Messages:
         }
         return (_event(source, actions, shown_there),)
 
-    def taken_up(self, request: Any, source: str) -> Event:
-        """The coordinator reads a heartbeat or a commit."""
+    def taken_up(self, request: Any, number: int, source: str) -> Event:
+        """The coordinator reads a heartbeat or a commit: the n-th that has come, from 1."""
         shown = {"type": f"{API[type(request)]}Request", **self._membership(request)}
-        return _event(source, ["TakesUp"], _fields("heartbeat", shown))
+        event = _event(source, (), _fields("heartbeat", shown))
+        return replace(event, actions=(ActionPattern("TakesUp", (CLIENT, number)),))
 
     def _membership(self, request: Any) -> dict[str, Value]:
         return {
