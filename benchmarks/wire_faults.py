@@ -76,6 +76,8 @@ def judge(served: AbstractContextManager[Path], models: Sequence[str], budget: f
 
 def _words(result: ReplayResult) -> str:
     (divergence,) = result.divergences
+    if divergence.detail:
+        return f"{divergence.kind}: {divergence.detail.splitlines()[0]}"
     return f"{divergence.kind} at step {divergence.step}, {divergence.action}"
 
 
