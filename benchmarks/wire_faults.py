@@ -28,11 +28,10 @@ from conformance.stages.context import one_model
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGUE = ROOT / "conformance" / "systems" / "group" / "faults.toml"
 CLIENT = "group/client/"
-BESIDE_THE_PORT = {
+NOT_DRIVEN = {
     "D5": "ExpireNewMember takes five minutes (NewMemberJoinTimeoutMs) and is not driven",
-    "D14": "a member id is the broker's own; what it is made of is nobody's business at a port",
 }
-"""Faults that the specification sees, and a port does not: why."""
+"""Faults that a port could show, and why no suite does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ def reason_against(fault: Fault) -> str:
         return "the specification does not see it: " + fault.unseen.reason
     if all(patch.file.startswith(CLIENT) for patch in fault.patches):
         return "it is in the client; at a port the members are the harness's own"
-    return BESIDE_THE_PORT.get(fault.id, "")
+    return NOT_DRIVEN.get(fault.id, "")
 
 
 def judge(served: AbstractContextManager[Path], models: Sequence[str], budget: float) -> Outcome:
@@ -76,6 +75,8 @@ def judge(served: AbstractContextManager[Path], models: Sequence[str], budget: f
 
 def _words(result: ReplayResult) -> str:
     (divergence,) = result.divergences
+    if divergence.detail:
+        return f"{divergence.kind}: {divergence.detail.splitlines()[0]}"
     return f"{divergence.kind} at step {divergence.step}, {divergence.action}"
 
 

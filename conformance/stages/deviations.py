@@ -71,6 +71,10 @@ def deviations(context: Context, system: str, specifications: Collection[str] = 
         chosen = [
             one for one in table if not specifications or any(map(one.concerns, specifications))
         ]
+        paths = [] if known is None else [load(known.file(one.path)) for one in chosen]
+        context.check.parser.announce(
+            with_constants(one_model(path.model), path.constants) for path in paths
+        )
         shown = [] if known is None else [_show(context, known, one, system) for one in chosen]
         wrong = [one for one in shown if not one.as_expected]
         outcome.verdict = Verdict.FAIL if wrong else Verdict.PASS

@@ -14,12 +14,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from conformance.bugs.fault import load_catalogue, relocated
 from conformance.cli.main import app
 from conformance.systems.protocol import SystemHangs
 from conformance.systems.wire.address import parse_address
@@ -29,18 +31,25 @@ from impl.wire.entities import class_of, make
 
 INITIAL_DELAY = 150
 ROOT = Path(__file__).resolve().parents[3]
+FAULTS = ROOT / "conformance" / "systems" / "group" / "faults.toml"
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[str]:
-    """The address of our own coordinator, in a process of its own."""
+@contextmanager
+def served(*options: str, folder: Path = ROOT) -> Iterator[str]:
+    """The address of the coordinator of this folder's `impl`, in a process of its own."""
     command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
-    command += ["--initial-delay-ms", str(INITIAL_DELAY), "--min-session-ms", "10"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    command += ["--initial-delay-ms", str(INITIAL_DELAY), "--min-session-ms", "10", *options]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().split()[-1]
         process.terminate()
         assert process.wait(10) == 0
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    with served() as address:
+        yield address
 
 
 def test_a_suite_agrees_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,16 +61,10 @@ def test_a_suite_agrees_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     made += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
     made += ["-keyout", str(key), "-out", str(certificate)]
     subprocess.run(made, check=True, capture_output=True)
-    command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
-    command += ["--initial-delay-ms", str(INITIAL_DELAY), "--min-session-ms", "10"]
-    command += ["--tls-cert", str(certificate), "--tls-key", str(key)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().split()[-1]
+    with served("--tls-cert", str(certificate), "--tls-key", str(key)) as address:
         system = f"wire:{address}?initial-delay={INITIAL_DELAY}&groups=24&tls-ca={certificate}"
         code, output = replay("group/protocols-2m", system, tmp_path, monkeypatch)
         plain, _ = replay("group/protocols-2m", f"wire:{address}", tmp_path, monkeypatch)
-        process.terminate()
     assert "203 tests passed, 0 failed" in output
     assert (code, plain) == (0, 2)
 
@@ -105,6 +108,22 @@ def test_the_version_of_a_request_is_chosen(
     ended = CliRunner().invoke(app, ["replay", "group/pending-2m", "--tls-ca", "ca.pem"])
     assert ended.exit_code == 2
     assert "they go with --system wire:HOST:PORT" in " ".join(ended.output.split())
+
+
+@pytest.mark.parametrize(
+    ("fault", "model"),
+    [("D1", "group/initial-delay-3m"), ("D7", "group/pending-timeouts-2m")],
+)
+def test_a_fault_of_a_coordinator_is_found_through_its_port(
+    fault: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of the faults that `benchmarks/wire_faults.py` looks for."""
+    (wanted,) = (one for one in load_catalogue(FAULTS).faults if one.id == fault)
+    with relocated(wanted) as folder, served(folder=folder) as address:
+        system = f"wire:{address}?initial-delay={INITIAL_DELAY}&session=400&min-session=10"
+        code, output = replay(model, f"{system}&groups=24", tmp_path, monkeypatch)
+    assert code == 1, output
+    assert "1 failed, 0 inconclusive" in output
 
 
 def test_real_consumers_join_rebalance_and_leave(broker: str) -> None:
