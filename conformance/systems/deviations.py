@@ -53,7 +53,7 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The saved divergence that shows it; it names its model."""
     consequence: str = ""
     """A counterexample of a model with the override, which the implementation follows; empty where
-    all formulas still hold."""
+    all formulas still hold, or what breaks costs a user nothing."""
     violated: str = ""
     """The formula that is false at the counterexample's end."""
 

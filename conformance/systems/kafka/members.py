@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import msgspec
 
@@ -51,7 +50,11 @@ _as_member = msgspec.json.Decoder(_Member).decode
 
 
 class KafkaProcess:
-    """One process of the spec, through restarts; the steps are those of `systems/group`'s."""
+    """One process of the spec, through restarts, as `steps.MemberProcess` asks for.
+
+    What the consumer sends is read off its frames; what becomes of a request is an Exchange here,
+    and only its answer, or its loss, goes back to the JVM.
+    """
 
     def __init__(self, channel: Channel, name: str, settings: Settings) -> None:
         self._jvm = channel
@@ -144,7 +147,7 @@ class KafkaProcess:
         self._run("protocols", protocols=sorted(names))
 
     def end(self) -> None:
-        """The process is gone; its thread ends when another one is started in its place."""
+        """The process is gone; its heartbeat thread ends when the next one takes its place."""
 
     def restart(self) -> None:
         """A new process; what the old one has sent may still arrive."""
@@ -202,7 +205,7 @@ class KafkaProcess:
 
     def view(self) -> ProcessView:
         """The process as the specification's variables see it."""
-        seen: Any = self._seen
+        seen = self._seen
         return ProcessView(
             seen.state,
             seen.generation,

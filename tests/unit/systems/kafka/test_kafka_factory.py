@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from conformance.errors import UserError
 from conformance.systems.kafka import KafkaFactory, of_version
+from conformance.systems.registry import load_factory
 
 
 def test_a_version_that_is_too_old_is_told_with_those_that_were_tried() -> None:
@@ -61,6 +64,19 @@ def test_a_name_says_whose_members_a_group_has(text: str, client: str | None, na
 
     assert isinstance(factory, KafkaFactory)
     assert (factory.client, factory.name) == (client, name)
+
+
+def test_ones_own_build_can_have_its_own_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KCONFORM_KAFKA_LIB", str(tmp_path))
+
+    own, released = load_factory("kafka+client"), load_factory("kafka+client-4.4.0")
+
+    assert own == KafkaFactory("", "")
+    assert released == KafkaFactory("", "4.4.0")
+    assert isinstance(released, KafkaFactory)
+    assert released.name == "kafka+client-4.4.0"
 
 
 @pytest.mark.parametrize("text", ["3.8.1+clients", "3.8.1+client4.4.0", "3.8.1+client=4.4.0"])
