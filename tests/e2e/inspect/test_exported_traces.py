@@ -90,10 +90,6 @@ def test_what_brokers_and_controllers_do_is_explained_and_kept(tmp_path: Path) -
     assert (store / "manifest.json").is_file()
     code, said = kconform("judge", tmp_path, "orders-0", "--invariants-only")
     assert code == 0, said
-    code, said = kconform(
-        "import", tmp_path, "orders-0", "--invariants-only", "-o", str(tmp_path / "moment")
-    )
-    assert code == 0, said
 
 
 WRONG = {
@@ -120,6 +116,12 @@ def test_no_trace_where_the_specification_has_no_such_history() -> None:
     moved = replace(HISTORY[2], replicas=(1, 2, 4))
     assert traces.registrations(Elections("id", (*HISTORY[:2], moved), True), COPIES) == []
     assert traces.registrations(Elections("id", HISTORY[1:], False), COPIES) == []
+
+
+def test_eligible_leaders_beyond_the_last_member_end_the_history() -> None:
+    gone = (*HISTORY[:6], registration(6, 1, 6, "1", "3"), registration(7, -1, 7, "", "13"))
+    found = traces.registrations(Elections("id", gone, True), COPIES)
+    assert [one.partition_epoch for one, _ in found] == list(range(7))
 
 
 def test_a_change_that_the_specification_does_not_see_is_no_event(tmp_path: Path) -> None:
