@@ -193,7 +193,7 @@ def _mapping_of_elections(history: Sequence[tuple[Registered, int]]) -> str:
     first, last = history[0][0], history[-1][0]
     stopped = sum(one.leader == NOBODY for one, _ in history)
     unseen = (*_UNSEEN, *(_WHILE_NOBODY_LEADS if stopped else ()))
-    steps = _UNSEEN_STEPS + (len(first.isr) if stopped else 0)
+    steps = _UNSEEN_STEPS + bool(stopped)
     return "\n".join(
         [
             "schema = 1",

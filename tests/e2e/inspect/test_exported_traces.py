@@ -41,10 +41,13 @@ HISTORY = (
     registration(4, 1, 6, "13"),  # a follower that lags
     registration(5, 1, 6, "123"),
     registration(6, 1, 6, "13"),
-    registration(7, 1, 6, "1"),
-    registration(8, -1, 7, "", "1"),  # all are gone: KIP-966 leaves the last one eligible
-    registration(9, 1, 8, "1"),
-    registration(10, 1, 8, "12"),
+)
+OFFLINE = (
+    registration(0, 1, 4, "123"),
+    registration(1, 1, 4, "13"),
+    registration(2, 1, 4, "1"),
+    registration(3, -1, 5, "", "1"),  # nobody is left: KIP-966 keeps the last member eligible
+    registration(4, 1, 6, "1"),
 )
 
 
@@ -89,6 +92,12 @@ def test_what_brokers_and_controllers_do_is_explained_and_kept(tmp_path: Path) -
     assert "1 pass" in said
     assert (store / "manifest.json").is_file()
     code, said = kconform("judge", tmp_path, "orders-0", "--invariants-only")
+    assert code == 0, said
+
+
+def test_a_partition_without_leader_is_one_whose_brokers_are_gone(tmp_path: Path) -> None:
+    traces.write([judged(OFFLINE)], COPIES, tmp_path)
+    code, said = kconform("judge", tmp_path, "orders-0.elections")
     assert code == 0, said
 
 
