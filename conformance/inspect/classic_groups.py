@@ -60,11 +60,10 @@ class GroupRecord:
 
 @dataclass(slots=True)
 class ClassicGroups:
-    """Judges groups one after the other; those of one shape share a bound specification."""
+    """Judges groups one after the other."""
 
     specification: Specification
     topics: Topics
-    _specs: dict[tuple[object, ...], Spec] = field(default_factory=dict)
 
     def judge(self, log: GroupLog) -> JudgedGroup:
         """A group with all that the formulas say of its records."""
@@ -79,12 +78,7 @@ class ClassicGroups:
 
     def spec(self, instances: tuple[str, ...], partitions: int) -> Spec:
         """Bound for members m1, m2, ... with these instance ids, and partitions 0, 1, ..."""
-        key = (instances, partitions)
-        if key not in self._specs:
-            if len(self._specs) > 200:
-                self._specs.clear()
-            self._specs[key] = self.specification.bound(_constants(instances, partitions))
-        return self._specs[key]
+        return self.specification.bound(_constants(instances, partitions))
 
 
 def _constants(instances: tuple[str, ...], partitions: int) -> dict[str, Value]:

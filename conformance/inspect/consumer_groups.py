@@ -31,7 +31,6 @@ _MEMBER = {
 """Variables that have a part of every member, and that part as the operator Member has it."""
 _COMPLETE = frozenset({None, "", "uniform", "range"})
 """Assignors of the coordinator that give every partition to somebody; None: the default."""
-_SPECS = 200
 _TARGET = "TargetIsComplete"
 _NONE = "none"
 
@@ -162,13 +161,12 @@ def replayed(log: GroupLog, topics: Mapping[str, str]) -> Iterator[Moment]:
 
 @dataclass(slots=True)
 class ConsumerGroups:
-    """Judges groups one after the other; those of one shape share a bound specification."""
+    """Judges groups one after the other."""
 
     specification: Specification
     topics: Topics
     cleaned: Mapping[tuple[str, int], int]
     """By broker and partition of __consumer_offsets the offset below which it was compacted."""
-    _specs: dict[tuple[object, ...], Spec] = field(default_factory=dict)
 
     def judge(self, log: GroupLog) -> JudgedGroup:
         """A group with all that the formulas say of its records."""
@@ -190,12 +188,7 @@ class ConsumerGroups:
 
     def spec(self, instances: tuple[str, ...], partitions: int) -> Spec:
         """Bound for members m1, m2, ... with these instance ids, and partitions 0, 1, ..."""
-        key = (instances, partitions)
-        if key not in self._specs:
-            if len(self._specs) > _SPECS:
-                self._specs.clear()
-            self._specs[key] = self.specification.bound(_constants(instances, partitions))
-        return self._specs[key]
+        return self.specification.bound(_constants(instances, partitions))
 
 
 def _constants(instances: tuple[str, ...], partitions: int) -> dict[str, Value]:

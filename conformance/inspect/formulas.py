@@ -40,7 +40,6 @@ class ReplicationFormulas:
     """spec/Replication.tla for sets of brokers; equal questions are asked once."""
 
     specification: Specification
-    _specs: dict[tuple[tuple[str, ...], int], Spec] = field(default_factory=dict)
     _known: dict[tuple[object, ...], bool | str] = field(default_factory=dict)
 
     def judge(
@@ -99,10 +98,8 @@ class ReplicationFormulas:
     def _spec(self, moment: Moment, offsets: int) -> Spec:
         """The specification for these brokers; offsets in powers of two, so that few are bound."""
         bound = 1 << max(6, (offsets + 1).bit_length())
-        key = (tuple(sorted({*moment.replicas, *moment.registered.isr})), bound)
-        if key not in self._specs:
-            self._specs[key] = self.specification.bound(_constants(key[0], bound))
-        return self._specs[key]
+        brokers = tuple(sorted({*moment.replicas, *moment.registered.isr}))
+        return self.specification.bound(_constants(brokers, bound))
 
 
 def _renumbered(window: Window, epochs: tuple[int, ...]) -> Value:

@@ -358,10 +358,10 @@ def _group(group: JudgedGroup) -> GroupView:
             one.state,
             one.generation,
             one.protocol,
-            ", ".join(one.assigned),
+            ", ".join(sorted(one.assigned)),
             "; ".join(
                 f"{member}: {', '.join(sorted(assigned)) or 'nothing'}"
-                for member, assigned in one.assigned.items()
+                for member, assigned in sorted(one.assigned.items())
             ),
         )
         for one in group.rows[-_ROWS:]

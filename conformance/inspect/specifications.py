@@ -18,22 +18,39 @@ from conformance.tla import ModelConfig, Module, Spec, Value, bind, find_tools
 REPLICATION = "replication/files-2b"
 CLASSIC_GROUP = "group/files-2m"
 CONSUMER_GROUP = "consumer/files-2m"
+_KEPT = 300
+"""Bound specifications of one model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """A model's module, parsed, and the model's constants."""
+    """A model's module, parsed, and the model's constants; keeps what it has bound.
+
+    Can be pickled: the code that was generated does not travel.
+    """
 
     module: Module
     config: ModelConfig
     invariants: tuple[str, ...]
     properties: tuple[str, ...]
+    _bound: dict[frozenset[tuple[str, Value]], Spec] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def bound(self, constants: Mapping[str, Value]) -> Spec:
-        """With other values for some of its constants."""
-        kept = tuple(one for one in self.config.overrides if one.name not in constants)
-        known = {**self.config.constants, **constants}
-        return bind(self.module, replace(self.config, constants=known, overrides=kept))
+        """With other values for some of its constants; equal ones give the same."""
+        key = frozenset(constants.items())
+        if key not in self._bound:
+            if len(self._bound) >= _KEPT:
+                self._bound.clear()
+            kept = tuple(one for one in self.config.overrides if one.name not in constants)
+            known = {**self.config.constants, **constants}
+            config = replace(self.config, constants=known, overrides=kept)
+            self._bound[key] = bind(self.module, config)
+        return self._bound[key]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Specification, (self.module, self.config, self.invariants, self.properties)
 
 
 @dataclass(slots=True)

@@ -32,11 +32,12 @@ _SHOWN = (
 )  # fmt: skip
 _UNSEEN = (
     "BecomeLeader", "BecomeFollower", "FetchRoundTrip", "SubmitExpandIsr", "SubmitShrinkIsr",
-    "ProcessAlterPartition", "UpdateIsr",
+    "ProcessAlterPartition", "UpdateIsr", "TruncateToHighWatermark",
 )  # fmt: skip
 """What brokers do between two registrations, of which the metadata log tells nothing."""
-_UNSEEN_STEPS = 5
-"""An election, its leader, a follower that fetches, what the leader proposes, and one to spare."""
+_UNSEEN_STEPS = 6
+"""The leader and a follower learn of it, the follower truncates and fetches, the leader proposes to
+take it in; and one to spare."""
 _WHILE_NOBODY_LEADS = ("Crash", "Restart")
 
 
@@ -108,7 +109,8 @@ def registrations(elections: Elections, copies: Copies) -> list[tuple[Registered
 
     Epochs begin at 0. Empty where the specification has no such beginning, or no such steps: a
     history that does not begin with the partition's creation, or with replicas outside the ISR,
-    and one in which replicas are reassigned.
+    and one in which replicas are reassigned. It ends where nobody is left in the ISR but not the
+    last member alone may be elected: the specification has no eligible leader replicas (KIP-966).
     """
     first = elections.registrations[0]
     whole = elections.whole and {*first.isr} == {*first.replicas} and first.leader in first.isr
@@ -117,8 +119,12 @@ def registrations(elections: Elections, copies: Copies) -> list[tuple[Registered
     found: list[tuple[Registered, int]] = []
     before: tuple[object, ...] = ()
     silent = 0
+    last: frozenset[int] = frozenset()
     for one in elections.registrations:
-        facts = (one.leader, one.leader_epoch, frozenset(one.electable))
+        if not one.isr and (len(last) > 1 or last != {*one.eligible}):
+            break
+        last = frozenset(one.electable)
+        facts = (one.leader, one.leader_epoch, last)
         silent += facts == before
         if facts != before:
             number = one.partition_epoch - first.partition_epoch - silent
@@ -187,7 +193,7 @@ def _mapping_of_elections(history: Sequence[tuple[Registered, int]]) -> str:
     first, last = history[0][0], history[-1][0]
     stopped = sum(one.leader == NOBODY for one, _ in history)
     unseen = (*_UNSEEN, *(_WHILE_NOBODY_LEADS if stopped else ()))
-    steps = _UNSEEN_STEPS + (len(first.isr) if stopped else 0)
+    steps = _UNSEEN_STEPS + bool(stopped)
     return "\n".join(
         [
             "schema = 1",

@@ -41,10 +41,13 @@ HISTORY = (
     registration(4, 1, 6, "13"),  # a follower that lags
     registration(5, 1, 6, "123"),
     registration(6, 1, 6, "13"),
-    registration(7, 1, 6, "1"),
-    registration(8, -1, 7, "", "1"),  # all are gone: KIP-966 leaves the last one eligible
-    registration(9, 1, 8, "1"),
-    registration(10, 1, 8, "12"),
+)
+OFFLINE = (
+    registration(0, 1, 4, "123"),
+    registration(1, 1, 4, "13"),
+    registration(2, 1, 4, "1"),
+    registration(3, -1, 5, "", "1"),  # nobody is left: KIP-966 keeps the last member eligible
+    registration(4, 1, 6, "1"),
 )
 
 
@@ -90,9 +93,11 @@ def test_what_brokers_and_controllers_do_is_explained_and_kept(tmp_path: Path) -
     assert (store / "manifest.json").is_file()
     code, said = kconform("judge", tmp_path, "orders-0", "--invariants-only")
     assert code == 0, said
-    code, said = kconform(
-        "import", tmp_path, "orders-0", "--invariants-only", "-o", str(tmp_path / "moment")
-    )
+
+
+def test_a_partition_without_leader_is_one_whose_brokers_are_gone(tmp_path: Path) -> None:
+    traces.write([judged(OFFLINE)], COPIES, tmp_path)
+    code, said = kconform("judge", tmp_path, "orders-0.elections")
     assert code == 0, said
 
 
@@ -120,6 +125,12 @@ def test_no_trace_where_the_specification_has_no_such_history() -> None:
     moved = replace(HISTORY[2], replicas=(1, 2, 4))
     assert traces.registrations(Elections("id", (*HISTORY[:2], moved), True), COPIES) == []
     assert traces.registrations(Elections("id", HISTORY[1:], False), COPIES) == []
+
+
+def test_eligible_leaders_beyond_the_last_member_end_the_history() -> None:
+    gone = (*HISTORY[:6], registration(6, 1, 6, "1", "3"), registration(7, -1, 7, "", "13"))
+    found = traces.registrations(Elections("id", gone, True), COPIES)
+    assert [one.partition_epoch for one, _ in found] == list(range(7))
 
 
 def test_a_change_that_the_specification_does_not_see_is_no_event(tmp_path: Path) -> None:
