@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from conformance.errors import UserError
-from conformance.events import Finding, Reason
+from conformance.events import Finding, JsonValue, Reason
+from conformance.judge.behaviour import TOLD_STEPS
+from conformance.modelcheck.branches import BranchCounts, count_edges
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
@@ -22,7 +24,7 @@ from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
 from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
-from conformance.story.behaviour import Locate
+from conformance.story.behaviour import Behaviour, Locate, Step, lines
 from conformance.suites.suite import Suite
 from conformance.tla import Action, State
 from conformance.traces.model import End, Trace
@@ -90,8 +92,16 @@ def report_replay(
         "not_driven": dict(result.not_driven),
         "notes": [*not_driven_lines(result), *result.notes],
         "shape": shape(bench.graph, bench.prepared, context.seed),
-        "unvisited": unvisited(bench.graph, result.visited),
+        "unvisited": unvisited(bench.graph, result.visits > 0),
+        "branches": _branches(bench, result),
     }
+
+
+def _branches(bench: Workbench, result: ReplayResult) -> JsonValue:
+    """Steps by the disjuncts that they took."""
+    counts = BranchCounts(bench.prepared.spec)
+    count_edges(counts, bench.graph, result.visits)
+    return {**counts.by_place()}
 
 
 def locator(bench: Workbench) -> Locate:
@@ -179,16 +189,20 @@ def replay_saved(
 _AGAIN = {Again.FIXED: Verdict.PASS, Again.ELSEWHERE: Verdict.INCONCLUSIVE}
 
 
-def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> None:
+def replay_recorded(
+    context: Context, bench: Workbench, trace: Trace, *, anywhere: bool = False
+) -> tuple[str, ...]:
     """Step along what was seen of an implementation that is not here, to where it leaves the spec.
 
+    `anywhere`: it may begin in any state. What is still to be told of it comes back: its steps,
+    where no finding has told them.
     UserError for a trace that could not be read whole when it was imported.
     """
     if trace.problem is not None and trace.end is not End.DIVERGED:
         raise UserError(f"Trace {trace.trace_id} cannot be judged: {trace.problem}.")
     with stage(context, "replay", bench.model.name) as outcome:
         oracle = spec_oracle(bench)
-        divergence = judge(oracle, trace)
+        divergence = judge(oracle, trace, anywhere=anywhere)
         outcome.summary = f"trace {trace.trace_id}, {len(trace.steps)} steps: the spec allows them"
         outcome.verdict = Verdict.PASS
         if divergence is not None:
@@ -201,6 +215,17 @@ def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> None:
             outcome.summary = f"trace {trace.trace_id} left the spec: {trace.problem}"
             outcome.verdict = Verdict.FAIL
         outcome.figures = {"model": bench.model.name, "trace": trace.trace_id}
+    return () if divergence is not None else _story(bench, trace)
+
+
+def _story(bench: Workbench, trace: Trace) -> tuple[str, ...]:
+    """The trace's last steps."""
+    first = max(len(trace.steps) - TOLD_STEPS, 0)
+    begin = Step(None, trace.initial)
+    steps = (begin, *(Step(step.action, step.state) for step in trace.steps))[first:]
+    behaviour = Behaviour(bench.prepared.spec.variables, steps, ending=trace.problem or "")
+    told = lines(behaviour, first)
+    return (f"... {first} steps before", *told) if first else told
 
 
 def spec_oracle(bench: Workbench) -> Oracle:

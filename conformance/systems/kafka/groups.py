@@ -249,7 +249,7 @@ class KafkaGroupSystem:
     # ---- member ids ------------------------------------------------------------------------
 
     def _learn(self, group: _Group | None) -> None:
-        """A member id that is new belongs to who has joined last."""
+        """A new member id belongs to the member that joined last."""
         if group is not None:
             for theirs in (*(one.member_id for one in group.members), *group.pending):
                 self._give(theirs, self._joining)

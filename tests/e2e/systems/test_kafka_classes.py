@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -21,8 +22,9 @@ from conformance.stages.overridden import with_deviations
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.deviations import Deviation
-from conformance.systems.external import CHANNELS
+from conformance.systems.external import CHANNELS, ProcessTransport
 from conformance.systems.kafka import KafkaFactory
+from conformance.systems.kafka.bridge import bridge_command
 from conformance.tla import find_tools
 from conformance.verdict import Verdict
 from tests.kafka_needed import VERSIONS, jars_or_skip
@@ -149,3 +151,17 @@ def test_a_corrupt_jar_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(DataError, match="is damaged"):
         KafkaFactory("").version  # noqa: B018
+
+
+def test_a_bridge_whose_caller_was_killed_leaves_no_folder(tmp_path: Path) -> None:
+    """Its input ends, and nobody is left to remove the folder, which may be in memory."""
+    folder = tmp_path / "disks"
+    (folder / "broker").mkdir(parents=True)
+    command = bridge_command(jars_or_skip(VERSIONS[0]))
+    bridge = ProcessTransport(shlex.join([*shlex.split(command), str(folder)]))
+
+    bridge.hang_up()
+
+    assert bridge.ends_within(60)
+    bridge.close()
+    assert not folder.exists()

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.apache.kafka.common.metadata.PartitionRecord;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /**
@@ -39,11 +40,14 @@ public final class Bridge {
     this.folder = folder;
   }
 
-  /** The argument is a folder for the brokers' disks, which the caller makes and removes. */
+  /** The argument is a folder for the brokers' disks. The caller makes it; it goes with us. */
   public static void main(String[] arguments) throws IOException {
     PrintStream out = System.out;
     System.setOut(System.err); // whatever prints must not come between the answers
-    Bridge bridge = new Bridge(new File(arguments[0]));
+    File folder = new File(arguments[0]);
+    // A caller that is killed cannot remove it, and the folder may be in memory.
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> remove(folder)));
+    Bridge bridge = new Bridge(folder);
     BufferedReader in =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = in.readLine(); line != null; line = in.readLine()) {
@@ -51,6 +55,14 @@ public final class Bridge {
       out.flush();
     }
     System.exit(0); // threads of Kafka's metrics are not daemons in every version
+  }
+
+  private static void remove(File folder) {
+    try {
+      Utils.delete(folder);
+    } catch (IOException error) {
+      System.err.println("The folder " + folder + " is left: " + error);
+    }
   }
 
   // ---- lines -------------------------------------------------------------------------------
