@@ -1,66 +1,78 @@
 """Records real clusters under seeded faults and judges every run (docs/kafka.md has the table).
 
-    python benchmarks/recorded_runs.py --recordings 10 -o runs
+    python benchmarks/recorded_runs.py --versions 3.8.1,4.4.0 --runs 25 --seed 1 -o runs
 
-One start of a cluster serves many runs: each partition of topic `t` is a run of the replication
-protocol, each consumer group one of the group protocol. They share brokers, and so the faults of
-nodes, which meet them in different roles and states; their records, elections, members and
-clients' faults are their own. A run is judged by itself, with constants of its own.
+A run has topics, groups, clients and a fault schedule of its own, all drawn from its seed; the runs
+of one call share the start of their brokers (a series, docs/cluster.md). Each partition of topic
+`t` is a trace of the replication protocol, each group one of the group protocol, and is judged by
+itself with constants of its own.
 
-A folder of recordings may be judged again without recording (`--judge-only`), as when a mapping or
-the specification has changed.
+Verdicts are kept beside the runs. A call records and judges what is not there yet, and prints the
+table of all that the folder has: 100 runs are four calls of 25, with seeds 1, 26, 51 and 76. With
+`--again` all are judged again, as when a mapping or the specification has changed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import sys
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from conformance.errors import DataError
 from conformance.kafka.jars import chosen_jars
-from conformance.kafka.recording import record
-from conformance.kafka.scenario import read_plan
+from conformance.kafka.scenario import plan_of, run_of
+from conformance.kafka.series import record_series
 from conformance.stages.context import Context
-from conformance.stages.recorded import Written, judge_written, write_traces
+from conformance.stages.recorded import (
+    Written,
+    announce,
+    judge_written,
+    recordings,
+    spoiled,
+    write_traces,
+)
 
-VERSIONS = ("3.8.1", "4.4.0")
 LIBRARIES = ("confluent-kafka", "kafka-python", "aiokafka", "java")
-SECONDS = 40
+SECONDS = 16
+PARTITIONS, GROUPS = 2, 2
 NODE_FAULTS = (
     ("kill", "leader:t"),
     ("kill", "follower:t"),
     ("kill", "coordinator:g1"),
     ("isolate", "leader:t"),
+    ("isolate", "coordinator:g1"),
     ("pause", "leader:t"),
     ("pause", "follower:t"),
+    ("pause", "coordinator:g1"),
     ("stop", "leader:t"),
     ("stop", "coordinator:g1"),
 )
+VERDICTS = "verdicts.json"
 
 Table = Mapping[str, object]
+Row = dict[str, Any]
 
 
-def scenario(seed: int, partitions: int, groups: int) -> str:
-    """A scenario's text: the same for the same seed."""
+def scenario(seed: int) -> str:
+    """A run's scenario: the same text for the same seed."""
     source = random.Random(seed)
     tables: list[tuple[str, Table]] = [
-        ("topic", {"name": "t", "partitions": partitions, "replicas": 3}),
+        ("topic", {"name": "t", "partitions": PARTITIONS, "replicas": 3}),
         ("topic", {"name": "u", "partitions": 2, "replicas": 3}),
-        ("client", _producer("p1", "1", "confluent-kafka", partitions * 0.5)),
-        ("client", _producer("p2", "all", source.choice(LIBRARIES[:3]), partitions * 0.3)),
+        ("client", _producer("p1", "1", "confluent-kafka", PARTITIONS * 1.2)),
+        ("client", _producer("p2", "all", source.choice(LIBRARIES[:3]), PARTITIONS * 0.8)),
     ]
-    for number in range(1, groups + 1):
+    for number in range(1, GROUPS + 1):
         tables += _group(f"g{number}", source)
     # One fault of a node at a time: with two of three brokers gone no ISR is left to watch.
-    for at in (8, 20, 31):
-        action, node = source.choice(NODE_FAULTS)
-        fault = {"at": at + source.random() * 2, "action": action, "node": node, "seconds": 4.5}
-        tables.append(("fault", fault))
+    action, node = source.choice(NODE_FAULTS)
+    fault = {"at": 4 + source.random() * 3, "action": action, "node": node, "seconds": 4.5}
+    tables.append(("fault", fault))
     tables.append(("fault", {"at": SECONDS - 1.5, "action": "elect", "topic": "t"}))
     # One record per fetch and partition (a batch of one has about 70 bytes, two would have 140),
     # and one request handler: a fetch is read and counted with no other request in between.
@@ -79,16 +91,16 @@ def _group(group: str, source: random.Random) -> Iterator[tuple[str, Table]]:
     for number in (1, 2):
         member: dict[str, object] = {"name": f"{group}m{number}", "role": "consumer", "topic": "u"}
         member |= {"library": source.choice(LIBRARIES), "group": group}
-        member |= {"starts": round(source.random() * 6, 2)}
+        member |= {"starts": round(source.random() * 3, 2)}
         if source.random() < 0.35:
             member["instance"] = f"{group}i{number}"
         yield "client", member
     victim = f"{group}m{source.choice((1, 2))}"
-    at = 14 + source.random() * 12
+    at = 5 + source.random() * 6
     action = source.choice(("kill-client", "stop-client"))
     yield "fault", {"at": at, "action": action, "client": victim}
     if source.random() < 0.7:
-        back = at + 1 + source.random() * 4
+        back = at + 1 + source.random() * 3
         yield "fault", {"at": back, "action": "start-client", "client": victim}
 
 
@@ -97,85 +109,114 @@ def _table(head: str, table: Table) -> str:
     return "\n".join([head, *(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in table.items())])
 
 
-def recorded(version: str, seed: int, options: argparse.Namespace) -> Path:
-    """The folder of one recording, made if it is not there."""
-    folder: Path = options.output / f"kafka-{version}-seed-{seed}"
-    if folder.exists() or options.judge_only:
-        return folder
-    options.output.mkdir(parents=True, exist_ok=True)
-    plan_path = options.output / f"{folder.name}.toml"
-    plan_path.write_text(scenario(seed, options.partitions, options.groups), "utf-8")
-    made = record(read_plan(plan_path, seed), chosen_jars(version, None), folder)
-    print(f"{folder}: {made.messages} messages, {made.observations} observations", flush=True)
+def recorded(version: str, seed: int, runs: int, output: Path) -> Path:
+    """The folder of a series, made if it is not there; run `rN` has the seed `seed + N - 1`."""
+    folder = output / f"kafka-{version}-seed-{seed}"
+    if not folder.exists():
+        plans = [
+            run_of(plan_of(scenario(own), own), number, own)
+            for number, own in enumerate(range(seed, seed + runs), 1)
+        ]
+        made = record_series(plans, chosen_jars(version, None), folder)
+        print(f"{folder}: {made.runs} runs, {made.observations} observations", flush=True)
     return folder
 
 
-def judged(version: str, folder: Path) -> Iterator[dict[str, object]]:
-    """The verdict on each run of a recording."""
+def judged(version: str, series: Path, *, again: bool) -> None:
+    """Judge the traces of a series that are not judged yet; keep the verdicts beside it."""
     context = Context()
-    for one in write_traces(folder, folder / "traces"):
-        if one.trace.name.startswith("u-"):
-            continue  # nobody writes to it: nothing happens there but elections
-        yield {"kafka": version, "recording": folder.name, **_verdict(context, one)}
+    kept = series / VERDICTS
+    rows: list[Row] = json.loads(kept.read_text("utf-8")) if kept.exists() and not again else []
+    done = {row["run"] for row in rows}
+    runs = [run for run in recordings(series) if f"{series.name}/{run.name}" not in done]
+    traces = {run: _traces(run) for run in runs}
+    announce(
+        context, [one for found in traces.values() if isinstance(found, list) for one in found]
+    )
+    for run, found in traces.items():
+        row = {"kafka": version, "run": f"{series.name}/{run.name}"}
+        if isinstance(found, dict):
+            rows.append({**row, **found})
+        else:
+            rows += [{**row, **_verdict(context, one)} for one in found]
+        kept.write_text(json.dumps(rows, indent=1), "utf-8")
 
 
-def _verdict(context: Context, one: Written) -> dict[str, object]:
+def _traces(run: Path) -> list[Written] | Row:
+    """The traces of one run; of one that is spoiled, or cannot be read, why."""
+    if why := spoiled(run):
+        return {"protocol": "", "verdict": "spoiled", "reason": why, "events": 0}
+    try:
+        written = write_traces(run, run / "traces")
+    except DataError as error:
+        return {"protocol": "", "verdict": "unread", "reason": str(error), "events": 0}
+    # Nobody writes to topic u: nothing happens there.
+    return [one for one in written if not one.trace.name.startswith("u-")]
+
+
+def _verdict(context: Context, one: Written) -> Row:
     last = judge_written(context, one).last
     assert last is not None
     return {
         "protocol": one.protocol,
-        "run": one.trace.name,
+        "trace": one.trace.name,
         "verdict": str(last.verdict),
         "events": last.events,
-        "explained": last.explained,
         "seconds": round(last.seconds, 2),
         "reason": "" if str(last.verdict) == "pass" else last.reason,
         "command": one.command,
-        "actions": dict(last.actions),
+        "files": [str(one.events), one.trace.model, str(one.mapping)],
     }
 
 
-def report(rows: Sequence[Mapping[str, object]]) -> None:
+def report(rows: Sequence[Row]) -> None:
     """The table of docs/kafka.md, and the reasons of what does not pass."""
-    runs = Counter((row["protocol"], row["kafka"], row["verdict"]) for row in rows)
     print(
-        "| protocol | Kafka | runs | events | pass | fail | inconclusive |\n"
-        "|---|---|---|---|---|---|---|"
+        "| protocol | Kafka | runs | traces | events | pass | fail | inconclusive |\n"
+        "|---|---|---|---|---|---|---|---|"
     )
-    for protocol, version in sorted({(str(p), str(v)) for p, v, _ in runs}):
-        own = [row for row in rows if (row["protocol"], row["kafka"]) == (protocol, version)]
-        events = sum(int(str(row["events"])) for row in own)
-        counts = [runs[protocol, version, verdict] for verdict in ("pass", "fail", "inconclusive")]
-        cells = " | ".join(map(str, [protocol, version, len(own), f"{events:,}", *counts]))
-        print(f"| {cells} |")
-    for row in rows:
-        if row["reason"]:
-            print(f"{row['recording']} {row['run']}: {row['reason']}\n  {row['command']}")
+    for protocol, version in sorted({(r["protocol"], r["kafka"]) for r in rows if r["protocol"]}):
+        own = [r for r in rows if (r["protocol"], r["kafka"]) == (protocol, version)]
+        counts = Counter(r["verdict"] for r in own)
+        numbers = [
+            len({r["run"] for r in own}),
+            len(own),
+            sum(r["events"] for r in own),
+            *(counts[verdict] for verdict in ("pass", "fail", "inconclusive")),
+        ]
+        print(f"| {protocol} | {version} | {' | '.join(f'{n:,}' for n in numbers)} |")
+    _report_causes([r for r in rows if r["reason"]])
+
+
+def _report_causes(rows: Sequence[Row]) -> None:
+    """What does not pass, by what it stops at: the event's action without its arguments."""
+    causes = Counter((r["protocol"], r["verdict"], _cause(r["reason"])) for r in rows)
+    for (protocol, verdict, cause), count in causes.most_common():
+        print(f"{count} x {protocol or 'run'} {verdict}: {cause}")
+    for r in rows:
+        print(f"{r['run']} {r.get('trace', '')}: {r['reason']}\n  {r.get('command', '')}")
+
+
+def _cause(reason: str) -> str:
+    return re.sub(r"\d+|\([^()]*\)|\"[^\"]*\"", "_", reason)
 
 
 def main() -> None:
-    """Record what is not there yet, judge all, print the table."""
+    """Record what is not there yet, judge it, print the table of all that is there."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--recordings", type=int, default=10, help="of each version")
-    parser.add_argument("--kafka", nargs="+", default=VERSIONS)
-    parser.add_argument("--seed", type=int, default=1, help="of the first recording")
-    parser.add_argument("--partitions", type=int, default=10)
-    parser.add_argument("--groups", type=int, default=10)
-    parser.add_argument("--judge-only", action="store_true")
+    parser.add_argument("--versions", default="3.8.1,4.4.0")
+    parser.add_argument("--runs", type=int, default=25, help="of each version")
+    parser.add_argument("--seed", type=int, default=1, help="of the first run")
     parser.add_argument("--record-only", action="store_true")
+    parser.add_argument("--again", action="store_true", help="judge what was judged already, too")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    rows: list[dict[str, object]] = []
-    for seed in range(options.seed, options.seed + options.recordings):
-        for version in options.kafka:
-            folder = recorded(version, seed, options)
-            if not options.record_only and folder.exists():
-                rows += judged(version, folder)
-    if rows:
-        path = options.output / f"verdicts-{os.getpid()}.json"
-        path.write_text(json.dumps(rows, indent=1), "utf-8")
-        report(rows)
-        print(f"details: {path}", file=sys.stderr)
+    for version in options.versions.split(","):
+        series = recorded(version, options.seed, options.runs, options.output)
+        if not options.record_only:
+            judged(version, series, again=options.again)
+    files = sorted(options.output.glob(f"*/{VERDICTS}"))
+    report([row for file in files for row in json.loads(file.read_text("utf-8"))])
 
 
 if __name__ == "__main__":

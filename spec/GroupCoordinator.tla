@@ -109,6 +109,15 @@ Store(g) ==
       supported |-> [id \in Ids |-> IF id \in g.members THEN {g.protocol} ELSE {}],
       assignment |-> g.assignment]]
 
+\* Nobody waits for the record of a group that has become empty (GroupCoordinator.onCompleteJoin
+\* logs a failure, no more): where a broker fails, it may be missing. Models of recordings say so.
+StoreEmpty(g, c) == Store(g)
+
+\* The record of an assignment that was refused is not in the log. Where a leader has appended it
+\* and then gives up waiting for its followers, or leads no longer, it may be there all the same,
+\* and is what the next coordinator loads. Models of recordings say so: c.taken.
+RecordWhenRefused(g, assigned, c) == g.record
+
 (***************************************************************************)
 (* Members come and go.                                                    *)
 (***************************************************************************)
@@ -155,7 +164,7 @@ NextGeneration(g, c) ==
                            !.awaitingJoin = {}, !.newMembers = {},
                            !.pendingSync = AwaitedSyncs(g)]
   IN  IF g.members = {}
-      THEN Store([next EXCEPT !.state = "Empty", !.protocol = NoProtocol])
+      THEN StoreEmpty([next EXCEPT !.state = "Empty", !.protocol = NoProtocol], c)
       ELSE [full EXCEPT !.joinReplies =
               [id \in Ids |-> IF id \in g.awaitingJoin THEN JoinReply(full, id, FALSE)
                                                        ELSE g.joinReplies[id]]]
@@ -418,11 +427,14 @@ Sync(g, p, m, stored, c) ==
       waits  == [g EXCEPT !.awaitingSync = g.awaitingSync \union {id},
                           !.pendingSync = g.pendingSync \ {id}]
       synced == [g EXCEPT !.pendingSync = g.pendingSync \ {id}]
+      assigned == PropagateAssignment(waits, m.assignments)
   IN  IF error # "NONE" THEN Refused(g, id, error)
       ELSE IF g.state = "Stable" THEN Answered(synced, SyncReply(g, id, g.assignment[id]))
       ELSE IF ~IsFromLeader(g, id) THEN Parked(waits, id)
-      ELSE IF stored THEN Parked(PropagateAssignment(waits, m.assignments), id)
-      ELSE Parked(MaybePrepareRebalance(FailSyncs(waits, "COORDINATOR_NOT_AVAILABLE"), c), id)
+      ELSE IF stored THEN Parked(assigned, id)
+      ELSE Parked(MaybePrepareRebalance(
+                    FailSyncs([waits EXCEPT !.record = RecordWhenRefused(g, assigned, c)],
+                              "COORDINATOR_NOT_AVAILABLE"), c), id)
 
 (***************************************************************************)
 (* LeaveGroup, timers, deletion, fail-over.                                *)

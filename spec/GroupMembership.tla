@@ -157,6 +157,11 @@ RebalanceEndsWhenAllHaveJoined ==
 \* again before the sync timeout is over: see the model of it.
 AwaitedSyncIsOfAMember == pendingSync \subseteq members
 
+\* Members that all have gone do not come back with a fail-over. Not so where the record of the
+\* empty group is lost: see the model of it.
+EmptyGroupIsStored ==
+  groupState = "Empty" /\ groupRecord.present => groupRecord.members = {}
+
 \* What a stable group is, is stored: a fail-over loses nothing of it.
 StableGroupIsStored ==
   groupState = "Stable" =>
@@ -354,6 +359,12 @@ InstanceIsNotTurnedAway ==
        /\ channel[p].type = "JoinGroupRequest" /\ channel'[p].type = "JoinGroupResponse"
        /\ IsStatic(p) /\ staticMembers[InstanceOf[p]] # NoMemberId
        => channel'[p].error # "GROUP_MAX_SIZE_REACHED"]_vars
+
+\* Who is told that the assignment was not stored does not find it in force after a fail-over.
+\* Not so where a broker refuses what it has appended: see the model of it.
+RefusedIsNotStored ==
+  [][groupState = "CompletingRebalance" /\ groupState' = "PreparingRebalance" =>
+       groupRecord' = groupRecord]_vars
 
 \* A stable group rebalances only for somebody who joins or is gone. Not so where a static
 \* member joins again before the sync timeout is over: see the model of it.

@@ -104,6 +104,11 @@ LeaderInIsr ==
 \* Nobody acts on an epoch that the controller has not given out.
 KnownEpochIsRegistered == \A b \in Brokers : leaderEpoch[b] <= registration.leaderEpoch
 
+\* Of a partition without a leader nobody whom the controller could elect takes itself for the
+\* leader. Not so where the session of one that runs expires: see the model of it.
+OfflineHasNoLeader ==
+  registration.leader = NoLeader => \A b \in registration.isr : ~ActingLeader(b)
+
 \* The leader waits for everybody whom the controller could elect.
 IsrWithinMaximalIsr ==
   \A l \in Brokers : TrueLeader(l) =>
@@ -117,6 +122,12 @@ IsrWithinMaximalIsr ==
 HighWatermarkWithinLog ==
   \A b \in Brokers : /\ logStartOffset[b] <= highWatermark[b]
                      /\ highWatermark[b] <= LogEndOffset(b)
+
+\* A leader that is alone in its ISR lets consumers read all that it has. Where a change of the ISR
+\* is one step. Not so where it waits for followers about to join: see the model of it.
+LoneLeaderExposesAll ==
+  \A l \in Brokers : ActingLeader(l) /\ isr[l] = {l} /\ ~TwoStepIsr
+                       => highWatermark[l] = LogEndOffset(l)
 
 \* Later records never come from an older leader.
 EpochsNonDecreasing ==

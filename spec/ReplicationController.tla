@@ -57,13 +57,19 @@ FenceBroker(e, b, l) ==
   /\ Register(l, e, registration.isr \ {b})
   /\ ControllerStep /\ UNCHANGED <<exposed, guaranteedFrom>>
 
-\* The leader is dead and nobody in the ISR runs: no leader; the last member stays in the ISR.
-\* PartitionStateMachine: OfflinePartition; KRaft: leader -1 (NO_LEADER).
+\* A broker's session may expire although it runs: it is late with its heartbeats
+\* (BrokerHeartbeatManager, ReplicationControlManager.handleBrokerFenced). Here nobody's does where
+\* that leaves a partition without a leader, unless a model says otherwise.
+SessionsExpire == FALSE
+
+\* The leader is taken for dead, and so is everybody in the ISR: no leader; the last member stays
+\* in the ISR. PartitionStateMachine: OfflinePartition; KRaft: leader -1 (NO_LEADER). Who runs
+\* leads on, in its old epoch, until it hears of it.
 TakeOffline(e, b) ==
-  /\ Crashes
+  /\ Crashes \/ SessionsExpire
   /\ e = registration.leaderEpoch + 1
   /\ b = registration.leader
-  /\ \A m \in registration.isr : ~online[m]
+  /\ \A m \in registration.isr : SessionsExpire \/ ~online[m]
   /\ Register(NoLeader, e, IF registration.isr = {b} THEN {b} ELSE registration.isr \ {b})
   /\ ControllerStep /\ UNCHANGED <<exposed, guaranteedFrom>>
 

@@ -90,10 +90,13 @@ FollowersAtLeader(l, f, m, a) ==
                                         brokerEpoch |-> m.brokerEpoch]]
   ELSE followerState[l]
 
-LeaderAfterFetch(l, f, m, a) ==
+LeaderAfterFetchAwaiting(l, f, m, a, awaited) ==
   IF FetchCounts(l, m, a)
-  THEN WithHighWatermark(l, Replica(l), isr[l], pendingIsr[l], FollowersAtLeader(l, f, m, a))
+  THEN WithHighWatermark(l, Replica(l), isr[l], pendingIsr[l] \union awaited,
+                         FollowersAtLeader(l, f, m, a))
   ELSE Replica(l)
+
+LeaderAfterFetch(l, f, m, a) == LeaderAfterFetchAwaiting(l, f, m, a, {})
 
 \* Partition.fetchOffsetForTimestamp, asked by RemoteLeaderEndPoint.fetchLatestOffset and
 \* fetchEarliestOffset: the epoch is checked as for a fetch.

@@ -90,16 +90,16 @@ LeaderStep == UNCHANGED <<controllerVars, processVars, leaderEpoch, leader, mess
 
 \* Partition.appendRecordsToLeader: one record, at offset o.
 AppendAsLeader(l, o) ==
-  LET r == WithHighWatermark(l, AppendRecord(Replica(l), leaderEpoch[l]),
-                             isr[l], pendingIsr[l], followerState[l])
-  IN  /\ ActingLeader(l)
-      /\ o = LogEndOffset(l) /\ o + 1 \in Offsets
-      /\ appends + 1 \in AppendCounts
-      /\ SetReplica(l, r)
-      /\ appends' = appends + 1
-      /\ Expose(r, leaderEpoch[l])
-      /\ LeaderStep
-      /\ UNCHANGED <<isr, partitionEpoch, pendingIsr, followerState, guaranteedFrom>>
+  /\ ActingLeader(l)
+  /\ o = LogEndOffset(l) /\ o + 1 \in Offsets
+  /\ appends + 1 \in AppendCounts
+  /\ \E awaited \in AwaitedFollowers(l) :
+       LET r == WithHighWatermark(l, AppendRecord(Replica(l), leaderEpoch[l]),
+                                  isr[l], pendingIsr[l] \union awaited, followerState[l])
+       IN  SetReplica(l, r) /\ Expose(r, leaderEpoch[l])
+  /\ appends' = appends + 1
+  /\ LeaderStep
+  /\ UNCHANGED <<isr, partitionEpoch, pendingIsr, followerState, guaranteedFrom>>
 
 \* Partition.deleteRecordsOnLeader, or retention: never above the high watermark.
 \* What is deleted is owed no longer: a follower may still have another record there,
@@ -228,8 +228,9 @@ ProcessAlterPartition(l) ==
       newPartitionEpoch == [partitionEpoch EXCEPT ![l] =
                               IF accepted THEN m.partitionEpoch + 1 ELSE partitionEpoch[l]]
       newIsr   == IF accepted THEN m.isr ELSE isr[l]
-      r        == IF accepted THEN WithHighWatermark(l, Replica(l), newIsr, {}, followerState[l])
-                              ELSE Replica(l)
+      r(awaited) == IF accepted
+                    THEN WithHighWatermark(l, Replica(l), newIsr, awaited, followerState[l])
+                    ELSE Replica(l)
   IN  /\ m.type = "Response"
       /\ alterPartition' = [alterPartition EXCEPT ![l] = NoAlterPartition]
       /\ isr' = [isr EXCEPT ![l] = newIsr]
@@ -237,19 +238,20 @@ ProcessAlterPartition(l) ==
       /\ pendingIsr' = [pendingIsr EXCEPT ![l] =
            IF accepted \/ (current /\ m.error = "INELIGIBLE_REPLICA") THEN {} ELSE pendingIsr[l]]
       /\ leaderAndIsr' = Announced(registration, leaderEpoch, newPartitionEpoch)
-      /\ SetReplica(l, r)
-      /\ IF accepted THEN Expose(r, leaderEpoch[l]) ELSE UNCHANGED exposed
+      /\ \E awaited \in AwaitedFollowers(l) :
+           /\ SetReplica(l, r(awaited))
+           /\ IF accepted THEN Expose(r(awaited), leaderEpoch[l]) ELSE UNCHANGED exposed
       /\ UNCHANGED <<registration, processVars, leaderEpoch, leader, followerState, channel,
                      appends, guaranteedFrom>>
 
 \* Partition.makeLeader, same leader epoch, newer partition epoch: only the ISR.
 UpdateIsr(l, e) ==
   LET request == leaderAndIsr[e]
-      r == WithHighWatermark(l, Replica(l), request.isr, {}, followerState[l])
   IN  /\ ActingLeader(l) /\ request.present
       /\ e = leaderEpoch[l] /\ request.partitionEpoch > partitionEpoch[l]
       /\ LearnsLeaderEpoch(l, e, l, request.isr, request.partitionEpoch, followerState[l])
-      /\ SetReplica(l, r)
-      /\ Expose(r, e)
+      /\ \E awaited \in AwaitedFollowers(l) :
+           LET r == WithHighWatermark(l, Replica(l), request.isr, awaited, followerState[l])
+           IN  SetReplica(l, r) /\ Expose(r, e)
       /\ UNCHANGED <<registration, processVars, messageVars, appends, guaranteedFrom>>
 ==============================================================================

@@ -47,13 +47,14 @@ HandleEpochRequest(l, f) ==
 HandleFetch(l, f) ==
   LET m == channel[f]
       a == FetchAnswer(l, f, m)
-      r == LeaderAfterFetch(l, f, m, a)
   IN  /\ Fine /\ online[l]
       /\ m.type = "FetchRequest" /\ m.leader = l
       /\ Delivered(f, m, a)
       /\ followerState' = [followerState EXCEPT ![l] = FollowersAtLeader(l, f, m, a)]
-      /\ SetReplica(l, r)
-      /\ IF FetchCounts(l, m, a) THEN Expose(r, leaderEpoch[l]) ELSE UNCHANGED exposed
+      /\ \E awaited \in AwaitedFollowers(l) :
+           LET r == LeaderAfterFetchAwaiting(l, f, m, a, awaited)
+           IN  /\ SetReplica(l, r)
+               /\ IF FetchCounts(l, m, a) THEN Expose(r, leaderEpoch[l]) ELSE UNCHANGED exposed
       /\ UNCHANGED <<controllerVars, processVars, leaderEpoch, leader, isr, partitionEpoch,
                      pendingIsr, alterPartition, appends, guaranteedFrom>>
 

@@ -201,6 +201,12 @@ WithHighWatermark(l, r, members, pending, followers) ==
   THEN [r EXCEPT !.hw = HighWatermarkOf(l, r, MaximalIsr(members, pending), followers)]
   ELSE r
 
+\* Followers outside the ISR for which a leader's high watermark waits too: whoever has caught up
+\* within replica.lag.time.max.ms, since it is about to join (Partition.maybeIncrementLeaderHW,
+\* shouldWaitForReplicaToJoinIsr). There is no time here: any of these sets. Nobody is waited for,
+\* unless a model says otherwise.
+AwaitedFollowers(l) == {{}}
+
 \* Whatever a leader of a guaranteed epoch has below its high watermark is exposed.
 Expose(r, e) ==
   exposed' = IF e >= guaranteedFrom THEN exposed \union RecordsBelow(r, r.hw) ELSE exposed

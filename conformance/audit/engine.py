@@ -221,7 +221,11 @@ class _Audit:
         sample = max(1, distinct // self._options.cross_check)
         return (
             self._keep(judge.judge_states(states, self._rules, self._evaluator)),
-            self._keep(judge.judge_visits(visited, self._evaluator, table, sample)),
+            self._keep(
+                judge.judge_visits(
+                    visited, self._evaluator, table, sample, anywhere=self._rules.anywhere
+                )
+            ),
         )
 
     def _figures(

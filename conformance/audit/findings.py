@@ -83,7 +83,7 @@ class Reporter:
         what = ", ".join(formulas)
         return Finding(
             key=f"{STAGE}-{hashlib.sha256(signature.encode()).hexdigest()[:12]}",
-            title=self._title(cause, name),
+            title=self._title(cause, name, legal=bool(allowed) and not differences),
             stage=STAGE,
             message=self._message(cause, allowed, variables),
             trace=str(cause.trace_id),
@@ -97,7 +97,9 @@ class Reporter:
             count=cause.traces,
         )
 
-    def _title(self, cause: Cause, name: str) -> str:
+    def _title(self, cause: Cause, name: str, *, legal: bool) -> str:
+        if legal and DIVERGED in cause.violations:  # a snapshot, say, which is no step of a trace
+            return f"nothing explains what was seen after {name}"
         broken = [one for one in cause.violations if one not in (DIVERGED, INIT, NEXT)]
         if broken:
             return f"{broken[0]} is violated after {name}"

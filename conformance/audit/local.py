@@ -203,7 +203,7 @@ class _Audit:
 
     def _unlike(self, visit: Visit, row: Mapping[str, object]) -> list[str]:
         if visit[1] == INITIAL:
-            return [INIT] if row["ready"] else []
+            return [INIT] if row["ready"] and not self.rules.anywhere else []
         return [NEXT] if row["illegal"] else []
 
     def _listed(self) -> frozenset[Visit]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,16 +16,24 @@ from conformance.errors import UserError
 from conformance.events import JsonValue, Progress, StageFinished, StageStarted
 from conformance.kafka.cluster import Cluster, Settings
 from conformance.kafka.incidents import INCIDENTS, make
-from conformance.kafka.jars import chosen_jars
+from conformance.kafka.jars import KafkaJars, chosen_jars
 from conformance.kafka.maven import Tell
 from conformance.kafka.recording import record
-from conformance.kafka.scenario import read_plan
+from conformance.kafka.scenario import Plan, read_plan
 from conformance.kafka.schemas import Schemas
+from conformance.kafka.series import plans, record_series
 from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
 from conformance.stages.context import Context
 from conformance.stages.judging import unclear_lines
-from conformance.stages.recorded import judge_written, write_traces
+from conformance.stages.recorded import (
+    Written,
+    announce,
+    judge_written,
+    recordings,
+    spoiled,
+    write_traces,
+)
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.admin import OFFSETS_TOPIC
@@ -166,6 +175,10 @@ def record_command(
     seed: SeedOption = None,
     version: VersionOption = None,
     kafka_lib: LibOption = None,
+    runs: Annotated[
+        int,
+        typer.Option(min=1, help="Runs on one start of the brokers, each a recording of its own."),
+    ] = 1,
     judge: Annotated[
         bool, typer.Option("--judge", help="Then judge every partition and group of it.")
     ] = False,
@@ -178,26 +191,66 @@ def record_command(
         tell = teller(work, "record")
         plan = read_plan(scenario, work.settings.seed if seed is None else seed)
         jars = chosen_jars(version, kafka_lib, tell=tell)
-        made = record(plan, jars, output, tell=tell)
-        summary = (
-            f"{made.messages} messages ({made.undecoded} not decoded), "
-            f"{made.observations} observations, {made.faults} faults"
-        )
+        if runs > 1:
+            told = _record_series(plan, runs, jars, output, tell)
+        else:
+            told = _record_one(plan, jars, output, tell)
+        figures: dict[str, JsonValue] = {**told.figures, "seed": plan.seed}
         spent = time.monotonic() - started
-        figures: dict[str, JsonValue] = {
-            "messages": made.messages,
-            "undecoded": made.undecoded,
-            "observations": made.observations,
-            "faults": made.faults,
-            "seed": plan.seed,
-        }
-        event = StageFinished("record", str(output), Verdict.PASS, spent, summary, figures)
-        work.emit(event)
+        work.emit(StageFinished("record", str(output), told.verdict, spent, told.summary, figures))
+        for line in told.lines:
+            work.say(line)
         if judge:
-            _judge(work, output, output / "traces")
+            _judge(work, output, None)
 
 
-RecordingArgument = Annotated[Path, typer.Argument(help="A folder that `cluster record` wrote.")]
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is said of what was recorded."""
+
+    summary: str
+    figures: dict[str, JsonValue]
+    verdict: Verdict = Verdict.PASS
+    lines: tuple[str, ...] = ()
+
+
+def _record_one(plan: Plan, jars: KafkaJars, output: Path, tell: Tell) -> _Told:
+    made = record(plan, jars, output, tell=tell)
+    summary = (
+        f"{made.messages} messages ({made.undecoded} not decoded), "
+        f"{made.observations} observations, {made.faults} faults"
+    )
+    figures: dict[str, JsonValue] = {
+        "messages": made.messages,
+        "undecoded": made.undecoded,
+        "observations": made.observations,
+        "faults": made.faults,
+    }
+    return _Told(summary, figures)
+
+
+def _record_series(plan: Plan, runs: int, jars: KafkaJars, output: Path, tell: Tell) -> _Told:
+    made = record_series(plans(plan, runs), jars, output, tell=tell)
+    summary = f"{made.runs} runs, {made.observations} observations, {made.faults} faults"
+    lines = [f"{name} is spoiled: {why}" for name, why in made.spoiled.items()]
+    if made.runs < runs:
+        lines.append(
+            f"The brokers were not in order after run {made.runs}: {runs - made.runs} runs are not "
+            "made. Record them with another seed."
+        )
+    figures: dict[str, JsonValue] = {
+        "runs": made.runs,
+        "spoiled": len(made.spoiled),
+        "observations": made.observations,
+        "faults": made.faults,
+    }
+    verdict = Verdict.INCONCLUSIVE if lines else Verdict.PASS
+    return _Told(summary, figures, verdict, tuple(lines))
+
+
+RecordingArgument = Annotated[
+    Path, typer.Argument(help="A folder that `cluster record` wrote, of one run or of a series.")
+]
 
 
 @app.command("incident")
@@ -231,7 +284,12 @@ def traces_command(
     """Make events of the specifications of a recording, and the mappings to judge them with."""
     with session("cluster", as_json=as_json) as work:
         started = time.monotonic()
-        made = write_traces(recording, output)
+        made = []
+        for folder in recordings(recording):
+            if why := spoiled(folder):
+                work.say(f"{folder} is left out: {why}")
+            else:
+                made += write_traces(folder, _traces_folder(recording, folder, output))
         for one in made:
             work.say(one.command)
         count = sum(len(one.trace.events) for one in made)
@@ -254,15 +312,27 @@ def judge_command(
 ) -> None:
     """Judge every partition by Replication and every group by GroupMembership."""
     with session("cluster", as_json=as_json, report=report) as work:
-        _judge(work, recording, output or recording / "traces")
+        _judge(work, recording, output)
 
 
-def _judge(work: Session, recording: Path, folder: Path) -> None:
+def _judge(work: Session, recording: Path, output: Path | None) -> None:
     """One stage for each trace: what fails is told with the command that judges it again."""
     context = Context(work.settings, work.emit)
-    for one in write_traces(recording, folder):
+    written: list[Written] = []
+    for folder in recordings(recording):
+        if why := spoiled(folder):
+            work.say(f"{folder} is not judged: {why}")
+        else:
+            written += write_traces(folder, _traces_folder(recording, folder, output))
+    announce(context, written)
+    for one in written:
         for line in unclear_lines(judge_written(context, one)):
             work.say(line)
+
+
+def _traces_folder(recording: Path, one: Path, output: Path | None) -> Path:
+    """Where the traces of one recording go, of a series perhaps."""
+    return one / "traces" if output is None else output / one.relative_to(recording)
 
 
 @app.command("move")

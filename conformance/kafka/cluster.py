@@ -340,6 +340,12 @@ class Cluster:
             )
         self.await_that(f"topic {name} has leaders", lambda: self._has_leaders(name), 30.0)
 
+    def delete_topics(self, names: Sequence[str]) -> None:
+        """Delete topics; brokers let go of them soon after."""
+        body = {"topics": [{"name": name} for name in names], "timeoutMs": 20_000}
+        with self.connection() as connection:
+            connection.call("DeleteTopics", body)
+
     def partition(self, topic: str, index: int = 0) -> Body:
         """Leader, leader epoch and ISR of a partition, as a running node tells them."""
         (found,) = self.metadata([topic])["topics"]

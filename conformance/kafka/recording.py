@@ -1,6 +1,7 @@
 """Runs a scenario against real brokers and collects what tap, agent, clients and disks tell.
 
 A recording is a folder that appears whole or not at all (docs/cluster.md says what is in it).
+`series` makes many of them on one start of the brokers.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -34,6 +35,8 @@ from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
 
 SCHEMA_VERSION = 1
+TAP = "tap.ndjson"
+AGENTS = "node*/agent.ndjson"
 _ASSIGNORS = ",".join(
     f"org.apache.kafka.clients.consumer.{name}Assignor" for name in ("Range", "RoundRobin")
 )
@@ -75,8 +78,17 @@ class ClientProcess:
 
     def stop(self, seconds: float = 8.0) -> None:
         """Let it close in order."""
+        self.ask_to_stop()
+        self.await_end(seconds)
+
+    def ask_to_stop(self) -> None:
+        """Begin to close in order."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
+
+    def await_end(self, seconds: float) -> None:
+        """Wait for its end; killed if it takes too long."""
+        if self._process is not None:
             try:
                 self._process.wait(seconds)
             except subprocess.TimeoutExpired:
@@ -99,7 +111,7 @@ class _Due:
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
     """A scenario while it runs."""
 
     plan: Plan
@@ -109,10 +121,12 @@ class _Run:
     tell: Tell
     done: list[dict[str, Any]] = field(default_factory=list)
     ended: int = 0
-    """When the brokers began to be shut down for good."""
+    """When the scenario was over: from then on topics are deleted, or brokers shut down."""
+    stalled: float = 0.0
+    """Seconds by which this process, asking for a moment's sleep, was woken too late at most."""
     _due: list[_Due] = field(default_factory=list)
 
-    def __enter__(self) -> _Run:
+    def __enter__(self) -> Run:
         return self
 
     def __exit__(
@@ -140,22 +154,37 @@ class _Run:
             while waiting and waiting[0].at <= now:
                 self._happen(waiting.pop(0), now)
             self.tell(f"{now:.0f} of {scenario.seconds:.0f} s, {len(self.done)} faults")
-            time.sleep(0.05)
+            self._rest(0.05)
 
     def settle(self) -> None:
-        """Undo what is still disturbed, and let clients and brokers end in order.
+        """Undo what is still disturbed, and let clients end in order.
 
         Observations from here on belong to the end of the recording, not to the scenario.
         """
+        self.restore()
+        time.sleep(1.0)
+        for client in self.clients.values():
+            client.ask_to_stop()
+        for client in self.clients.values():
+            client.await_end(8.0)
+        self.ended = time.monotonic_ns()
+
+    def restore(self) -> None:
+        """Undo what is still disturbed, and wait until all brokers are in order."""
         for due in self._due:
             self._undo(due)
         self._due.clear()
         self.cluster.await_ready(self.cluster.nodes)
-        time.sleep(1.0)
-        for client in self.clients.values():
-            client.stop()
-        self.ended = time.monotonic_ns()
-        self.cluster.stop()
+
+    def _rest(self, seconds: float) -> None:
+        before = time.monotonic()
+        time.sleep(seconds)
+        self.stalled = max(self.stalled, time.monotonic() - before - seconds)
+
+    @property
+    def happened(self) -> int:
+        """How many faults came true."""
+        return sum("at" in fault and not fault["problem"] for fault in self.done)
 
     def _happen(self, fault: Fault, now: float) -> None:
         """Let one fault happen; one that cannot is noted as such."""
@@ -247,11 +276,58 @@ class _Run:
         )
 
 
-def record(plan: Plan, jars: KafkaJars, output: Path, *, tell: Tell = silent) -> Recording:
-    """Run the plan; the recording is then the folder `output`.
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """A cluster that is ready, with what watches it."""
 
-    Raises UserError if `output` is there already, a client library or Java is missing, or the
-    brokers do not come up.
+    cluster: Cluster
+    tap: TapThread | None
+
+
+@contextmanager
+def started(plan: Plan, jars: KafkaJars, folder: Path, tell: Tell) -> Iterator[Brokers]:
+    """The brokers of a scenario, recorded in this folder; they end with the block."""
+    scenario = plan.scenario
+    schemas = Schemas.of(jars.classpath)
+    with ExitStack() as stack:
+        ends: Endpoints | None = None
+        tap: TapThread | None = None
+        if scenario.tap:
+            ends, links = tapped(range(1, scenario.brokers + 1))
+            # Line by line, so that what has happened is in the file.
+            file = stack.enter_context((folder / TAP).open("w", buffering=1, encoding="utf-8"))
+            tap = stack.enter_context(TapThread(schemas, links, writer_to(file)))
+        settings = Settings(
+            brokers=scenario.brokers,
+            seed=plan.seed,
+            properties=scenario.settings,
+            jvm=_agent_options(scenario.agent, jars, tell),
+        )
+        cluster = Cluster(jars, folder, settings, schemas=schemas, endpoints=ends, tell=tell)
+        yield Brokers(stack.enter_context(cluster), tap)
+
+
+def prepared(
+    plan: Plan, jars: KafkaJars, brokers: Brokers, folder: Path, tell: Tell = silent
+) -> Run:
+    """A run of the plan whose topics are there, and whose clients will write to the folder."""
+    cluster = brokers.cluster
+    for topic in plan.scenario.topic:
+        cluster.create_topic(
+            topic.name,
+            partitions=topic.partitions,
+            replicas=topic.replicas or None,
+            configs=topic.configs,
+        )
+    clients = _clients(plan, jars, cluster.bootstrap, folder / "clients", tell)
+    return Run(plan, cluster, brokers.tap, clients, tell)
+
+
+@contextmanager
+def folder_aside(plan: Plan, output: Path) -> Iterator[Path]:
+    """A folder that becomes `output` if the block ends well, and is removed if it does not.
+
+    Raises UserError if `output` is there already, or a client library is missing.
     """
     if output.exists():
         raise UserError(f"{output} exists already. Remove it, or name another folder with -o.")
@@ -262,51 +338,33 @@ def record(plan: Plan, jars: KafkaJars, output: Path, *, tell: Tell = silent) ->
         folder = Path(aside) / "recording"
         folder.mkdir()
         with space_for(output):
-            recording = _record(plan, jars, folder, output, tell)
+            yield folder
             folder.rename(output)
-    return recording
 
 
-def _record(plan: Plan, jars: KafkaJars, folder: Path, output: Path, tell: Tell) -> Recording:
-    scenario = plan.scenario
-    schemas = Schemas.of(jars.classpath)
-    with ExitStack() as stack:
-        ends: Endpoints | None = None
-        tap: TapThread | None = None
-        if scenario.tap:
-            ends, links = tapped(range(1, scenario.brokers + 1))
-            file = stack.enter_context((folder / "tap.ndjson").open("w", encoding="utf-8"))
-            tap = stack.enter_context(TapThread(schemas, links, writer_to(file)))
-        settings = Settings(
-            brokers=scenario.brokers,
-            seed=plan.seed,
-            properties=scenario.settings,
-            jvm=_agent_options(scenario.agent, jars, tell),
+def record(plan: Plan, jars: KafkaJars, output: Path, *, tell: Tell = silent) -> Recording:
+    """Run the plan; the recording is then the folder `output`.
+
+    Raises UserError if `output` is there already, a client library or Java is missing, or the
+    brokers do not come up.
+    """
+    with folder_aside(plan, output) as folder:
+        with (
+            started(plan, jars, folder, tell) as brokers,
+            prepared(plan, jars, brokers, folder, tell) as run,
+        ):
+            run.drive()
+            run.settle()
+            brokers.cluster.stop()
+        remove_logging(folder)
+        write_manifest(folder, jars, run)
+        return Recording(
+            output,
+            brokers.tap.passed if brokers.tap else 0,
+            brokers.tap.undecoded if brokers.tap else 0,
+            observations(folder),
+            run.happened,
         )
-        cluster = Cluster(jars, folder, settings, schemas=schemas, endpoints=ends, tell=tell)
-        stack.enter_context(cluster)
-        for topic in scenario.topic:
-            cluster.create_topic(
-                topic.name,
-                partitions=topic.partitions,
-                replicas=topic.replicas or None,
-                configs=topic.configs,
-            )
-        clients = _clients(plan, jars, cluster.bootstrap, folder / "clients", tell)
-        run = stack.enter_context(_Run(plan, cluster, tap, clients, tell))
-        run.drive()
-        run.settle()
-    for leftover in folder.glob("node*/log4j*.properties"):
-        leftover.unlink()
-    observations = _lines(folder.glob("node*/agent.ndjson"))
-    _write_manifest(folder, plan, jars, cluster, run)
-    return Recording(
-        output,
-        tap.passed if tap else 0,
-        tap.undecoded if tap else 0,
-        observations,
-        sum("at" in fault and not fault["problem"] for fault in run.done),
-    )
 
 
 def _agent_options(wanted: bool, jars: KafkaJars, tell: Tell) -> tuple[str, ...]:
@@ -355,15 +413,24 @@ def _command(client: Client, jars: KafkaJars, bootstrap: str, tell: Tell) -> lis
     return [*java, "-cp", f"{classes}:{jars}", main, client.topic, *pairs]
 
 
-def _lines(files: Iterable[Path]) -> int:
+def observations(folder: Path) -> int:
+    """How many lines the agents have written there."""
     count = 0
-    for path in files:
+    for path in folder.glob(AGENTS):
         with path.open("rb") as file:
             count += sum(1 for _ in file)
     return count
 
 
-def _write_manifest(folder: Path, plan: Plan, jars: KafkaJars, cluster: Cluster, run: _Run) -> None:
+def remove_logging(folder: Path) -> None:
+    """Remove what told the brokers how to log: it names places that are no longer there."""
+    for leftover in folder.glob("node*/log4j*.properties"):
+        leftover.unlink()
+
+
+def write_manifest(folder: Path, jars: KafkaJars, run: Run, spoiled: str = "") -> None:
+    """Write what the recording is; `spoiled` says why it is none that could be judged."""
+    plan, cluster = run.plan, run.cluster
     (folder / "scenario.toml").write_text(plan.text, encoding="utf-8")
     manifest = {
         "schema_version": SCHEMA_VERSION,
@@ -374,6 +441,7 @@ def _write_manifest(folder: Path, plan: Plan, jars: KafkaJars, cluster: Cluster,
         "brokers": sorted(cluster.nodes),
         "starts": {number: node.starts for number, node in cluster.nodes.items()},
         "ended": run.ended,
+        "spoiled": spoiled,
         "faults": run.done,
     }
     text = json.dumps(manifest, indent=1)

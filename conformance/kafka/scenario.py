@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -104,12 +104,60 @@ def read_plan(path: Path, seed: int) -> Plan:
     """The scenario at `path` with the faults of this seed. Raises UserError."""
     try:
         text = path.read_text(encoding="utf-8")
-        scenario = msgspec.convert(tomllib.loads(text), Scenario)
-    except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"The scenario {path} cannot be read: {error}") from error
-    _check(path, scenario)
-    faults = sorted([*scenario.fault, *_drawn(scenario, seed)], key=lambda fault: fault.at)
-    return Plan(scenario, seed, text, tuple(faults))
+    return plan_of(text, seed, str(path))
+
+
+def plan_of(text: str, seed: int, name: str = "given") -> Plan:
+    """The scenario of a text with the faults of this seed. Raises UserError."""
+    try:
+        scenario = msgspec.convert(tomllib.loads(text), Scenario)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise UserError(f"The scenario {name} cannot be read: {error}") from error
+    _check(name, scenario)
+    return Plan(scenario, seed, text, _all_faults(scenario, seed))
+
+
+def run_of(plan: Plan, number: int, seed: int) -> Plan:
+    """One of several runs on the same brokers: names of its own (`t-r3`), faults of this seed."""
+    scenario = _renamed(plan.scenario, f"-r{number}")
+    return Plan(scenario, seed, plan.text, _all_faults(scenario, seed))
+
+
+def _renamed(scenario: Scenario, suffix: str) -> Scenario:
+    """The scenario with the suffix at each name of a topic, client, group and instance."""
+    return msgspec.structs.replace(
+        scenario,
+        topic=[msgspec.structs.replace(one, name=one.name + suffix) for one in scenario.topic],
+        client=[_with_suffix(one, suffix, _CLIENT_NAMES) for one in scenario.client],
+        fault=[_with_suffix(one, suffix, _FAULT_NAMES) for one in scenario.fault],
+        random=scenario.random and _with_suffix(scenario.random, suffix, ("node",)),
+    )
+
+
+_CLIENT_NAMES = ("name", "topic", "group", "instance")
+_FAULT_NAMES = ("client", "topic", "node")
+
+
+Named = TypeVar("Named", Client, Fault, Faults)
+
+
+def _with_suffix(one: Named, suffix: str, fields: Sequence[str]) -> Named:
+    """The suffix at those fields that name anything; not at a node's number, or `controller`."""
+    changed = {}
+    for field_name in fields:
+        value = getattr(one, field_name)
+        named = bool(value) if field_name != "node" else ":" in str(value)
+        if named:
+            changed[field_name] = value + suffix
+    return msgspec.structs.replace(one, **changed)
+
+
+def _all_faults(scenario: Scenario, seed: int) -> tuple[Fault, ...]:
+    """The faults that the scenario names and those that the seed draws, in their order."""
+    faults = [*scenario.fault, *_drawn(scenario, seed)]
+    return tuple(sorted(faults, key=lambda fault: fault.at))
 
 
 def _drawn(scenario: Scenario, seed: int) -> Sequence[Fault]:
@@ -133,7 +181,7 @@ def _drawn(scenario: Scenario, seed: int) -> Sequence[Fault]:
     return faults
 
 
-def _check(path: Path, scenario: Scenario) -> None:
+def _check(name: str, scenario: Scenario) -> None:
     """What the types do not say. Raises UserError."""
     topics = {topic.name for topic in scenario.topic}
     clients = {client.name for client in scenario.client}
@@ -165,7 +213,7 @@ def _check(path: Path, scenario: Scenario) -> None:
     if scenario.random and scenario.random.every <= 0:
         problems.append("random.every must be positive")
     if problems:
-        raise UserError(f"The scenario {path} is wrong: {'; '.join(problems)}.")
+        raise UserError(f"The scenario {name} is wrong: {'; '.join(problems)}.")
 
 
 def _client_problems(client: Client) -> Sequence[str]:

@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
-from conformance.replay.engine import Divergence, Driver, PathResult, close, run_path
+from conformance.replay.engine import (
+    Divergence,
+    Driver,
+    PathResult,
+    close,
+    run_path,
+    run_until_believed,
+)
 from conformance.replay.oracle import GraphOracle, Oracle
 from conformance.replay.shorten import shortest_failure
 from conformance.suites.suite import Suite
@@ -24,11 +31,6 @@ from conformance.tla import Action, State
 from conformance.verdict import Verdict
 
 MakeSystem = Callable[[], SystemUnderTest]
-
-_TRIES = 3
-"""Runs of a test that diverges in real time before the divergence is believed."""
-_LATE_TRIES = 12
-"""Runs of a test, in all, whose steps took longer than its timers allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class _Run:
             test = self._suite.tests[number]
             codes = self._graph.action[test.edges].tolist()
             path = [self._graph.actions[code] for code in codes]
-            outcome, tries = self._run_test(driver, self._starts[test.initial], path)
+            outcome, tries = run_until_believed(driver, self._starts[test.initial], path)
             with self._lock:
                 self._count(number, codes, outcome, tries)
 
@@ -158,20 +160,6 @@ class _Run:
             if len(self._divergences) >= self._stop_after:
                 return None
             return next(self._left, None)
-
-    def _run_test(
-        self, driver: Driver, initial: State, path: Sequence[Action]
-    ) -> tuple[PathResult, int]:
-        """In real time a divergence is believed when it comes each time that all was in time."""
-        tries, in_time = 0, 0
-        while True:
-            tries += 1
-            outcome = run_path(driver, initial, path)
-            in_time += not outcome.late
-            if outcome.divergence is None or not driver.in_real_time:
-                return outcome, tries
-            if in_time == _TRIES or tries == _LATE_TRIES:
-                return outcome, tries
 
     def _count(self, number: int, codes: Sequence[int], outcome: PathResult, tries: int) -> None:
         self._steps += outcome.steps

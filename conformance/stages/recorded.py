@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.files import written_aside
 from conformance.judge.mapping import load_mapping
-from conformance.stages.context import Context, one_model
+from conformance.stages.context import Context, one_model, with_constants
 from conformance.stages.judging import Request, Tally, judge_files
 from conformance.systems.group.recorded import group_traces
-from conformance.systems.recorded import RecordedTrace
+from conformance.systems.recorded import RecordedTrace, manifest, series
 from conformance.systems.replication.recorded import partitions_in, replication_traces
 
 PROTOCOLS = ("replication", "group")
@@ -31,6 +31,19 @@ class Written:
     def command(self) -> str:
         """What judges it again."""
         return f"kconform judge {self.events} --model {self.trace.model} --mapping {self.mapping}"
+
+
+def recordings(folder: Path) -> list[Path]:
+    """The recordings in a folder that `cluster record` wrote: itself, or each run of the series.
+
+    Raises DataError for a series that cannot be read.
+    """
+    return [folder / name for name in series(folder)] or [folder]
+
+
+def spoiled(recording: Path) -> str:
+    """Why it is none that could be judged, or nothing. Raises DataError if it is no recording."""
+    return str(manifest(recording).get("spoiled", ""))
 
 
 def write_traces(recording: Path, folder: Path) -> list[Written]:
@@ -65,6 +78,13 @@ def _write(protocol: str, trace: RecordedTrace, folder: Path) -> Written:
         with written_aside(path) as aside:
             aside.write_text(text, encoding="utf-8")
     return Written(protocol, trace, events, mapping)
+
+
+def announce(context: Context, written: Iterable[Written]) -> None:
+    """Let the models of these traces be parsed together: most of a short trace's time is SANY's."""
+    context.check.parser.announce(
+        with_constants(one_model(one.trace.model), one.trace.constants) for one in written
+    )
 
 
 def judge_written(context: Context, one: Written) -> Tally:

@@ -59,13 +59,26 @@ class RecordedTrace:
 def manifest(recording: Path) -> JsonObject:
     """What `recording.json` says. Raises DataError if the folder is no recording."""
     path = recording / "recording.json"
-    try:
-        found: JsonObject = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         raise DataError(
             f"{recording} is no recording: it has no recording.json. `kconform cluster record` "
             "writes one."
-        ) from None
+        )
+    return _read(path)
+
+
+def series(folder: Path) -> list[str]:
+    """The runs of a series (`cluster record --runs N`) by their folders' names; none if it is none.
+
+    Raises DataError if it cannot be read.
+    """
+    path = folder / "series.json"
+    return list(_read(path)["runs"]) if path.exists() else []
+
+
+def _read(path: Path) -> JsonObject:
+    try:
+        found: JsonObject = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
     return found

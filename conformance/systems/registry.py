@@ -19,6 +19,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "controller": "conformance.systems.controller:create",
         "delayed": "conformance.systems.delayed:create",
         "group": "conformance.systems.group:create",
+        "offsets": "conformance.systems.offsets:create",
         "replication": "conformance.systems.replication:create",
     }
 )
@@ -80,12 +81,13 @@ def load_factory(path: str) -> SystemFactory:
 
 
 def _scheme(name: str) -> tuple[Scheme, str] | None:
-    """The scheme of a name and what follows it; the scheme's name alone where that is a name."""
+    """The scheme of a name and what follows it; the scheme's name alone where that is a name, or
+    has something added to it (`kafka+client`)."""
     for word, scheme in SCHEMES.items():
         if name.startswith(word + scheme.separator):
             return scheme, name.removeprefix(word + scheme.separator)
-        if name == word and scheme.separator != ":":
-            return scheme, ""
+        if scheme.separator != ":" and name.partition("+")[0] == word:
+            return scheme, name.removeprefix(word)
     return None
 
 

@@ -115,11 +115,13 @@ final class Snapshots {
         for (String field : List.of("leader", "leaderEpoch", "partitionEpoch")) {
             state.put(field, read(registration, field));
         }
-        TreeSet<Integer> isr = new TreeSet<>();
-        for (int broker : (int[]) read(registration, "isr")) {
-            isr.add(broker);
+        for (String field : List.of("isr", "elr", "lastKnownElr")) {
+            TreeSet<Integer> brokers = new TreeSet<>();
+            for (int broker : (int[]) read(registration, field)) {
+                brokers.add(broker);
+            }
+            state.put(field, brokers);
         }
-        state.put("isr", isr);
         return state;
     }
 

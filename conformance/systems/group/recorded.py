@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from conformance.systems.group.terms import Observation, Terms, terms
 from conformance.systems.recorded import (
     JsonObject,
     RecordedTrace,
@@ -24,6 +25,8 @@ from conformance.systems.recorded import (
 
 MODEL = "group/recorded-2m"
 """Names the specification and what holds of it; every constant is in the mapping."""
+REWRITTEN = "group/recorded-rewrite-2m"
+"""The same for the coordinator that was written anew for 4.0, with what is known of it."""
 
 _SENT = {
     # The tap sees a SyncGroup when the JoinGroup's answer has been processed: one step of the spec.
@@ -35,8 +38,6 @@ _BESIDE = ("Heartbeat", "OffsetCommit")
 """Requests that matter when they are answered with an error: else neither side changes."""
 _ELSEWHERE = {14, 15, 16}
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: no group saw it."""
-_LOADING = ("onGroupUnloaded", "onUnloaded", "onResignation", "replay")
-"""What an old coordinator forgets, and what a new one reads before it is one."""
 _HANDLERS = {
     "handleJoinGroup": "HandleJoinGroup",
     "classicGroupJoin": "HandleJoinGroup",
@@ -54,14 +55,14 @@ SILENT = (
     "ProcessSyncGroup",
     "CompleteJoin",
     "RequestRejoin",
+    "ExpireInitialDelay",
 )
-"""Steps that nobody sees: members' side, and what changes no group, as the JoinGroup of a member
-that is told the generation that it is in."""
+"""Steps that nobody sees: members' side, and what changes nothing that is observed, such as the
+JoinGroup of a member that is told the generation that it is in, or a longer initial delay."""
 _FORGETS = {22, 25, 82}
 """ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID: the member gives up its id."""
 
 _FREE = {
-    "InitialDelays": "1",
     "RequireKnownMemberId": "TRUE",
     "ProtocolSets": "{}",
     "Commits": "TRUE",
@@ -95,7 +96,7 @@ def group_traces(recording: Path) -> Iterator[RecordedTrace]:
 
     Raises DataError if the folder is no recording.
     """
-    manifest(recording)
+    told = manifest(recording)
     observed: dict[str, list[Seen]] = {}
     for seen in agents_lines(recording):
         if "group" in seen.body:
@@ -103,25 +104,49 @@ def group_traces(recording: Path) -> Iterator[RecordedTrace]:
             of_group.append(replace(seen, time=seen.body["entered"]))
     exchanges = _exchanges(recording)
     for group in sorted(observed):
-        yield _trace(recording, group, observed[group], exchanges.get(group, []))
+        yield _trace(told, group, terms(observed[group], told), exchanges.get(group, []))
 
 
 def _trace(
-    recording: Path, group: str, observed: Sequence[Seen], exchanges: Sequence[_Exchange]
+    told: JsonObject, group: str, of_group: Terms, all_exchanges: Sequence[_Exchange]
 ) -> RecordedTrace:
+    observed = [one.seen for one in of_group.observations]
     names = _Names.of(observed)
-    crashes = list(_crashes(recording, names))
+    exchanges = list(_of_the_group(all_exchanges, of_group, names))
+    crashes = list(_crashes(told, exchanges, names))
+    restarts = [*crashes, *_forgetful(exchanges, names, crashes)]
     events = [
-        *_steps(observed, names),
-        *crashes,
-        *_forgetful(exchanges, names, crashes),
-        *_sends(exchanges, names),
+        *_steps(of_group.observations, exchanges, names),
+        *restarts,
+        *_sends(exchanges, names, restarts),
     ]
     # An answer leaves before the agent's stamp at the section's exit: the entry is what orders.
     events.sort(key=lambda event: event["time"])
     ordered = [{"trace": group, **event, "time": event["time"] / 1e9} for event in events]
     constants = {**_FREE, **_constants(observed, names)}
-    return RecordedTrace(group, MODEL, tuple(ordered), constants, SILENT, steps=3)
+    model = REWRITTEN if int(str(told.get("kafka", "0")).partition(".")[0]) >= 4 else MODEL
+    return RecordedTrace(group, model, tuple(ordered), constants, SILENT, steps=3)
+
+
+def _of_the_group(
+    exchanges: Iterable[_Exchange], of_group: Terms, names: _Names
+) -> Iterator[_Exchange]:
+    """The requests that the group's coordinator had to do with, or nobody.
+
+    Not what only a broker saw that is none any longer, nor what a member says under an id that such
+    a one has given it, or after such a one has taken its id. What the coordinator was asked and
+    another one answered is not answered.
+    """
+    for one in exchanges:
+        member = one.request.body["body"].get("memberId")
+        beside = one.request.body["api"] in _BESIDE
+        stranger = member not in names.ids if member else member == "" and beside
+        if stranger or of_group.of_a_zombie(one.node, one.request.time):
+            continue
+        if not of_group.of_a_zombie(one.node, one.answered):
+            yield one
+        elif not beside:
+            yield _Exchange(one.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +155,11 @@ class _Exchange:
 
     request: Seen
     response: Seen | None = None
+
+    @property
+    def node(self) -> str:
+        """Which broker was asked."""
+        return self.request.node.rpartition("->")[2]
 
     @property
     def answered(self) -> int:
@@ -209,24 +239,47 @@ def _client_of(member_id: str) -> str:
     return re.sub(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "", member_id)
 
 
-def _steps(observed: Iterable[Seen], names: _Names) -> Iterator[JsonObject]:
+def _steps(
+    observations: Sequence[Observation], exchanges: Sequence[_Exchange], names: _Names
+) -> Iterator[JsonObject]:
     """One event per observation: the coordinator's variables after a step, and which it may be."""
-    before: tuple[str, JsonObject] | None = None
-    for seen in sorted(observed, key=lambda one: one.time):
-        operation = seen.body["operation"]
-        if operation.startswith(_LOADING):
-            continue
+    before: JsonObject | None = None
+    last = 0
+    for one in observations:
+        seen = one.seen
         state = _state(_settled(seen.body["state"]), names)
-        if before == (seen.node, state):
+        if one.takes_over:
+            before = state if one.loaded else _state(None, names)
+            yield _fail_over(one, before, last, exchanges)
+        last = seen.time
+        if before == state:
             continue  # the leader's SyncGroup came: it counts when its record is stored
-        moved = before is not None and before[0] != seen.node
-        before = (seen.node, state)
-        yield {
-            "time": seen.time,
-            "source": seen.source,
-            "action": {"name": "FailOver", "args": []} if moved else _action(operation, names),
-            "state": state,
-        }
+        before = state
+        action = _action(seen.body["operation"], names)
+        yield {"time": seen.time, "source": seen.source, "action": action, "state": state}
+
+
+def _fail_over(
+    one: Observation, state: JsonObject, last: int, exchanges: Iterable[_Exchange]
+) -> JsonObject:
+    """Another coordinator. One that finds nothing in the log shows it with its first answer."""
+    time = one.seen.time
+    if not one.loaded:
+        asked = (
+            exchange.request.time - 1
+            for exchange in exchanges
+            if exchange.response is not None
+            and exchange.node == one.seen.node
+            and exchange.request.time > last
+            and not exchange.errors & _ELSEWHERE
+        )
+        time = min([time, *asked])
+    return {
+        "time": time,
+        "source": one.seen.source,
+        "action": {"name": "FailOver", "args": []},
+        "state": state,
+    }
 
 
 def _settled(state: JsonObject | None) -> JsonObject | None:
@@ -277,9 +330,15 @@ def _process(value: object, names: _Names) -> str | None:
     return names.client(value) or (value if value in names.instances else None)
 
 
-def _sends(exchanges: Sequence[_Exchange], names: _Names) -> Iterator[JsonObject]:
-    """What members did, as far as the tap tells; what no coordinator took is left out."""
-    unanswered: set[str] = set()
+def _sends(
+    exchanges: Sequence[_Exchange], names: _Names, restarts: Iterable[JsonObject]
+) -> Iterator[JsonObject]:
+    """What members did, as far as the tap tells; what no coordinator took is left out.
+
+    Who restarts waits for no answer any longer: nothing is lost then, nor processed.
+    """
+    moments = [(one["action"]["args"][0], one["time"]) for one in restarts]
+    unanswered: dict[str, int] = {}
     refused = _first_refused(exchanges)
     for exchange in exchanges:
         request, response = exchange.request, exchange.response
@@ -287,16 +346,21 @@ def _sends(exchanges: Sequence[_Exchange], names: _Names) -> Iterator[JsonObject
         if client not in names.instances or exchange.errors & _ELSEWHERE:
             continue
         if api in _BESIDE:
-            if exchange in refused and response is not None:
+            gone = _between(moments, client, request.time, exchange.answered)
+            if exchange in refused and response is not None and not gone:
                 yield _step(request, f"Send{api}", client)
                 yield _step(response, f"Process{api}", client)
             continue
-        if client in unanswered:
+        since = unanswered.pop(client, None)
+        if since is not None and not _between(moments, client, since, request.time):
             yield _step(request, "LoseMessage", client)
-        unanswered.discard(client)
         if response is None and api != "LeaveGroup":
-            unanswered.add(client)
+            unanswered[client] = request.time
         yield _step(request, _SENT[api], client)
+
+
+def _between(moments: Iterable[tuple[str, int]], client: str, since: int, until: int) -> bool:
+    return any(one == client and since <= time <= until for one, time in moments)
 
 
 def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
@@ -340,15 +404,26 @@ def _step(seen: Seen, name: str, process: str) -> JsonObject:
     }
 
 
-def _crashes(recording: Path, names: _Names) -> Iterator[JsonObject]:
-    """Members that the recording's faults killed: they forget all, started again or not."""
-    for fault in manifest(recording).get("faults", []):
-        if fault["action"] == "kill-client" and fault["client"] in names.instances:
-            yield {
-                "time": fault["time"],
-                "source": "recording.json",
-                "action": {"name": "RestartProcess", "args": [fault["client"]]},
-            }
+def _crashes(
+    told: JsonObject, exchanges: Sequence[_Exchange], names: _Names
+) -> Iterator[JsonObject]:
+    """Members that the recording's faults killed: they forget all, started again or not.
+
+    Who has not asked to join, or has left since, has nothing to forget.
+    """
+    asked = [one for one in exchanges if not one.errors & _ELSEWHERE]
+    for fault in told.get("faults", []):
+        if fault["action"] != "kill-client" or fault["client"] not in names.instances:
+            continue
+        client, time = fault["client"], fault["time"]
+        sent = [
+            one.request.body["api"]
+            for one in asked
+            if one.request.body["client"] == client and one.request.time < time
+        ]
+        if "JoinGroup" in sent and sent[-1] != "LeaveGroup":
+            action = {"name": "RestartProcess", "args": [client]}
+            yield {"time": time, "source": "recording.json", "action": action}
 
 
 def _forgetful(
@@ -439,6 +514,7 @@ def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
         "InstanceOf": _cases({client: f'"{names.instances[client]}"' for client in clients}),
         "MemberIds": f"<<{', '.join(ids)}>>",
         "Generations": f"0..{last + 1}",
+        "InitialDelays": str(len(names.ids)),
         "Partitions": "0..0",
         "Protocols": _set(protocols),
         "MaxSize": str(len(names.ids) + 1),

@@ -100,10 +100,35 @@ def _registrations(lines: Iterable[Seen]) -> list[_Registration]:
         if "registration" not in seen.body:
             continue
         state = seen.body["state"]
-        content = (_broker(state["leader"]), state["leaderEpoch"], _brokers(state["isr"]))
+        content = (_broker(state["leader"]), state["leaderEpoch"], _brokers(_electable(state)))
         nodes = told.setdefault(state["partitionEpoch"], {}).setdefault(content, {})
         nodes.setdefault(seen.node, seen)
     return [_earliest(epoch, contents) for epoch, contents in sorted(told.items())]
+
+
+def _electable(state: JsonObject) -> Sequence[int]:
+    """Whom the controller may elect: the ISR, or who was the last in it.
+
+    With KIP-966 a partition without a leader has an empty ISR, and beside it the eligible leader
+    replicas; once one of those has lost its process, it is the last known leader. At
+    `min.insync.replicas=1` there are such only where the ISR is empty, and they are who was its
+    last member; without KIP-966, and in the specification, this one stays in the ISR.
+    """
+    return next((state[kind] for kind in _ELECTABLE if state.get(kind)), ())
+
+
+_ELECTABLE = ("isr", "elr", "lastKnownElr")
+
+
+def _without_repetitions(registrations: Sequence[_Registration]) -> list[_Registration]:
+    """Without changes of what is no part of the specification, as from eligible to last known."""
+    found: list[_Registration] = []
+    for one in registrations:
+        last = found[-1] if found else None
+        known = last and (last.leader, last.leader_epoch, last.isr)
+        if known != (one.leader, one.leader_epoch, one.isr):
+            found.append(one)
+    return found
 
 
 def _earliest(
@@ -257,6 +282,8 @@ class _Partition:
     manifest: JsonObject
     brokers: tuple[str, ...] = ()
     first_epoch: int = 0
+    _versions: list[int] = field(default_factory=list)
+    """The partition epochs that count: the specification's are their places here."""
     _events: list[tuple[int, int, JsonObject]] = field(default_factory=list)
     _outages: Mapping[str, list[int]] = field(default_factory=dict)
 
@@ -265,6 +292,8 @@ class _Partition:
         registrations = _registrations(self.lines)
         if not registrations or registrations[0].partition_epoch:
             raise DataError(f"The recording does not show the creation of {self.name}.")
+        registrations = _without_repetitions(registrations)
+        self._versions = [one.partition_epoch for one in registrations]
         first = registrations[0]
         self.brokers = tuple(sorted(first.isr))
         self.first_epoch = first.leader_epoch
@@ -295,7 +324,7 @@ class _Partition:
             "Offsets": f"0..{max(ends, default=0)}",
             "AppendCounts": f"0..{appends}",
             "BrokerEpochs": f"0..{max(map(len, self._outages.values()), default=0)}",
-            "PartitionEpochs": f"0..{last.partition_epoch}",
+            "PartitionEpochs": f"0..{self._numbered(last.partition_epoch)}",
             "InitialLeader": f'"{first.leader}"',
         }
 
@@ -351,10 +380,18 @@ class _Partition:
                     left: list[object] = [line.view.log_end for line in last] or [0]
                     self._add(crash, "Crash", [broker, *left, None])
                     continue
+                self._last_appends(crash, own, after)
                 # A leader that is alone has moved its high watermark at once.
                 mark = None if after.view.leader == broker else after.view.high_watermark
                 self._add(crash, "Crash", [broker, after.view.log_end, mark])
                 self._add(after.seen, "Restart", [broker], place=-1)
+
+    def _last_appends(self, crash: Seen, own: Sequence[_Line], after: _Line) -> None:
+        """What a leader appended last, if it died before the agent had written it down."""
+        last = next((line for line in reversed(own) if line.time < crash.time), None)
+        if last is not None and last.view.leader == last.broker:
+            for offset in range(last.view.log_end, after.view.log_end):
+                self._add(crash, "AppendAsLeader", [last.broker, offset], place=-1)
 
     # --- the controller ---------------------------------------------------------------------------
 
@@ -364,7 +401,7 @@ class _Partition:
                 "registration.leader": after.leader,
                 "registration.leaderEpoch": after.leader_epoch,
                 "registration.isr": _set(after.isr),
-                "registration.partitionEpoch": after.partition_epoch,
+                "registration.partitionEpoch": self._numbered(after.partition_epoch),
             }
             change = Seen(after.time, after.source, "", {})
             self._event(change, _registered(before, after), parts, 0)
@@ -380,9 +417,7 @@ class _Partition:
         epochs = [(one.time, one.leader_epoch) for one in registrations]
         last: dict[str, _Line] = {}
         found: list[_Line] = []
-        for seen in self.lines:
-            if "partition" not in seen.body or "state" not in seen.body:
-                continue
+        for seen in _without_vain_expansions(self.lines):
             if _is_a_consumers(seen.body):
                 continue
             broker = _broker(int(seen.node))
@@ -396,8 +431,13 @@ class _Partition:
                 found.append(line)
         return found
 
+    def _numbered(self, partition_epoch: int) -> int:
+        """The specification's partition epoch; not below 0, that of a broker that knows none."""
+        return max(0, bisect_right(self._versions, partition_epoch) - 1)
+
     def _line(self, seen: Seen, broker: str, known: _Line | None) -> _Line:
         view = _View.of(seen.body["state"])
+        view = replace(view, partition_epoch=self._numbered(view.partition_epoch))
         section, overlaps = seen.body["section"], bool(seen.body.get("overlaps"))
         if known is None or self._ended(broker, known.time, seen.time):
             return _Line(seen, broker, section, None, view)
@@ -433,10 +473,28 @@ class _Partition:
                 continue
             fetch = line.fetch
             if fetch and _broker(fetch["replica"]) == follower and not fetch["error"]:
-                rounds[at].reads.append(line)
+                of = _asked_for(asked[: at + 1], fetch)
+                read = line if of == at else self._in_time(line, times[of + 1], states)
+                rounds[of].reads.append(read)
             elif line.broker == follower and _stored(line):
                 rounds[at].processed = line
         return rounds
+
+    def _in_time(self, line: _Line, given_up: int, states: Sequence[_Line]) -> _Line:
+        """A fetch that is read when its follower has long asked for another: as before that.
+
+        A leader that was paused finds what its followers sent in the meantime. Where it has done
+        nothing else to the partition since they gave up, it is the same to all whether it read it
+        then or now; else it stays where it was read, and the specification has no step of it.
+        """
+        between = (
+            other
+            for other in states
+            if other.broker == line.broker and given_up <= other.time < line.time
+        )
+        if any(other.changed for other in between):
+            return line
+        return replace(line, seen=replace(line.seen, time=given_up - 1))
 
     def _round_trip(self, follower: str, one: _Round) -> None:
         """The steps of a round trip that changed anything."""
@@ -477,13 +535,45 @@ class _Partition:
 
     def _shown(self, line: _Line) -> JsonObject:
         parts = line.view.parts(line.broker, self.brokers)
-        if not line.overlaps:
-            return parts
-        unsure = ("highWatermark", "followerState")
+        unsure = ("highWatermark", "followerState") if line.overlaps else ()
+        if line.section == _EXPANDS:  # amid a fetch, which looks at the high watermark after it
+            unsure = (*unsure, "highWatermark")
         return {place: value for place, value in parts.items() if not place.startswith(unsure)}
 
     def _ended(self, broker: str, since: int, until: int) -> bool:
         return any(since < end < until for end in self._outages[broker])
+
+
+def _asked_for(asked: Sequence[Seen], fetch: JsonObject) -> int:
+    """Which request a leader has read: the last one of its offset and epoch, else the last."""
+    wanted = (fetch["fetchOffset"], fetch.get("currentLeaderEpoch"))
+    for number in range(len(asked) - 1, -1, -1):
+        request = asked[number].body["request"]
+        if (request["fetchOffset"], request.get("currentLeaderEpoch")) == wanted:
+            return number
+    return len(asked) - 1
+
+
+def _without_vain_expansions(lines: Iterable[Seen]) -> Iterator[Seen]:
+    """The lines about brokers' states, without ISR changes that were never sent.
+
+    While the answer to the last change is awaited AlterPartitionManager.submit fails at once
+    (OPERATION_NOT_ATTEMPTED), and the partition takes the change back within the same fetch.
+    """
+    states = [one for one in lines if "partition" in one.body and "state" in one.body]
+    after: dict[str, Seen] = {}
+    vain: set[str] = set()
+    for one in reversed(states):
+        following = after.get(one.node)
+        if following is not None and one.body["section"] == _EXPANDS:
+            before, now = one.body["state"], following.body["state"]
+            same = following.body.get("thread") == one.body.get("thread")
+            same = same and following.body["section"] == _FETCH
+            unchanged = all(now[key] == before[key] for key in ("isr", "partitionEpoch"))
+            if same and unchanged and not now["sentIsr"]:
+                vain.add(one.source)
+        after[one.node] = one
+    return (one for one in states if one.source not in vain)
 
 
 def _is_a_consumers(body: JsonObject) -> bool:
@@ -496,6 +586,7 @@ def _is_a_consumers(body: JsonObject) -> bool:
 
 
 _FETCH = "fetchRecords"
+_EXPANDS = "$anonfun$maybeExpandIsr$2"
 _PROCESSED = ("processPartitionData", "truncate", "truncateFullyAndStartAt")
 """Where ReplicaFetcherThread stores what came, or cuts its log."""
 

@@ -277,6 +277,11 @@ class Spec:
         return tuple(dict.fromkeys(reached.action for reached in self._instances))
 
     @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of the actions; needs no list of their instances."""
+        return tuple(self._lister.kinds(self._init_and_next[1]))
+
+    @cached_property
     def _templates(self) -> tuple[_Template, ...]:
         return self._grouped(self._instances)
 

@@ -173,3 +173,52 @@ def test_a_recording_becomes_events_of_the_specification(recording: Path, tmp_pa
     assert names[:2] == ["SendJoinGroup", "HandleJoinGroup"]
     assert {"ProcessJoinGroup", "LeaveGroup", "HandleLeaveGroup"} <= set(names)
     assert "[constants]" in (tmp_path / "group-g.mapping.toml").read_text("utf-8")
+
+
+SERIES = """
+brokers = 1
+seconds = 5
+[settings]
+"num.io.threads" = "1"
+[[topic]]
+name = "t"
+[[client]]
+name = "p1"
+role = "producer"
+topic = "t"
+rate = 5
+[[client]]
+name = "m1"
+role = "consumer"
+topic = "t"
+group = "g"
+[random]
+actions = ["elect"]
+every = 2.0
+seconds = 0
+"""
+
+
+def test_a_series_is_judged_run_by_run(tmp_path: Path) -> None:
+    jars_or_skip(VERSIONS[-1])
+    pytest.importorskip("confluent_kafka", reason="the extra `clients` is not installed")
+    (tmp_path / "scenario.toml").write_text(SERIES, "utf-8")
+    arguments = ["--scenario", str(tmp_path / "scenario.toml"), "--kafka", VERSIONS[-1]]
+    made = tmp_path / "made"
+    done = kconform(
+        *("cluster", "record", *arguments, "--runs", "2", "--seed", "5", "--judge"),
+        *("-o", str(made)),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    manifest = json.loads((made / "series.json").read_text("utf-8"))
+    assert manifest["runs"] == {"r1": "", "r2": ""}
+    told = [json.loads((made / run / "recording.json").read_text("utf-8")) for run in ("r1", "r2")]
+    assert [one["seed"] for one in told] == [5, 6]
+    assert [fault["topic"] for fault in told[1]["faults"]] == ["t-r2", "t-r2"]
+    for run in ("r1", "r2"):
+        traces = {path.name for path in (made / run / "traces").glob("*.ndjson")}
+        assert traces == {f"replication-t-{run}-0.ndjson", f"group-g-{run}.ndjson"}
+        lines = events(made / run / "node1" / "agent.ndjson")
+        assert {line.get("group", f"g-{run}") for line in lines} == {f"g-{run}"}
+    assert not (made / "tap.ndjson").exists()
+    assert (made / "node1" / "data" / "meta.properties").is_file()

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.errors import UserError
 from conformance.kafka.cluster import _is_free, free_ports
-from conformance.kafka.scenario import read_plan
+from conformance.kafka.scenario import plan_of, read_plan, run_of
 from conformance.kafka.tapped import tapped
 
 TEXT = """
@@ -71,6 +71,55 @@ def test_a_seed_draws_the_same_faults(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         read_plan(scenario(tmp_path, TEXT.replace(old, new)), 1)
+
+
+GROUPS = """
+[[topic]]
+name = "t"
+[[client]]
+name = "m1"
+role = "consumer"
+topic = "t"
+group = "g"
+instance = "i1"
+[[fault]]
+at = 1
+action = "kill"
+node = "coordinator:g"
+[[fault]]
+at = 2
+action = "kill-client"
+client = "m1"
+[[fault]]
+at = 3
+action = "pause"
+node = 2
+[[fault]]
+at = 4
+action = "stop"
+node = "controller"
+"""
+
+
+def test_each_run_of_a_series_has_names_and_faults_of_its_own() -> None:
+    one, other = (run_of(plan_of(GROUPS, 1), number, 1) for number in (1, 2))
+    (client,) = one.scenario.client
+    assert (client.name, client.topic, client.group, client.instance) == (
+        *("m1-r1", "t-r1", "g-r1", "i1-r1"),
+    )
+    assert [topic.name for topic in other.scenario.topic] == ["t-r2"]
+    assert [fault.node or fault.client for fault in other.faults] == [
+        *("coordinator:g-r2", "m1-r2", 2, "controller"),
+    ]
+    dynamic = run_of(plan_of(GROUPS.replace('instance = "i1"', ""), 1), 3, 1)
+    assert dynamic.scenario.client[0].instance == ""
+
+
+def test_each_run_of_a_series_draws_its_own_faults(tmp_path: Path) -> None:
+    plan = read_plan(scenario(tmp_path), 1)
+    drawn = [tuple(fault.at for fault in run_of(plan, 1, seed).faults) for seed in (1, 2)]
+    assert drawn[0] != drawn[1]
+    assert drawn[0] == tuple(fault.at for fault in plan.faults)
 
 
 def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:

@@ -169,6 +169,7 @@ def test_a_request_without_an_answer_was_lost_when_the_next_one_comes(tmp_path: 
 def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
     made = recording(tmp_path, AGENT, TAP)
     faults = [
+        {"action": "kill-client", "client": "m1", "time": 8},  # it has not asked to join yet
         {"action": "kill-client", "client": "m1", "time": 100},
         {"action": "kill-client", "client": "p1", "time": 101},
         {"action": "kill", "client": "", "time": 102},
@@ -176,7 +177,17 @@ def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
     (made / "recording.json").write_text(json.dumps({"faults": faults}), "utf-8")
     trace = group_trace(made, "g")
     assert trace.events[-1]["action"] == {"name": "RestartProcess", "args": ["m1"]}
+    assert str(trace.events).count("RestartProcess") == 1
     assert "LoseMessage" not in str(trace.events)
+
+
+def test_who_restarts_waits_for_no_answer_any_longer(tmp_path: Path) -> None:
+    tap = [*TAP[:8], message(100, "JoinGroup", 7), message(150, "JoinGroup", 8)]
+    made = recording(tmp_path, AGENT, tap)
+    fault = {"action": "kill-client", "client": "m1", "time": 120}
+    (made / "recording.json").write_text(json.dumps({"faults": [fault]}), "utf-8")
+    names = [event["action"]["name"] for event in group_trace(made, "g").events[-3:]]
+    assert names == ["SendJoinGroup", "RestartProcess", "SendJoinGroup"]
 
 
 def test_a_fail_over_is_a_step_of_its_own(tmp_path: Path) -> None:
@@ -249,3 +260,60 @@ def test_of_two_refusals_in_flight_the_first_answer_counts(tmp_path: Path) -> No
     names = [event["action"]["name"] for event in trace.events[-2:]]
     assert names == ["SendHeartbeat", "ProcessHeartbeat"]
     assert "OffsetCommit" not in str([event["action"] for event in trace.events])
+
+
+OTHER = "m1-76543210-fedc-ba98-7654-3210fedcba98"
+
+
+def test_what_a_coordinator_does_that_is_none_any_longer_is_nobodys(tmp_path: Path) -> None:
+    """Broker 1 was paused: broker 2 has loaded the group, and 1 goes on until it hears of it."""
+    recording(tmp_path, [(200, "onGroupLoaded []", state("Stable", 1, joined()))], [], node="2")
+    zombie = [
+        (300, f'onExpireHeartbeat ["{M1}"]', state("Empty", 2, {})),
+        (310, 'handleJoinGroup ["g","","m1"]', state("Empty", 2, {}, pendingMembers=[OTHER])),
+        (400, "onGroupUnloaded []", state("Dead", 2, {})),
+    ]
+    tap = [
+        *TAP[:8],
+        message(305, "JoinGroup", 10),
+        message(306, "JoinGroup", 10, "response", errorCode=79),
+        {**message(420, "JoinGroup", 11, memberId=OTHER), "link": "client->2"},
+        {**message(430, "JoinGroup", 12, memberId=M1), "link": "client->2"},
+    ]
+    trace = group_trace(recording(tmp_path, [*AGENT, *zombie], tap), "g")
+    after = [event["action"]["name"] for event in trace.events if event["time"] >= 200e-9]
+    assert after == ["FailOver", "SendJoinGroup"]
+    assert trace.events[-1]["source"] == "tap.ndjson:12"
+
+
+def test_a_coordinator_that_finds_nothing_in_the_log_begins_without_the_group(
+    tmp_path: Path,
+) -> None:
+    again = [(200, 'handleJoinGroup ["g","","m1"]', state("Empty", 0, {}, pendingMembers=[OTHER]))]
+    recording(tmp_path, again, [], node="2")
+    unloaded = (150, "onGroupUnloaded []", state("Dead", 0, {}))
+    refused = [
+        {**message(180, "JoinGroup", 9, memberId=M1), "link": "client->2"},
+        {**message(185, "JoinGroup", 9, "response", errorCode=25), "link": "client->2"},
+    ]
+    trace = group_trace(recording(tmp_path, [*AGENT[:1], unloaded], [*TAP[:4], *refused]), "g")
+    fail_over, send, join = trace.events[-3:]
+    assert (send["action"]["name"], join["action"]["name"]) == ("SendJoinGroup", "HandleJoinGroup")
+    assert (fail_over["action"]["name"], fail_over["time"]) == ("FailOver", 179e-9)
+    assert fail_over["state"] == {"groupState": "Dead"}
+    assert join["state"]["pendingMembers"] == {"#set": ["m1-2"]}
+
+
+def test_a_process_that_was_killed_and_loads_again_has_failed_over(tmp_path: Path) -> None:
+    loaded = (200, "onGroupLoaded []", state("Stable", 1, joined()))
+    made = recording(tmp_path, [*AGENT, loaded], TAP[:8])
+    kill = {"action": "kill", "node": 1, "time": 150, "problem": ""}
+    (made / "recording.json").write_text(json.dumps({"faults": [kill]}), "utf-8")
+    assert group_trace(made, "g").events[-1]["action"] == {"name": "FailOver", "args": []}
+
+
+def test_the_coordinator_of_4_0_has_a_model_of_its_own(tmp_path: Path) -> None:
+    made = recording(tmp_path, AGENT, TAP)
+    assert group_trace(made, "g").model == "group/recorded-2m"
+    (made / "recording.json").write_text(json.dumps({"kafka": "4.4.0"}), "utf-8")
+    assert group_trace(made, "g").model == "group/recorded-rewrite-2m"

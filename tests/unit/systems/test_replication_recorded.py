@@ -38,8 +38,9 @@ class Lines:
         return self.add(node, section=section, partition="t-0", state=state, **further)
 
     def fetch(self, node: int, replica: int, state: dict[str, Any], **further: Any) -> int:
-        fetch = {"replica": replica, "fetchOffset": 0, "error": None}
-        return self.section(node, "fetchRecords", state, fetch=fetch, **further)
+        fetch = {"replica": replica, "fetchOffset": 0, "currentLeaderEpoch": 0, "error": None}
+        section = further.pop("section", "fetchRecords")
+        return self.section(node, section, state, fetch=fetch, **further)
 
     def request(self, node: int) -> int:
         return self.add(node, partition="t-0", request={"fetchOffset": 0, "currentLeaderEpoch": 0})
@@ -120,6 +121,30 @@ def test_a_fetch_that_waits_counts_when_it_comes_and_delivers_when_it_is_answere
     assert constants["InitialLeader"] == '"b1"'
 
 
+def test_a_fetch_that_a_paused_leader_reads_late_is_told_when_its_follower_gave_it_up(
+    tmp_path: Path, lines: Lines
+) -> None:
+    lines.request(2)  # offset 0, epoch 0; the leader is paused and does not read it
+    lines.add(2, partition="t-0", request={"fetchOffset": 0, "currentLeaderEpoch": 1})
+    given_up = lines.time
+    lines.fetch(1, 2, broker(1, 1, 0, 0))
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[1:] == ["SendFetch['b2']", "HandleFetch['b1', 'b2']", "LoseMessage['b2']"]
+    assert trace.events[-1]["time"] == (given_up - 1) / 1e9
+
+
+def test_a_late_fetch_stays_where_its_leader_has_done_something_else_meanwhile(
+    tmp_path: Path, lines: Lines
+) -> None:
+    lines.request(2)
+    lines.add(2, partition="t-0", request={"fetchOffset": 0, "currentLeaderEpoch": 1})
+    lines.section(1, APPEND, broker(1, 2, 0, -1))
+    read = lines.fetch(1, 2, broker(1, 2, 0, 0))
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[2:4] == ["AppendAsLeader['b1', 1]", "HandleFetch['b1', 'b2']"]
+    assert trace.events[3]["time"] == read / 1e9
+
+
 def test_a_round_trip_that_changes_nothing_is_left_out(tmp_path: Path, lines: Lines) -> None:
     lines.request(2)
     lines.fetch(1, 2, broker(1, 1, 0, -1))
@@ -154,6 +179,19 @@ def test_an_isr_change_that_a_fetch_sets_off_comes_after_it(tmp_path: Path, line
     assert trace.events[3]["state"]['pendingIsr["b1"]'] == {"#set": ["b1", "b2"]}
 
 
+def test_an_isr_change_that_was_never_sent_is_none(tmp_path: Path, lines: Lines) -> None:
+    """The answer to the change before it was awaited: OPERATION_NOT_ATTEMPTED."""
+    out = {"isr": [1]}
+    lines.section(1, "$anonfun$makeLeader$1", broker(1, 1, 1, 0, partitionEpoch=1, **out))
+    lines.request(2)
+    tried = broker(1, 1, 1, 1, partitionEpoch=1, sentIsr=[1, 2], **out)
+    lines.fetch(1, 2, {**tried}, section="$anonfun$maybeExpandIsr$2")
+    lines.fetch(1, 2, broker(1, 1, 1, 1, partitionEpoch=1, **out))
+    assert [one.partition("[")[0] for one in steps(lines.trace(tmp_path))[-3:]] == [
+        *("SendFetch", "HandleFetch", "LoseMessage"),
+    ]
+
+
 def test_a_process_that_ended_left_what_its_next_one_begins_with(
     tmp_path: Path, lines: Lines
 ) -> None:
@@ -171,6 +209,19 @@ def test_a_process_that_ended_left_what_its_next_one_begins_with(
     assert tomllib.loads(trace.mapping)["constants"]["BrokerEpochs"] == "0..1"
 
 
+def test_a_record_that_a_leader_wrote_before_it_died_was_appended(
+    tmp_path: Path, lines: Lines
+) -> None:
+    died = lines.time + 5
+    lines.registered(2, leader=2, epoch=1, isr=[2], version=1)
+    lines.section(1, "$anonfun$makeFollower$1", broker(2, 2, 0, leaderEpoch=1))
+    fault = {"action": "kill", "node": 1, "time": died, "problem": ""}
+    assert steps(lines.trace(tmp_path, [fault]))[1:3] == [
+        "AppendAsLeader['b1', 1]",
+        "Crash['b1', 2, 0]",
+    ]
+
+
 def test_a_record_that_only_one_controller_tells_was_not_committed(
     tmp_path: Path, lines: Lines
 ) -> None:
@@ -181,6 +232,27 @@ def test_a_record_that_only_one_controller_tells_was_not_committed(
     trace = lines.trace(tmp_path)
     assert steps(trace)[1:] == ["ElectLeader[1, 'b2']"]
     assert trace.events[-1]["source"] == "node2/agent.ndjson:3"
+
+
+def test_who_may_be_elected_of_an_empty_isr_is_who_was_its_last_member(
+    tmp_path: Path, lines: Lines
+) -> None:
+    """KIP-966: the ISR is empty; an unclean shutdown makes of who is eligible the last known."""
+    lines.registered(1, leader=1, epoch=0, isr=[1], version=1)
+    for version, kind in ((2, "elr"), (3, "lastKnownElr")):
+        state = {"leader": -1, "leaderEpoch": 1, "partitionEpoch": version, "isr": [], kind: [1]}
+        lines.add(1, section="replay", registration="t-0", state=state)
+    lines.registered(1, leader=1, epoch=2, isr=[1], version=4)
+    lines.section(1, "$anonfun$makeLeader$1", broker(1, 1, 1, -1, leaderEpoch=2, partitionEpoch=4))
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[2:] == [
+        "TakeOffline[1, 'b1']",
+        "ElectLeader[2, 'b1']",
+        "BecomeLeader['b1', 2]",
+    ]
+    assert trace.events[2]["state"]["registration.isr"] == {"#set": ["b1"]}
+    assert trace.events[3]["state"]["registration.partitionEpoch"] == 3
+    assert trace.events[4]["state"]['partitionEpoch["b1"]'] == 3
 
 
 def test_what_another_thread_is_changing_is_not_believed(tmp_path: Path, lines: Lines) -> None:
