@@ -114,7 +114,7 @@ def test_a_clean_store_passes(spark: SparkSession, tmp_path: Path, with_table: b
     )
     assert [*sorted(result.coverage.branches.items())] == [
         ("Lock:17:11-17:22", dropped[True]),
-        ("Lock:18:11-18:41", dropped[False]),
+        ("Lock:18:11-18:39", dropped[False]),
     ]
     figures = result.figures()
     assert figures["traces"] == {"in": 40, "pass": 40, "fail": 0, "inconclusive": 0}
