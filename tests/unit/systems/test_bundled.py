@@ -88,7 +88,8 @@ def test_every_adapter_that_drives_the_implementation_makes_it_importable_first(
     ]
     assert drives
     for path in drives:
-        first = path if path.parent == systems else path.parent / "__init__.py"
+        adapter = systems / path.relative_to(systems).parts[0]
+        first = adapter / "__init__.py" if adapter.is_dir() else adapter
         assert "import conformance.systems.bundled" in first.read_text(encoding="utf-8"), first
 
 
