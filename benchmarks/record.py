@@ -174,11 +174,13 @@ def main() -> None:
     for name in names:
         print(f"{name}: {shlex.join(known[name].command)}", file=sys.stderr, flush=True)
         keep(known[name], run(known[name]))
-    for path in documents([*known.values()]):
+    done = [one for one in known.values() if one.kept.is_file()]
+    for one in known.values():
+        if one not in done:
+            print(f"no run of {one.name} is kept: name it to run it", file=sys.stderr)
+    for path in documents(done):
         text = path.read_text(encoding="utf-8")
-        path.write_text(
-            written(str(path.relative_to(ROOT)), text, [*known.values()]), encoding="utf-8"
-        )
+        path.write_text(written(str(path.relative_to(ROOT)), text, done), encoding="utf-8")
 
 
 if __name__ == "__main__":

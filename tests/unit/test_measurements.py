@@ -12,7 +12,7 @@ from benchmarks import record
 KNOWN = record.measurements()
 
 
-@pytest.mark.parametrize("path", record.documents(KNOWN), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*record.documents(KNOWN)], ids=lambda path: path.name)
 def test_a_document_is_what_would_be_written(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     name = str(path.relative_to(record.ROOT))

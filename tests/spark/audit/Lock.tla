@@ -14,7 +14,8 @@ Take(client) ==
     /\ log' = Append(log, client)
 
 Drop ==
-    /\ holder # "nobody"
+    /\ \/ holder = "a"
+       \/ holder \notin {"a", "nobody"}
     /\ holder' = "nobody"
     /\ UNCHANGED <<count, log>>
 

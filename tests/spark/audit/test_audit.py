@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -105,6 +106,16 @@ def test_a_clean_store_passes(spark: SparkSession, tmp_path: Path, with_table: b
         step.action == lock.ACTIONS[0] for trace in good() for step in trace.steps
     )
     assert result.coverage.judged["CountNeverFalls"] == len(distinct)
+    dropped = Counter(
+        before[0] == "a"
+        for trace in good()
+        for before, step in zip(trace.states, trace.steps, strict=False)
+        if step.action == lock.ACTIONS[2]
+    )
+    assert [*sorted(result.coverage.branches.items())] == [
+        ("Lock:17:11-17:22", dropped[True]),
+        ("Lock:18:11-18:39", dropped[False]),
+    ]
     figures = result.figures()
     assert figures["traces"] == {"in": 40, "pass": 40, "fail": 0, "inconclusive": 0}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -76,6 +77,20 @@ def test_a_user_s_own_package_of_that_name_stays_what_it_is(site: Path, tmp_path
     )
     found = imported(bundled, site, cwd=own)
     assert Path(found).is_relative_to(site)
+
+
+def test_every_adapter_that_drives_the_implementation_makes_it_importable_first() -> None:
+    systems = ROOT / "conformance" / "systems"
+    drives = [
+        path
+        for path in systems.rglob("*.py")
+        if re.search(r"^(from|import) impl\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert drives
+    for path in drives:
+        adapter = systems / path.relative_to(systems).parts[0]
+        first = adapter / "__init__.py" if adapter.is_dir() else adapter
+        assert "import conformance.systems.bundled" in first.read_text(encoding="utf-8"), first
 
 
 def test_in_a_checkout_nothing_is_added_to_the_path(tmp_path: Path) -> None:
