@@ -517,3 +517,8 @@ def test_only_the_coordinator_of_a_group_knows_that_there_is_none() -> None:
     assert manager.group_not_exists(GROUP)
     driver.commit(offset=1)
     assert not manager.group_not_exists(GROUP)
+
+
+def test_an_empty_name_is_another_one_than_none() -> None:
+    value = GroupMetadataValue("consumer", 1, "", None, 5, ())
+    assert read_group_metadata_value(group_metadata_value(value)) == value
