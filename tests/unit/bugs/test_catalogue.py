@@ -266,6 +266,8 @@ def test_what_a_built_in_fault_names_exists(fault: Fault) -> None:
             "46 47",
             id="replication",
         ),
+        pytest.param("B", "1 2 4 5 7 8 10 11 13 14 16 17 19 20", id="purgatory"),
+        pytest.param("C", "1 2 4 5 7 8 10 11 12 13 14 15 16", id="controller"),
         pytest.param(
             "D",
             "1 2 4 5 7 8 10 11 13 14 16 17 19 20 22 23 25 26 28 29 31 32 34 35",

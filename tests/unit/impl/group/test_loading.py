@@ -498,3 +498,27 @@ def test_finding_the_coordinator() -> None:
     assert find(GROUP) == (NONE, 3)
     assert find("another") == (Errors.COORDINATOR_NOT_AVAILABLE, None)
     assert find("") == (Errors.INVALID_GROUP_ID, None)
+
+
+def test_the_first_epoch_of_a_partition_is_fenced_by_no_number() -> None:
+    topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), NoConcurrency(), 5)
+    answers: list[Errors] = []
+    topic.become_leader(3, 0)
+    topic.append(3, 0, (Record(b"value", b"key"),), lambda error, _: answers.append(error))
+    assert answers == [Errors.NONE]
+
+
+def test_only_the_coordinator_of_a_group_knows_that_there_is_none() -> None:
+    driver = Driver(num_partitions=2, owned=[])
+    manager = driver.coordinator.manager
+    assert not manager.group_not_exists(GROUP), "another broker may have it"
+    driver = Driver()
+    manager = driver.coordinator.manager
+    assert manager.group_not_exists(GROUP)
+    driver.commit(offset=1)
+    assert not manager.group_not_exists(GROUP)
+
+
+def test_an_empty_name_is_another_one_than_none() -> None:
+    value = GroupMetadataValue("consumer", 1, "", None, 5, ())
+    assert read_group_metadata_value(group_metadata_value(value)) == value
