@@ -23,18 +23,20 @@ from conformance.inspect.findings import Discovery
 from conformance.inspect.inspection import inspect
 from conformance.inspect.reading.inputs import Inputs
 from conformance.inspect.reading.reader import read
+from conformance.inspect.specifications import Specifications
 from conformance.kafka.incidents import TOPIC
 from conformance.kafka.jars import NEWEST, kafka_jars
 from conformance.verdict import Verdict, merge
 
 BROKERS = ("b1", "b2", "b3")
+_SPECIFICATIONS = Specifications()
 
 
 def findings(copies: Path, work: Path, jars: tuple[Path, ...]) -> tuple[Discovery, ...]:
     """What an inspection of the data directories alone finds."""
     folders = {broker: (str(copies / broker / "data"),) for broker in BROKERS}
     shutil.rmtree(work, ignore_errors=True)
-    return inspect(read(Inputs(folders), work, jars)).found
+    return inspect(read(Inputs(folders), work, jars), specifications=_SPECIFICATIONS).found
 
 
 def told_as(planted: Planted, found: tuple[Discovery, ...]) -> Verdict | None:
@@ -74,7 +76,10 @@ def main() -> int:
             accused = findings(source, work, jars)
             print(f"{source}: {len(accused)} findings without a fault")
             bad += len(accused)
-            for kind in FAULTS:
+            site = Site(source, TOPIC, BROKERS, random.Random(options.seed))
+            left_out = [kind for kind in FAULTS if not FAULTS[kind].needs(site)]
+            print(f"  not planted, as nothing of the kind is there: {', '.join(left_out) or '-'}")
+            for kind in (kind for kind in FAULTS if kind not in left_out):
                 for number in range(options.each):
                     fault = plant(source, copy, kind, options.seed * 1000 + number)
                     found = findings(copy, work, jars)

@@ -1,9 +1,12 @@
 """Time and memory of the judgement by the number of partitions, on synthetic evidence.
 
-    python benchmarks/inspect_partitions.py [--partitions 1000,10000]
+    python benchmarks/inspect_partitions.py [--partitions 1000,10000] [--spark]
 
 Each partition has three replicas, three leader epochs and 60 batches; one in a hundred has lost its
-end on one broker. Seconds are those of the processor.
+end on one broker. 200 partitions are a part, as the reader makes them. Each number of partitions is
+judged in a process of its own. Seconds are those of the processor: of the judgement alone in this
+process; with --spark of the JVM and its workers too, and those of Spark's start, measured with few
+partitions, are stated apart.
 """
 
 from __future__ import annotations
@@ -11,22 +14,32 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.processes import run
 from conformance.inspect.evidence import METADATA, Evidence
 from conformance.inspect.inspection import inspect
 from conformance.inspect.store import PartWriter
+from conformance.inspect.workers import Workers
 
 BROKERS = ("b1", "b2", "b3")
 BATCHES = 20
 LOST_EVERY = 100
+PART = 200
+MANIFEST = {"brokers": list(BROKERS), "filters": {}, "folders": {}}
 
 
-def synthetic(folder: Path, partitions: int) -> Evidence:
-    """Evidence of that many partitions of one topic."""
+def synthetic(folder: Path, partitions: int) -> None:
+    """Write evidence of that many partitions of one topic."""
+    for part, first in enumerate(range(0, partitions, PART), 1):
+        with PartWriter(folder, part) as writer:
+            for number in range(first, min(first + PART, partitions)):
+                _partition(writer, number)
     with PartWriter(folder, 0) as writer:
         for broker in BROKERS:
             identity = {"broker": broker, "directory": "", "path": "meta.properties"}
@@ -35,20 +48,31 @@ def synthetic(folder: Path, partitions: int) -> Evidence:
             writer.row("identities", {**row, "kind": "clean-shutdown"})
         _metadata(writer, 0, "TopicRecord", {"name": "t", "topicId": "id"})
         for number in range(partitions):
-            _partition(writer, number)
-    return Evidence(folder, {"brokers": list(BROKERS), "filters": {}, "folders": {}})
+            _registrations(writer, number)
+            for broker in BROKERS:
+                _checkpoints(writer, broker, number)
 
 
 def _partition(writer: PartWriter, number: int) -> None:
+    for broker in BROKERS:
+        lost = broker == "b2" and number % LOST_EVERY == 0
+        _replica(writer, broker, number, BATCHES - 3 if lost else BATCHES)
+
+
+def _registrations(writer: PartWriter, number: int) -> None:
     body = {"topicId": "id", "partitionId": number}
     registered = {"leader": 1, "leaderEpoch": 0, "isr": [1, 2, 3], "partitionEpoch": 0}
     created = {**body, **registered, "replicas": [1, 2, 3]}
     _metadata(writer, 3 * number + 1, "PartitionRecord", created)
     for change, leader in enumerate((2, 1), 2):
         _metadata(writer, 3 * number + change, "PartitionChangeRecord", {**body, "leader": leader})
-    for broker in BROKERS:
-        lost = broker == "b2" and number % LOST_EVERY == 0
-        _replica(writer, broker, number, BATCHES - 3 if lost else BATCHES)
+
+
+def _checkpoints(writer: PartWriter, broker: str, number: int) -> None:
+    """A broker's replication-offset-checkpoint has all of its partitions."""
+    place = {"broker": broker, "directory": "", "topic": "t", "partition": number, "state": ""}
+    row = {**place, "kind": "replication-offset", "offset": 10 * BATCHES, "mtime": 40}
+    writer.row("checkpoints", row)
 
 
 def _replica(writer: PartWriter, broker: str, number: int, batches: int) -> None:
@@ -57,8 +81,6 @@ def _replica(writer: PartWriter, broker: str, number: int, batches: int) -> None
     file = {**place, "path": path, "kind": "segment", "size": 1, "mtime": 50}
     writer.row("files", {**file, "status": "read", "reason": ""})
     entry = {**place, "topic": "t", "partition": number, "state": "", "mtime": 40}
-    end = 10 * BATCHES
-    writer.row("checkpoints", {**entry, "kind": "replication-offset", "offset": end})
     for epoch in range(3):
         start = 60 * epoch
         writer.row(
@@ -86,24 +108,57 @@ def _metadata(writer: PartWriter, offset: int, kind: str, body: dict[str, Any]) 
     writer.row("metadata", row)
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a judgement took."""
+
+    processor: float
+    megabytes: int
+    accused: int
+
+
+def child(folder: Path, spark: bool) -> None:
+    """Judge the evidence in a folder, and print what `measured` wants to know."""
+    evidence = Evidence(folder, MANIFEST)
+    before = time.process_time()
+    with Workers(wanted=spark) as workers:
+        found = inspect(evidence, folder / "out", workers=workers)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    accused = {one.partition for one in found.found}
+    print(json.dumps([time.process_time() - before, peak, len(accused)]))
+
+
+def measured(partitions: int, *, spark: bool) -> Cost:
+    """A judgement in a process of its own; with Spark of all its processes, starts included."""
+    with tempfile.TemporaryDirectory(prefix="kconform-partitions-") as name:
+        synthetic(Path(name), partitions)
+        done = run([sys.executable, __file__, "--child", name, *(["--spark"] * spark)])
+    seconds, megabytes, accused = json.loads(done.output)
+    return Cost(done.processor if spark else seconds, megabytes, accused)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", default="1000,10000")
-    counts = [int(one) for one in parser.parse_args().partitions.split(",")]
+    parser.add_argument("--spark", action="store_true")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(options.child, options.spark)
+        return
+    start = measured(2 * PART + 1, spark=True).processor if options.spark else 0.0
+    if options.spark:
+        print(f"Spark's start, taken off: {start:.1f} s")
     print("partitions  seconds  ms/partition  peak MB  found  planted")
-    for count in counts:
-        with tempfile.TemporaryDirectory(prefix="kconform-partitions-") as folder:
-            evidence = synthetic(Path(folder), count)
-            began = time.process_time()
-            found = inspect(evidence)
-            seconds = time.process_time() - began
-        accused = {one.partition for one in found.found}
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    for count in (int(one) for one in options.partitions.split(",")):
+        cost = measured(count, spark=options.spark)
+        seconds = cost.processor - start
         planted = (count + LOST_EVERY - 1) // LOST_EVERY
         each = 1000 * seconds / count
         print(
-            f"{count:10}  {seconds:7.1f}  {each:12.2f}  {peak:7}  {len(accused):5}  {planted:7}",
+            f"{count:10}  {seconds:7.1f}  {each:12.2f}  {cost.megabytes:7}  {cost.accused:5}  "
+            f"{planted:7}",
             flush=True,
         )
 

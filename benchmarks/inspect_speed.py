@@ -3,12 +3,14 @@
 Segments are written first, of batches of one size, with `.index` entries every 4,096 bytes as
 brokers make them, and removed at the end. Both readers then read the same files from the page
 cache, each in a process of its own, kafka-dump-log in one JVM for all files; both must find the
-same batches. Times are of the processor (all threads, children included), since wall clocks depend
-on the machine's load; what a process costs that reads next to nothing is stated apart and taken
-off; of ours the cheapest of three runs counts. kafka-dump-log verifies checksums, so the ratio
-without them is not like with like, but what one gets. Further: memory by the amount of data, time
-by the number of partitions, and more data than fits in memory (--big).
+same batches. Times are of the processor (all threads, all processes that were started), since wall
+clocks depend on the machine's load; what a process costs that reads next to nothing is stated apart
+and taken off; of ours the cheapest of three runs counts. kafka-dump-log verifies checksums, so the
+ratio without them is not like with like, but what one gets. Further: memory by the amount of data,
+time by the number of partitions, and with --big the whole of `kconform inspect` (reading and
+judging on Spark, tables, page) over so many gigabytes, read from the disk.
 Run: python benchmarks/inspect_speed.py [--gigabytes N] [--big GB] [--partitions N] [--kafka 3.8.1]
+The big case alone: python benchmarks/inspect_speed.py --gigabytes 0 --partitions 0 --big 20
 """
 
 from __future__ import annotations
@@ -18,18 +20,17 @@ import os
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
 from crc32c import crc32c
 
+from benchmarks.processes import Cost, run
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.reading.inputs import Inputs, brokers_of
 from conformance.inspect.reading.reader import read
@@ -38,6 +39,8 @@ from conformance.kafka.maven import Coordinate, maven_jars
 from conformance.tla import find_java
 
 HEADER = 61
+INCONCLUSIVE = (3,)
+"""What kconform inspect ends with: nothing here tells of elections."""
 INDEX_INTERVAL = 4096
 GIGABYTE = 1_000_000_000
 _SEEDED = np.random.default_rng(1)
@@ -45,21 +48,6 @@ _BATCH_LINE = re.compile(
     rb"baseOffset: (\d+) lastOffset: (\d+) .*partitionLeaderEpoch: (-?\d+) .*position: (\d+) "
     rb".*size: (\d+) .*crc: (\d+) isvalid: (\w+)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a process took, in seconds, and the most memory that it held, in megabytes."""
-
-    processor: float
-    wall: float
-    megabytes: float
-    reading: float = 0.0
-    """Of our own: the seconds within the reader, its imports left out."""
-
-    def without(self, start: Cost) -> float:
-        """Seconds of the processor beyond the start of such a process."""
-        return max(self.processor - start.processor, 0.001)
 
 
 def a_batch(size: int, offset: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -108,55 +96,29 @@ def write_partitions(root: Path, count: int) -> None:
         (folder / f"{0:020d}.timeindex").touch()
 
 
-def measured(command: Sequence[str], output: Path | None = None) -> Cost:
-    """Run a process to its end."""
-    started = time.perf_counter()
-    with (output or Path(os.devnull)).open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE)
-        assert process.stderr is not None
-        said = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{command[0]} ended with {process.returncode}: {said.decode()[-2000:]}")
-    wall = time.perf_counter() - started
-    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
+def least(command: Sequence[str], output: Path, times: int = 3) -> tuple[Cost, float]:
+    """The cheapest of some runs of ours, and its seconds within the reader, without its imports.
 
-
-def least(command: Sequence[str], output: Path, times: int = 3) -> Cost:
-    """The cheapest of some runs of ours: what others do on the machine only ever adds."""
+    What others do on the machine only ever adds.
+    """
     costs = []
     for _ in range(times):
         shutil.rmtree(output, ignore_errors=True)
-        cost = measured(command, output.with_suffix(".cpu"))
-        costs.append(replace(cost, reading=float(output.with_suffix(".cpu").read_text())))
-    return min(costs, key=lambda cost: cost.reading or cost.processor)
+        cost = run(command)
+        costs.append((cost, float(cost.output)))
+    return min(costs, key=lambda one: one[1])
 
 
-def our_command(root: Path, output: Path, *, verify: bool, spark: bool = False) -> list[str]:
+def our_command(root: Path, output: Path, *, verify: bool) -> list[str]:
     options = ["--child", str(root), str(output)]
-    options += [] if verify else ["--no-verify"]
-    options += ["--spark"] if spark else []
-    return [sys.executable, __file__, *options]
+    return [sys.executable, __file__, *options, *([] if verify else ["--no-verify"])]
 
 
-def child(root: Path, output: Path, verify: bool, spark: bool) -> None:
+def child(root: Path, output: Path, verify: bool) -> None:
     """Read in this process, and tell the processor's seconds: what `our_command` runs."""
     inputs, started = Inputs(brokers_of([f"b1={root}"]), verify=verify), time.process_time()
-    read(inputs, output, (), spark=spark)
-    if spark:
-        end_jvm()
+    read(inputs, output, ())
     print(time.process_time() - started)
-
-
-def end_jvm() -> None:
-    """End Spark's JVM and wait for it, or its processor time would count for nobody."""
-    from pyspark import SparkContext
-
-    gateway = SparkContext._gateway
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait(120)
 
 
 def tool_jars(version: str) -> str:
@@ -198,41 +160,23 @@ def read_batches(evidence: Evidence, paths: Sequence[Path], root: Path) -> set[t
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Starts:
-    """What each reader costs that reads next to nothing."""
-
-    ours: Cost
-    dump: Cost
-
-
-def starts(work: Path, jars: str) -> Starts:
-    root = work / "small"
-    paths = write_broker(root, 1024, 10_240, 10_240)
-    output = work / "small-out"
-    ours = least(our_command(root, output, verify=True), output)
-    return Starts(ours, measured(dump_log(jars, paths)))
-
-
-def compare(work: Path, jars: str, size: int, total: int, start: Starts) -> None:
+def compare(work: Path, jars: str, size: int, total: int, start: float) -> None:
     """Both readers over the same files; their batches must be the same."""
     root = work / f"b{size}"
     paths = write_broker(root, size, total)
     for path in paths:
         path.read_bytes()  # into the page cache
-    bare = least(our_command(root, work / "bare", verify=False), work / "bare")
-    full = least(our_command(root, work / "full", verify=True), work / "full")
-    dump = measured(dump_log(jars, paths), work / "dumped")
+    _, bare = least(our_command(root, work / "bare", verify=False), work / "bare")
+    _, full = least(our_command(root, work / "full", verify=True), work / "full")
+    told = run(dump_log(jars, paths), work / "dumped").processor - start
     theirs = set(dumped(work / "dumped"))
     ours = read_batches(Evidence.open(work / "full"), paths, root)
     if ours != theirs:
         sys.exit(f"{len(ours ^ theirs)} batches differ: {sorted(ours ^ theirs)[:3]}")
     gigabytes = sum(path.stat().st_size for path in paths) / GIGABYTE
-    told = dump.without(start.dump)
     print(f"batches of {size:,} bytes: {gigabytes:.2f} GB, {len(ours):,} batches, the same by both")
     print(f"  kafka-dump-log, one JVM      {told:7.2f} s")
-    for name, cost in (("without checksums", bare), ("with checksums", full)):
-        seconds = cost.reading
+    for name, seconds in (("without checksums", bare), ("with checksums", full)):
         print(f"  kconform, {name:18} {seconds:7.2f} s  {told / seconds:6.1f} times as fast")
     for folder in (root, work / "bare", work / "full"):
         shutil.rmtree(folder)
@@ -245,7 +189,7 @@ def memory(work: Path, sizes: Sequence[int]) -> None:
     for total in sizes:
         root, output = work / "memory", work / "memory-out"
         write_broker(root, 1024, total)
-        cost = measured(our_command(root, output, verify=False))
+        cost = run(our_command(root, output, verify=False))
         print(f"  {total / GIGABYTE:5.2f} GB  {cost.megabytes:6.0f} MB")
         shutil.rmtree(root)
         shutil.rmtree(output)
@@ -257,36 +201,56 @@ def partitions(work: Path, counts: Sequence[int]) -> None:
     for count in counts:
         root, output = work / "partitions", work / "partitions-out"
         write_partitions(root, count)
-        cost = least(our_command(root, output, verify=True), output, times=1)
-        seconds = cost.reading
+        cost, seconds = least(our_command(root, output, verify=True), output, times=1)
         rate = 1000 * seconds / count
         print(f"  {count:6,}  {seconds:6.2f} s  {rate:.3f} ms each  {cost.megabytes:5.0f} MB")
         shutil.rmtree(root)
         shutil.rmtree(output)
 
 
-def big(work: Path, jars: str, total: int) -> None:
-    """More than fits in memory, with Spark as the command does it."""
-    root, output = work / "big", work / "big-out"
+def big(work: Path, jars: str, total: int, start: float) -> None:
+    """The whole command over more than a process should hold, beside kafka-dump-log."""
+    root, small = work / "big", work / "start"
     paths = write_broker(root, 16384, total, 1 << 30)
-    small = work / "spark-small"
-    write_broker(small, 1024, 10_240, 10_240)
-    print(f"{total / GIGABYTE:.0f} GB of batches of 16,384 bytes, more than the page cache holds:")
-    shown("Spark's start", measured(our_command(small, work / "s-out", verify=True, spark=True)))
-    shown("kconform, Spark", measured(our_command(root, output, verify=True, spark=True)))
-    shown("kafka-dump-log", measured(dump_log(jars, paths), work / "dumped"))
-    found = Evidence.open(output)
-    bad = found.dataset("batches").count_rows(filter=~pc.field("crc_ok"))
-    lines, batches = sum(1 for _ in dumped(work / "dumped")), found.manifest["rows"]["batches"]
+    write_broker(small, 1024, 40_960, 10_240)
+    print(f"{total / GIGABYTE:.1f} GB of batches of 16,384 bytes: the whole of kconform inspect")
+    own = run(whole_command(small, work / "start-out"), codes=INCONCLUSIVE)
+    shown("its start, with Spark", own)
+    from_the_disk(paths)
+    found = run(whole_command(root, work / "big-out"), codes=INCONCLUSIVE)
+    shown("kconform inspect", found)
+    from_the_disk(paths)
+    dump = run(dump_log(jars, paths), work / "dumped")
+    shown("kafka-dump-log", dump)
+    ours, theirs = found.processor - own.processor, dump.processor - start
+    print(
+        f"  without the starts {ours:.1f} s and {theirs:.1f} s: {theirs / ours:.1f} times as fast"
+    )
+    evidence = Evidence.open(work / "big-out" / "evidence")
+    bad = evidence.dataset("batches").count_rows(filter=~pc.field("crc_ok"))
+    lines, batches = sum(1 for _ in dumped(work / "dumped")), evidence.manifest["rows"]["batches"]
     if lines != batches or bad:
         sys.exit(f"{lines} batches by kafka-dump-log, {batches} by kconform, {bad} bad checksums")
     print(f"  {batches:,} batches by both")
-    shutil.rmtree(root)
+
+
+def from_the_disk(paths: Sequence[Path]) -> None:
+    """Drop the files from the page cache."""
+    for path in paths:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def whole_command(root: Path, output: Path) -> list[str]:
+    """Reading, judging, tables and page, on Spark however little there is."""
+    options = ["--master", "local[*]", "-o", str(output)]
+    return [sys.executable, "-m", "conformance.cli", "inspect", f"b1={root}", *options]
 
 
 def shown(name: str, cost: Cost) -> None:
     """Print what a process of the big case took."""
-    print(f"  {name:18} {cost.wall:7.1f} s wall  {cost.processor:7.1f} s processor")
+    print(f"  {name:22} {cost.wall:7.1f} s wall  {cost.processor:7.1f} s processor", flush=True)
 
 
 def main() -> None:
@@ -299,19 +263,17 @@ def main() -> None:
     parser.add_argument("--kafka", default="3.8.1", help="its jars must have kafka-dump-log (3.x)")
     parser.add_argument("--child", nargs=2, type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--no-verify", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--spark", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--work", type=Path, help="where the files are written; default: TMPDIR")
     options = parser.parse_args()
     if options.child:
-        child(*options.child, verify=not options.no_verify, spark=options.spark)
+        root, output = options.child
+        child(root, output, not options.no_verify)
         return
     jars, total = tool_jars(options.kafka), int(options.gigabytes * GIGABYTE)
-    with tempfile.TemporaryDirectory(prefix="inspect-speed-") as name:
+    with tempfile.TemporaryDirectory(prefix="inspect-speed-", dir=options.work) as name:
         work = Path(name)
-        start = starts(work, jars)
-        print(
-            f"start, taken off: kconform {start.ours.processor - start.ours.reading:.2f} s, "
-            f"kafka-dump-log {start.dump.processor:.2f} s"
-        )
+        start = dump_start(work, jars)
+        print(f"start of kafka-dump-log, taken off: {start:.2f} s")
         if options.gigabytes:
             compare(work, jars, 16384, total, start)
             compare(work, jars, 1024, total, start)
@@ -320,7 +282,12 @@ def main() -> None:
             count = options.partitions
             partitions(work, [count // 10, count // 3, count])
         if options.big:
-            big(work, jars, int(options.big * GIGABYTE))
+            big(work, jars, int(options.big * GIGABYTE), start)
+
+
+def dump_start(work: Path, jars: str) -> float:
+    """What kafka-dump-log takes to read next to nothing."""
+    return run(dump_log(jars, write_broker(work / "small", 1024, 10_240, 10_240))).processor
 
 
 if __name__ == "__main__":

@@ -34,7 +34,6 @@ from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.tla import (
     EvaluationError,
     Schema,
-    Spec,
     State,
     StateFormula,
     bind,
@@ -42,23 +41,12 @@ from conformance.tla import (
     infer_schema,
 )
 from conformance.tla.arrow import read_states, write_states
+from conformance.tla.search import reachable_states
 from conformance.tla.spark import SparkFormula, compile_state_formulas, with_verdicts
 
 Counts = tuple[int, ...]
 Batches = Iterator[pa.RecordBatch]
 CORES = 2
-
-
-def reachable(spec: Spec) -> Iterator[State]:
-    """The states, breadth first."""
-    seen = dict.fromkeys(spec.initial_states())
-    queue = list(seen)
-    for state in queue:
-        yield state
-        for _, following in spec.successors(state):
-            if following not in seen:
-                seen[following] = None
-                queue.append(following)
 
 
 def verdict(formula: StateFormula, state: State) -> bool | None:
@@ -128,7 +116,7 @@ def write(folder: Path, schema: Schema, states: Sequence[State], rows: int) -> i
 def compare(spark: SparkSession, arguments: argparse.Namespace, folder: Path) -> None:
     prepared = prepare(find_models([arguments.model])[0], find_tools())
     names = prepared.model.check.invariants
-    states = list(islice(reachable(prepared.spec), arguments.states))
+    states = list(islice(reachable_states(prepared.spec), arguments.states))
     schema = infer_schema(prepared.spec.variables, states)
     rows = write(folder, schema, states, arguments.rows)
     formulas = compile_state_formulas(prepared.spec.program, names, schema)

@@ -2,7 +2,8 @@
 
 Each broker is started here and ended: releases of Apache Kafka, our own server, the mock cluster in
 librdkafka (the extra `clients`), kfake of franz-go (built where Go is). One that cannot be started
-on this machine is told of, with the reason. docs/brokers.md keeps a run and judges what came out.
+on this machine is told of, with the reason; so is a suite that does not end. Apache Kafka is judged
+with its known deviations. docs/brokers.md keeps a run and judges what came out.
 Run: python benchmarks/wire_brokers.py [--broker NAME ...] [--model NAME ...] [--disagreements N]
 """
 
@@ -14,42 +15,51 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import UserError
+import msgspec
+
 from conformance.kafka.cluster import Cluster, Settings
 from conformance.kafka.jars import chosen_jars
-from conformance.modelcheck.check import graph_and_spec
 from conformance.replay.engine import Divergence
 from conformance.replay.suite import ReplayResult, replay_suite
-from conformance.stages.context import constants_of, one_model
-from conformance.suites.restricted import Limits, cover_within
-from conformance.systems.protocol import Distant
-from conformance.systems.registry import load_factory
+from conformance.stages.context import Context, one_model, workbench
+from conformance.stages.selection import reason_against_model
+from conformance.suites.restricted import cover_within
 
 ROOT = Path(__file__).resolve().parents[1]
 KFAKE = ROOT / "benchmarks" / "kfake"
-DELAY = 150
-TIMERS = f"initial-delay={DELAY}&session=400&min-session=10&groups=24"
+DELAY = 300
+TIMERS = f"initial-delay={DELAY}&session=800&min-session=10&rebalance=1200&groups=48"
 PROPERTIES = {
     "group.initial.rebalance.delay.ms": str(DELAY),
     "group.min.session.timeout.ms": "10",
+    # Of KIP-848, and of releases that have it: short sessions, an assignment with each heartbeat.
+    "group.consumer.min.session.timeout.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "50",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.assignor.offload.enable": "false",
 }
 MODELS = (
-    "protocols-2m",
-    "dynamic-2m",
-    "pending-2m",
-    "pending-timeouts-2m",
-    "initial-delay-3m",
-    "delete-2m",
-    "losses-2m",
-    "late-requests-2m",
-    "shared-instance-2m",
-    "static-restart-2m",
-    "static-absent-2m",
+    "group/protocols-2m",
+    "group/dynamic-2m",
+    "group/pending-2m",
+    "group/pending-timeouts-2m",
+    "group/initial-delay-3m",
+    "group/delete-2m",
+    "group/losses-2m",
+    "group/late-requests-2m",
+    "group/shared-instance-2m",
+    "group/static-restart-2m",
+    "group/static-absent-2m",
+    "consumer/static-2m",
+    "consumer/dynamic-2m",
+    "consumer/leaves-2m",
+    "consumer/losses-2m",
+    "consumer/expiries-2m",
 )
 
 
@@ -62,16 +72,17 @@ def kafka(version: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(properties=PROPERTIES)
         with Cluster(chosen_jars(version, None), Path(folder), settings) as cluster:
-            yield f"wire:{cluster.bootstrap}?{TIMERS}"
+            yield f"wire:{cluster.bootstrap}?{TIMERS}&deviations=kafka-{version}"
 
 
 @contextmanager
-def ours(folder: Path = ROOT) -> Iterator[str]:
-    """Our own server; `folder` holds the `impl` that it runs."""
+def ours(folder: Path = ROOT, max_size: int = 0) -> Iterator[str]:
+    """Our own server; `folder` holds the `impl` that it runs, `max_size` is its group.max.size."""
     command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
     command += ["--initial-delay-ms", str(DELAY), "--min-session-ms", "10"]
+    command += ["--max-size", str(max_size)] if max_size else []
     with started(command, folder) as address:
-        yield f"wire:{address}?{TIMERS}"
+        yield f"wire:{address}?{TIMERS}&max-size={max_size}"
 
 
 @contextmanager
@@ -137,38 +148,72 @@ BROKERS: dict[str, Callable[[], AbstractContextManager[str]]] = {
 }
 
 
-def drive(system: str, model: str, disagreements: int) -> ReplayResult:
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """What driving a model's suite came to; `story` of the first disagreement."""
+
+    tests: int
+    passed: int
+    steps: int
+    seconds: float
+    outcome: str
+    story: str = ""
+
+
+def selected(system: str, model: str) -> str:
+    """Why the port does not allow the model at all; empty if it does."""
+    return reason_against_model(Context(), system, one_model(model))
+
+
+def drive(system: str, model: str, disagreements: int = 1) -> ReplayResult:
     """Replay what of the model's suite the port allows, until so many tests disagree."""
-    factory = load_factory(system)
-    graph, prepared = graph_and_spec(one_model(f"group/{model}"))
-    distant: object = factory
-    assert isinstance(distant, Distant), "every broker here is reached through a port"
-    passes, variables = distant.passes, graph.variables
-    limits = Limits(
-        distant.beyond_reach(), lambda state: passes(dict(zip(variables, state, strict=True)))
-    )
-    suite = cover_within(graph, limits).suite
-    constants = constants_of(prepared)
-    return replay_suite(graph, suite, lambda: factory(constants), stop_after=disagreements)
+    bench = workbench(Context(), one_model(model), system)
+    assert bench.limits is not None, "every broker here is reached through a port"
+    suite = cover_within(bench.graph, bench.limits).suite
+    return replay_suite(bench.graph, suite, bench.make_system, stop_after=disagreements)
 
 
-def row(name: str, model: str, result: ReplayResult) -> str:
+def driven(system: str, model: str, disagreements: int) -> Driven:
+    """The same, told."""
+    reason = selected(system, model)
+    if reason:
+        return Driven(0, 0, 0, 0.0, f"not driven: {reason}")
+    result = drive(system, model, disagreements)
     tests = result.passed + result.failed + result.inconclusive + result.not_run
     fate = "agrees" if not result.failed else f"{result.failed} disagree"
     if result.inconclusive:
         fate += f", {result.inconclusive} inconclusive"
-    if result.not_driven:
-        fate += f", {sum(result.not_driven.values())} not driven"
-    rate = result.steps / max(result.seconds, 1e-9)
-    return f"| {name} | {model} | {tests:,} | {result.steps:,} | {rate:,.0f} | {fate} |"
+    for reason, count in result.not_driven.items():
+        fate += f", {count} not driven: {reason}"
+    told = "\n".join(map(story, result.divergences))
+    return Driven(tests, result.passed, result.steps, result.seconds, fate, told)
+
+
+def driven_within(system: str, model: str, disagreements: int, seconds: float) -> Driven:
+    """The same in a process of its own, which may not come to an end: then that is the outcome."""
+    command = [sys.executable, __file__, "--drive", system, model]
+    command += ["--disagreements", str(disagreements)]
+    try:
+        ended = subprocess.run(command, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return Driven(0, 0, 0, seconds, f"no end within {seconds:.0f} s")
+    if ended.returncode:
+        words = ended.stderr.decode("utf-8").strip().splitlines()[-1:]
+        return Driven(0, 0, 0, 0.0, f"not run: {' '.join(words)}")
+    return msgspec.json.decode(ended.stdout, type=Driven)
+
+
+def row(name: str, model: str, one: Driven) -> str:
+    rate = one.steps / max(one.seconds, 1e-9)
+    counts = f"{one.passed:,} of {one.tests:,} | {one.steps:,} | {one.seconds:.0f} s | {rate:,.0f}"
+    return f"| {name} | {model} | {counts} | {one.outcome} |"
 
 
 def story(divergence: Divergence) -> str:
     path = ", ".join(map(str, divergence.actions))
-    if not divergence.observed or not divergence.allowed:
-        return f"  {divergence.kind} after {path}: {divergence.detail.splitlines()[0]}"
-    names = divergence.observed
-    return f"  {divergence.kind} after {path}\n    seen {dict(names)}"
+    if divergence.detail or not divergence.observed:
+        return f"  {divergence.kind} after {path}: {divergence.detail}"
+    return f"  {divergence.kind} after {path}\n    seen {dict(divergence.observed)}"
 
 
 def main() -> None:
@@ -176,26 +221,29 @@ def main() -> None:
     parser.add_argument("--broker", action="append", choices=sorted(BROKERS))
     parser.add_argument("--model", action="append")
     parser.add_argument("--disagreements", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=300.0, help="For one suite at most.")
+    parser.add_argument("--drive", nargs=2, metavar=("SYSTEM", "MODEL"), help="One suite, as JSON.")
     options = parser.parse_args()
-    print("| broker | model | tests | steps | steps/s | outcome |\n|---|---|---|---|---|---|")
-    stories: list[str] = []
+    if options.drive:
+        system, model = options.drive
+        one = driven(system, model, options.disagreements)
+        sys.stdout.buffer.write(msgspec.json.encode(one))
+        return
+    print("| broker | model | tests that agree | steps | time | steps/s | outcome |")
+    print("|---|---|---|---|---|---|---|")
+    stories = []
     for name in options.broker or BROKERS:
-        started_at = time.monotonic()
         with ExitStack() as stack:
             try:
                 system = stack.enter_context(BROKERS[name]())
             except Missing as missing:
-                print(f"| {name} | | | | | not run: {missing} |", flush=True)
+                print(f"| {name} | | | | | | not run: {missing} |", flush=True)
                 continue
             for model in options.model or MODELS:
-                try:
-                    result = drive(str(system), model, options.disagreements)
-                except UserError as error:
-                    print(f"| {name} | {model} | | | | not run: {error} |", flush=True)
-                    continue
-                print(row(name, model, result), flush=True)
-                stories += [f"{name}, {model}:\n{story(one)}" for one in result.divergences]
-        print(f"  ({name}: {time.monotonic() - started_at:.0f} s)", file=sys.stderr)
+                one = driven_within(system, model, options.disagreements, options.seconds)
+                print(row(name, model, one), flush=True)
+                if one.story:
+                    stories.append(f"{name}, {model}:\n{one.story}")
     print("\n" + "\n".join(stories))
 
 

@@ -128,7 +128,8 @@ class Held:
     """What is held against what: a system against a model of a specification.
 
     `places` are the lines, first and last, of the actions and formulas that are counted, by name:
-    `(module, first, last)`. `actions` are those of Next.
+    `(module, first, last)`. `actions` are those of Next, `branches` the module and line of each of
+    their disjuncts, by the key that the stages' figures give it.
     """
 
     spec: str
@@ -140,6 +141,7 @@ class Held:
     actions: tuple[str, ...]
     modules: tuple[ModuleText, ...]
     places: Mapping[str, tuple[str, int, int]]
+    branches: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
 from conformance.replay.profile import Profile
 from conformance.stages.check import check
-from conformance.stages.context import Context, Workbench, stage, workbench
+from conformance.stages.context import Context, Workbench, announce_benches, stage, workbench
 from conformance.stages.coverage import coverage
 from conformance.stages.deviations import deviations
 from conformance.stages.drive import drive_all
@@ -92,13 +92,16 @@ def run(context: Context, gate: GatePlan) -> None:
     """
     keep_counterexamples(check(context, gate.models), gate.output / "counterexamples")
     system = gate.system or None
-    benches = [workbench(context, model, system) for model in gate.feeding if _holds(model)]
+    held = [model for model in gate.feeding if _holds(model)]
+    announce_benches(context, held, system)
+    benches = [workbench(context, model, system) for model in held]
     if not benches:
         with stage(context, "replay") as outcome:
             outcome.summary = "no model of this tier feeds a suite: no implementation was tested"
         return
     if benches[0].distant:
         _at_a_distance(context, benches)
+        _known_deviations(context, system, benches)
         return
     suites = [cover(context, bench.model.name, bench.graph) for bench in benches]
     driven = drive_all(context, benches, suites, samples=gate.tier.interruptions)
@@ -109,12 +112,17 @@ def run(context: Context, gate: GatePlan) -> None:
     covered = _record_and_audit(context, gate, benches)
     stopped = [bool(result.not_run) for result in driven]
     coverage(context, benches, replayed, covered, chosen=bool(system), stopped=stopped)
-    if system and not context.strict and deviating(benches[0].factory):
-        deviations(context, system, {bench.model.spec for bench in benches})
+    _known_deviations(context, system, benches)
     if gate.canary:
         run_canary(context, benches)
     if gate.tier.name == "nightly" and not system:
         mutation(context, gate.output)
+
+
+def _known_deviations(context: Context, system: str | None, benches: Sequence[Workbench]) -> None:
+    """Are the chosen system's deviations still where its table says?"""
+    if system and not context.strict and deviating(benches[0].factory):
+        deviations(context, system, {bench.model.spec for bench in benches})
 
 
 def _at_a_distance(context: Context, benches: Sequence[Workbench]) -> None:

@@ -9,8 +9,14 @@ from conformance.errors import EnvironmentProblem
 _PACKAGE = Path(__file__).resolve().parent
 
 
+def installed_data() -> Path | None:
+    """The folder in which a wheel carries what a checkout has at its top; None in a checkout."""
+    folder = _PACKAGE / "_data"
+    return folder if folder.is_dir() else None
+
+
 def resource_root() -> Path:
-    """The folder that holds `spec/` and `models/`: the wheel's own data, or the checkout."""
+    """The folder of `spec/`, `models/` and `impl/`: the wheel's own data, or the checkout."""
     for root in (_PACKAGE / "_data", _PACKAGE.parent):
         if (root / "spec").is_dir() and (root / "models").is_dir():
             return root
@@ -24,6 +30,11 @@ def resource_root() -> Path:
 def spec_dir() -> Path:
     """The folder of the TLA+ modules."""
     return resource_root() / "spec"
+
+
+def implementation_dir() -> Path:
+    """The folder of the bundled implementation, the package `impl`."""
+    return resource_root() / "impl"
 
 
 def models_dir() -> Path:

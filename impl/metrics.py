@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,14 +14,34 @@ Tags = tuple[tuple[str, str], ...]
 """Names and values of tags, in the order in which Kafka writes them."""
 
 _TICK_MS = 5_000
+_PLAIN_TAG = re.compile(r"[\w\-%. \t]*", re.ASCII)
+_JMX_SPECIAL = re.compile(r'[\\"*?]')
 _ONE_MINUTE_ALPHA = 1 - math.exp(-_TICK_MS / 60_000)
 
 
 class MetricName(NamedTuple):
-    """A metric's identity within a registry."""
+    """A metric's identity within a registry: `type` is the class whose metric it is in Kafka."""
 
+    type: str
     name: str
     tags: Tags = ()
+
+    @property
+    def mbean(self) -> str:
+        """As Kafka registers it with JMX (KafkaMetricsGroup.metricName); values are sanitized."""
+        tags = "".join(f",{tag}={_sanitized(value)}" for tag, value in self.tags if value)
+        return f"kafka.server:type={self.type},name={self.name}{tags}"
+
+
+def _sanitized(value: str) -> str:
+    """A tag's value, quoted if JMX would misread it (Sanitizer.jmxSanitize)."""
+    if _PLAIN_TAG.fullmatch(value):
+        return value
+    return f'"{_JMX_SPECIAL.sub(_escaped, value)}"'
+
+
+def _escaped(special: re.Match[str]) -> str:
+    return f"\\{special.group()}"
 
 
 class Meter:
@@ -114,8 +135,8 @@ class FetcherStats:
     def __init__(self, registry: MetricsRegistry, client_id: str, host: str, port: int) -> None:
         tags = (("clientId", client_id), ("brokerHost", host), ("brokerPort", str(port)))
         self._registry = registry
-        self._bytes = MetricName("BytesPerSec", tags)
-        self._requests = MetricName("RequestsPerSec", tags)
+        self._bytes = MetricName("FetcherStats", "BytesPerSec", tags)
+        self._requests = MetricName("FetcherStats", "RequestsPerSec", tags)
         self.byte_rate = registry.new_meter(self._bytes)
         self.request_rate = registry.new_meter(self._requests)
 
@@ -169,7 +190,7 @@ class FetcherLagStats:
     def _name(self, partition: TopicPartition) -> MetricName:
         topic, number = partition
         tags = (("clientId", self._client_id), ("topic", topic), ("partition", str(number)))
-        return MetricName("ConsumerLag", tags)
+        return MetricName("FetcherLagMetrics", "ConsumerLag", tags)
 
 
 class BrokerTopicStats:
@@ -178,5 +199,32 @@ class BrokerTopicStats:
     __slots__ = ("reassignment_bytes_in", "replication_bytes_in")
 
     def __init__(self, registry: MetricsRegistry) -> None:
-        self.replication_bytes_in = registry.new_meter(MetricName("ReplicationBytesInPerSec"))
-        self.reassignment_bytes_in = registry.new_meter(MetricName("ReassignmentBytesInPerSec"))
+        self.replication_bytes_in = registry.new_meter(_topic_metric("ReplicationBytesInPerSec"))
+        self.reassignment_bytes_in = registry.new_meter(_topic_metric("ReassignmentBytesInPerSec"))
+
+
+def _topic_metric(name: str) -> MetricName:
+    return MetricName("BrokerTopicMetrics", name)
+
+
+class IsrStats:
+    """Meters of a broker's ISR changes, as the controller has answered (ReplicaManager)."""
+
+    __slots__ = ("_expands", "_failed", "_shrinks")
+
+    def __init__(self, registry: MetricsRegistry) -> None:
+        self._expands = registry.new_meter(MetricName("ReplicaManager", "IsrExpandsPerSec"))
+        self._shrinks = registry.new_meter(MetricName("ReplicaManager", "IsrShrinksPerSec"))
+        self._failed = registry.new_meter(MetricName("ReplicaManager", "FailedIsrUpdatesPerSec"))
+
+    def mark_isr_expand(self) -> None:
+        """A follower has joined."""
+        self._expands.mark()
+
+    def mark_isr_shrink(self) -> None:
+        """Followers have been dropped."""
+        self._shrinks.mark()
+
+    def mark_failed(self) -> None:
+        """The controller refused, or answered what is out of date."""
+        self._failed.mark()

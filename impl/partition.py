@@ -22,6 +22,8 @@ from impl.log import Log
 from impl.log_manager import LogManager
 from impl.log_types import FetchIsolation, UnexpectedAppendOffsetException
 from impl.partition_state import (
+    NOBODY_COUNTS,
+    AlterPartitionListener,
     AlterPartitionManager,
     CommittedPartitionState,
     LeaderAndIsr,
@@ -119,7 +121,9 @@ class Partition:
         local_broker_epoch: Callable[[], int] = lambda: UNKNOWN_BROKER_EPOCH,
         high_watermark_checkpoint: Callable[[Log], int] = lambda _: 0,
         try_complete_delayed_requests: Callable[[TopicPartition], None] = lambda _: None,
+        alter_partition_listener: AlterPartitionListener = NOBODY_COUNTS,
     ) -> None:
+        self._alter_partition_listener = alter_partition_listener
         self.topic_partition = topic_partition
         self.broker_id = broker_id
         self.topic_id: str | None = None
@@ -807,7 +811,7 @@ class Partition:
             if isinstance(decision, Errors):
                 retry = self._handle_alter_partition_error(proposed, decision)
             else:
-                incremented = self._handle_alter_partition_update(decision)
+                incremented = self._handle_alter_partition_update(proposed, decision)
         if incremented:
             self._try_complete_delayed_requests(self.topic_partition)
         if retry:
@@ -821,19 +825,25 @@ class Partition:
         Only of two errors it is certain that the change was not made. After the others that
         are final the change stays pending until the controller's next LeaderAndIsr.
         """
+        self._alter_partition_listener.mark_failed()
         if error in (Errors.OPERATION_NOT_ATTEMPTED, Errors.INELIGIBLE_REPLICA):
             self.partition_state = proposed.last_committed_state
             return False
         return error not in _FINAL_ALTER_PARTITION_ERRORS
 
-    def _handle_alter_partition_update(self, decision: LeaderAndIsr) -> bool:
+    def _handle_alter_partition_update(
+        self, proposed: PendingPartitionChange, decision: LeaderAndIsr
+    ) -> bool:
         """Take the controller's decision over; True iff the high watermark rose."""
-        if decision.leader_epoch != self.leader_epoch:
-            return False
-        if decision.partition_epoch < self.partition_epoch:
+        if (
+            decision.leader_epoch != self.leader_epoch
+            or decision.partition_epoch < self.partition_epoch
+        ):
+            self._alter_partition_listener.mark_failed()
             return False
         self.partition_state = CommittedPartitionState(decision.isr)
         self.partition_epoch = decision.partition_epoch
+        proposed.notify_listener(self._alter_partition_listener)
         # KAFKA-13091: the ISR may be smaller now, the high watermark free to rise.
         log = self.leader_log_if_local()
         return log is not None and self._maybe_increment_leader_hw(log, self._clock.milliseconds())

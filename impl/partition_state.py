@@ -46,6 +46,33 @@ class LeaderAndIsr:
         return frozenset(broker_id for broker_id, _ in self.isr_with_broker_epoch)
 
 
+class AlterPartitionListener(Protocol):
+    """Counts what became of proposed ISR changes (Partition.scala)."""
+
+    def mark_isr_expand(self) -> None:
+        """A follower has joined."""
+
+    def mark_isr_shrink(self) -> None:
+        """Followers have been dropped."""
+
+    def mark_failed(self) -> None:
+        """The controller refused, or answered what is out of date."""
+
+
+class _NobodyCounts:
+    def mark_isr_expand(self) -> None:
+        pass
+
+    def mark_isr_shrink(self) -> None:
+        pass
+
+    def mark_failed(self) -> None:
+        pass
+
+
+NOBODY_COUNTS: AlterPartitionListener = _NobodyCounts()
+
+
 @dataclass(frozen=True, slots=True)
 class CommittedPartitionState:
     """No change is in flight."""
@@ -72,6 +99,10 @@ class PendingExpandIsr:
     last_committed_state: CommittedPartitionState
     maximal_isr: frozenset[int]
 
+    def notify_listener(self, listener: AlterPartitionListener) -> None:
+        """The change was made."""
+        listener.mark_isr_expand()
+
     @property
     def isr(self) -> frozenset[int]:
         """The effective ISR: what is committed."""
@@ -90,6 +121,10 @@ class PendingShrinkIsr:
     out_of_sync_replica_ids: frozenset[int]
     sent_leader_and_isr: LeaderAndIsr
     last_committed_state: CommittedPartitionState
+
+    def notify_listener(self, listener: AlterPartitionListener) -> None:
+        """The change was made."""
+        listener.mark_isr_shrink()
 
     @property
     def isr(self) -> frozenset[int]:

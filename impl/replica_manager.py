@@ -44,7 +44,12 @@ from impl.network import (
     OffsetsForLeaderEpochResponse,
 )
 from impl.partition import FetchParams, Partition
-from impl.partition_state import AlterPartitionManager, LeaderAndIsrPartitionState
+from impl.partition_state import (
+    NOBODY_COUNTS,
+    AlterPartitionListener,
+    AlterPartitionManager,
+    LeaderAndIsrPartitionState,
+)
 from impl.records import MemoryRecords
 from impl.replica import MetadataCache
 from impl.replica_requests import (
@@ -103,6 +108,7 @@ class ReplicaManager:
         *,
         leader_quota: ReplicaQuota | None = None,
         try_complete_delayed_requests: Callable[[TopicPartition], None] = lambda _: None,
+        alter_partition_listener: AlterPartitionListener = NOBODY_COUNTS,
     ) -> None:
         self.config = config
         self.broker_id = config.broker_id
@@ -115,6 +121,7 @@ class ReplicaManager:
         self._end_points = end_points
         self._leader_quota = leader_quota or UnboundedQuota()
         self._try_complete_delayed_requests = try_complete_delayed_requests
+        self._alter_partition_listener = alter_partition_listener
         self._partitions: dict[TopicPartition, Partition] = {}
         self._offline: set[TopicPartition] = set()
         self._replica_state_change_lock = concurrency.lock("replica-state-change")
@@ -183,6 +190,7 @@ class ReplicaManager:
                 local_broker_epoch=lambda: self.config.broker_epoch,
                 high_watermark_checkpoint=self._checkpointed_high_watermark,
                 try_complete_delayed_requests=self._try_complete_delayed_requests,
+                alter_partition_listener=self._alter_partition_listener,
             )
         return partition
 

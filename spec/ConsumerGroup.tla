@@ -10,16 +10,20 @@ TypeOK ==
   /\ groupEpoch \in Epochs
   /\ assignmentEpoch \in Epochs
   /\ target \in [Members -> SUBSET Partitions]
-  /\ member \in [Members ->
-       [state : MemberStates, epoch : Epochs \union {StaticLeaveEpoch}, previous : Epochs,
-        assigned : SUBSET Partitions, revoking : SUBSET Partitions] \union {NoMember}]
+  /\ memberState \in [Members -> MemberStates \union {"None"}]
+  /\ memberEpoch \in [Members -> Epochs \union {StaticLeaveEpoch, NoEpoch}]
+  /\ previousMemberEpoch \in [Members -> Epochs \union {NoEpoch}]
+  /\ assignedPartitions \in [Members -> SUBSET Partitions]
+  /\ partitionsPendingRevocation \in [Members -> SUBSET Partitions]
+  /\ described \in [Members -> SUBSET Partitions]
+  /\ \A m \in Members : ~IsRegistered(m) => Member(m) = NoMember
   /\ consumer \in [Members ->
        [state : ConsumerStates, epoch : Epochs, given : SUBSET Partitions,
         owned : SUBSET Partitions, local : SUBSET Partitions, named : BOOLEAN]]
   /\ channel \in [Members ->
        [type : {"None", "Request", "Answer"},
         epoch : Epochs \union {LeaveEpoch, StaticLeaveEpoch, NoEpoch}, named : BOOLEAN,
-        owned : SUBSET Partitions, error : Errors, given : SUBSET Partitions]]
+        owned : SUBSET Partitions, error : Errors, told : BOOLEAN, given : SUBSET Partitions]]
 
 (***************************************************************************)
 (* The coordinator.                                                        *)
@@ -27,10 +31,11 @@ TypeOK ==
 
 \* A partition is given to nobody while another member holds it.
 HeldByOneMember ==
-  \A a, b \in Registered : a # b => Holds(member[a]) \intersect Holds(member[b]) = {}
+  \A a, b \in Registered : a # b => Holds(Member(a)) \intersect Holds(Member(b)) = {}
 
 \* What is to be revoked is not assigned as well.
-RevokedIsNotAssigned == \A m \in Registered : member[m].assigned \intersect member[m].revoking = {}
+RevokedIsNotAssigned ==
+  \A m \in Registered : assignedPartitions[m] \intersect partitionsPendingRevocation[m] = {}
 
 \* The target gives every partition to one member, unless nobody has asked since the group changed.
 TargetIsComplete ==
@@ -40,13 +45,13 @@ TargetIsComplete ==
 \* A member in the group's epoch has its target, but for what others have still to give back.
 StableIsAssigned ==
   \A m \in Registered :
-    member[m].state = "Stable" /\ member[m].epoch = assignmentEpoch =>
-      member[m].assigned = target[m]
+    memberState[m] = "Stable" /\ memberEpoch[m] = assignmentEpoch =>
+      assignedPartitions[m] = target[m]
 
 \* Nobody is ahead of the target assignment, which is not ahead of the group.
 EpochsInOrder ==
   /\ assignmentEpoch <= groupEpoch
-  /\ \A m \in Registered : member[m].epoch <= assignmentEpoch
+  /\ \A m \in Registered : memberEpoch[m] <= assignmentEpoch
 
 OneMemberPerInstance ==
   \A a, b \in Registered : a # b /\ IsStatic(a) => InstanceOf[a] # InstanceOf[b]
@@ -57,7 +62,7 @@ OneMemberPerInstance ==
 (***************************************************************************)
 IsCurrent(m) ==
   /\ IsRegistered(m) /\ consumer[m].state = "Member"
-  /\ consumer[m].epoch \in {member[m].epoch, member[m].previous}
+  /\ consumer[m].epoch \in {memberEpoch[m], previousMemberEpoch[m]}
 
 \* No two consumers in good standing own the same partition.
 OwnersAreExclusive ==
@@ -65,7 +70,7 @@ OwnersAreExclusive ==
     a # b /\ IsCurrent(a) /\ IsCurrent(b) => consumer[a].owned \intersect consumer[b].owned = {}
 
 \* A consumer owns nothing beyond what its epoch gives it.
-OwnsWithinItsEpoch == \A m \in Members : IsCurrent(m) => consumer[m].owned \subseteq Holds(member[m])
+OwnsWithinItsEpoch == \A m \in Members : IsCurrent(m) => consumer[m].owned \subseteq Holds(Member(m))
 
 (***************************************************************************)
 (* Steps.                                                                  *)
@@ -73,14 +78,14 @@ OwnsWithinItsEpoch == \A m \in Members : IsCurrent(m) => consumer[m].owned \subs
 EpochsNeverFall ==
   [][/\ groupEpoch' >= groupEpoch /\ assignmentEpoch' >= assignmentEpoch
      /\ \A m \in Members :
-          IsRegistered(m) /\ IsRegistered(m)' /\ member[m].epoch >= 0 /\ member'[m].epoch >= 0 =>
-            member'[m].epoch >= member[m].epoch]_vars
+          IsRegistered(m) /\ IsRegistered(m)' /\ memberEpoch[m] >= 0 /\ memberEpoch'[m] >= 0 =>
+            memberEpoch'[m] >= memberEpoch[m]]_vars
 
 \* A partition leaves a member that stays only once that member no longer owns it.
 RevokedBeforeReleased ==
   [][\A m \in Members :
-       IsCurrent(m) /\ IsRegistered(m)' /\ member'[m].epoch >= 0 =>
-         (Holds(member[m]) \ Holds(member'[m])) \intersect consumer[m].owned = {}]_vars
+       IsCurrent(m) /\ IsRegistered(m)' /\ memberEpoch'[m] >= 0 =>
+         (Holds(Member(m)) \ Holds(Member(m))') \intersect consumer[m].owned = {}]_vars
 
 \* Who takes the place of a static member finds that it has given up its partitions.
 ReplacedOwnsNothing ==
@@ -96,7 +101,7 @@ Settled ==
   /\ assignmentEpoch = groupEpoch \/ Registered = {}
   /\ \A m \in Members : consumer[m].state = "Member" =>
        /\ consumer[m].owned = target[m]
-       /\ member[m].state = "Stable" /\ member[m].assigned = target[m]
+       /\ memberState[m] = "Stable" /\ assignedPartitions[m] = target[m]
 
 \* When nothing changes any more, everybody gets what is assigned to him.
 AssignmentIsReached == <>[]Settled
@@ -104,7 +109,7 @@ AssignmentIsReached == <>[]Settled
 (***************************************************************************)
 (* Situations, for suites and coverage.                                    *)
 (***************************************************************************)
-SomeoneIsWaiting  == \E m \in Members : member[m].state = "UnreleasedPartitions"
-SomeoneIsRevoking == \E m \in Members : member[m].state = "UnrevokedPartitions"
+SomeoneIsWaiting  == \E m \in Members : memberState[m] = "UnreleasedPartitions"
+SomeoneIsRevoking == \E m \in Members : memberState[m] = "UnrevokedPartitions"
 SomeoneIsFenced   == \E m \in Members : consumer[m].state = "Fenced"
 ===============================================================================

@@ -19,13 +19,16 @@ OfInstance(m) ==
   {other \in Registered : IsStatic(m) /\ InstanceOf[other] = InstanceOf[m]}
 
 \* throwIfInstanceIdIsUnreleased: only who has left for a while is replaced.
-IsReleased(other) == member[other].epoch = StaticLeaveEpoch
+IsReleased(other) == memberEpoch[other] = StaticLeaveEpoch
+
+\* Who is there already may join again if its join's answer can have been lost.
+AcceptsJoin(k, request) == EpochIsValid(k, request)
 
 JoinError(m, request) ==
   IF IsStatic(m)
   THEN IF \A other \in OfInstance(m) : IsReleased(other) THEN "NONE"
        ELSE "UNRELEASED_INSTANCE_ID"
-  ELSE IF IsRegistered(m) /\ ~EpochIsValid(member[m], request) THEN "FENCED_MEMBER_EPOCH"
+  ELSE IF IsRegistered(m) /\ ~AcceptsJoin(Member(m), request) THEN "FENCED_MEMBER_EPOCH"
   ELSE "NONE"
 
 IdentityError(m) ==
@@ -37,7 +40,7 @@ IdentityError(m) ==
 
 HeartbeatError(m, request) ==
   IF IdentityError(m) # "NONE" THEN IdentityError(m)
-  ELSE IF EpochIsValid(member[m], request) THEN "NONE"
+  ELSE IF EpochIsValid(Member(m), request) THEN "NONE"
   ELSE "FENCED_MEMBER_EPOCH"
 
 \* consumerGroupLeave asks who it is, and no epoch.
@@ -68,11 +71,14 @@ StillOwns(m, revoked) == ~m.named \/ m.owned \intersect revoked # {}
 \* A partition is given out when nobody holds it, the member itself included.
 Released(partitions, held) == partitions \ held
 
+\* What a member has given back with this heartbeat counts as held until its next one.
+HeldFor(k, held) == held
+
 MoveOn(k, from, epoch, wanted, m, held) ==
   LET kept    == k.assigned \intersect wanted
       revoked == k.assigned \ wanted
       missing == wanted \ kept
-      free    == Released(missing, held)
+      free    == Released(missing, HeldFor(k, held))
   IN  IF revoked # {} /\ StillOwns(m, revoked)
       THEN [state |-> "UnrevokedPartitions", epoch |-> from, previous |-> k.epoch,
             assigned |-> kept, revoking |-> revoked]

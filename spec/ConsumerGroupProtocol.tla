@@ -22,9 +22,9 @@ Join(m) ==
   /\ consumer' = [consumer EXCEPT ![m] = [NoConsumer EXCEPT !.state = "Joining"]]
   /\ UNCHANGED channel /\ CoordinatorStays
 
-\* HeartbeatState.buildRequestData: what it owns is named as it joins, when it has changed, and,
-\* as trunk's client does, after a failed heartbeat whatever the member is doing.
-MayName(c) == TRUE
+\* HeartbeatState.buildRequestData: what it owns is named as it joins, when it has changed, and
+\* after a failed heartbeat; trunk's client names it then whatever the member is doing.
+MayName(c) == NamesWhileReconciling \/ c.local = c.given
 
 SendHeartbeat(m) ==
   LET c     == consumer[m]
@@ -69,7 +69,8 @@ Leave(m) ==
 AfterAnswer(c, answer) ==
   IF c.state = "Leaving" THEN NoConsumer
   ELSE IF answer.error = "NONE"
-  THEN [c EXCEPT !.state = "Member", !.epoch = answer.epoch, !.given = answer.given]
+  THEN [c EXCEPT !.state = "Member", !.epoch = answer.epoch,
+                 !.given = IF answer.told THEN answer.given ELSE @]
   ELSE IF answer.error \in {"UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"}
   THEN [c EXCEPT !.state = "Fenced"]
   ELSE [NoConsumer EXCEPT !.state = "Failed"]
@@ -106,11 +107,11 @@ RefuseHeartbeat(m) ==
 Replaced(m) == {other \in OfInstance(m) : other # m}
 Inherited(m) ==
   IF OfInstance(m) # {}
-  THEN [member[CHOOSE other \in OfInstance(m) : TRUE] EXCEPT !.epoch = 0, !.previous = 0]
-  ELSE IF IsRegistered(m) THEN member[m] ELSE NewMember
+  THEN [Member(CHOOSE other \in OfInstance(m) : TRUE) EXCEPT !.epoch = 0, !.previous = 0]
+  ELSE IF IsRegistered(m) THEN Member(m) ELSE NewMember
 Subscribed(m) ==
   [other \in Members |->
-    IF other = m THEN Inherited(m) ELSE IF other \in Replaced(m) THEN NoMember ELSE member[other]]
+    IF other = m THEN Inherited(m) ELSE IF other \in Replaced(m) THEN NoMember ELSE Member(other)]
 
 IsNew(m) == ~IsRegistered(m) /\ Replaced(m) = {}
 Bumped(m) == IF channel[m].epoch = JoinEpoch /\ IsNew(m) THEN groupEpoch + 1 ELSE groupEpoch
@@ -123,10 +124,16 @@ TargetsAfter(m, registered) ==
                ELSE IF other \in Replaced(m) /\ channel[m].epoch = JoinEpoch THEN {}
                ELSE target[other]]}
 
+\* The answer has the assignment if it has changed, or if the request had all fields.
+AnswerTo(request, moved, before) ==
+  IF request.epoch = JoinEpoch \/ request.named \/ moved.assigned # before.assigned
+  THEN Telling(moved.epoch, moved.assigned)
+  ELSE Answer(moved.epoch)
+
 \* consumerGroupHeartbeat: subscribe, assign if the group has changed, reconcile this member.
 HandleHeartbeat(m) ==
   LET request == channel[m]
-      joined  == IF request.epoch = JoinEpoch THEN Subscribed(m) ELSE member
+      joined  == IF request.epoch = JoinEpoch THEN Subscribed(m) ELSE AllMembers
       present == {other \in Members : joined[other].state # "None"}
       held    == UNION {Holds(joined[other]) : other \in present}
   IN  /\ request.type = "Request" /\ request.epoch >= JoinEpoch
@@ -136,33 +143,36 @@ HandleHeartbeat(m) ==
       /\ \E given \in TargetsAfter(m, present) :
            LET moved == Reconciled(joined[m], Bumped(m), given[m], request, held)
            IN  /\ target' = given
-               /\ member' = [joined EXCEPT ![m] = moved]
-               /\ channel' = [channel EXCEPT ![m] = Answer(moved.epoch, moved.assigned)]
+               /\ MembersBecome([joined EXCEPT ![m] = moved])
+               /\ channel' = [channel EXCEPT ![m] = AnswerTo(request, moved, joined[m])]
       /\ UNCHANGED consumer
 
 EpochAfterRemoval == groupEpoch + 1
 
+\* Nothing is assigned anew before the next heartbeat.
+AssignmentEpochAfterRemoval(m) == assignmentEpoch
+
 \* consumerGroupFenceMember: removed, and the group is another one.
 Remove(m) ==
   /\ MayChange
-  /\ member' = [member EXCEPT ![m] = NoMember]
+  /\ MembersBecome([AllMembers EXCEPT ![m] = NoMember])
   /\ target' = [target EXCEPT ![m] = {}]
   /\ groupEpoch' = EpochAfterRemoval
-  /\ UNCHANGED assignmentEpoch
+  /\ assignmentEpoch' = AssignmentEpochAfterRemoval(m)
 
 HandleLeave(m) ==
   /\ channel[m].type = "Request" /\ channel[m].epoch = LeaveEpoch
   /\ Error(m, channel[m]) = "NONE"
   /\ Remove(m)
-  /\ channel' = [channel EXCEPT ![m] = Answer(LeaveEpoch, {})]
+  /\ channel' = [channel EXCEPT ![m] = Answer(LeaveEpoch)]
   /\ UNCHANGED consumer
 
 \* consumerGroupStaticMemberGroupLeave: its partitions are kept for whoever comes back.
 HandleStaticLeave(m) ==
   /\ channel[m].type = "Request" /\ channel[m].epoch = StaticLeaveEpoch
   /\ Error(m, channel[m]) = "NONE"
-  /\ member'  = [member EXCEPT ![m].epoch = StaticLeaveEpoch, ![m].revoking = {}]
-  /\ channel' = [channel EXCEPT ![m] = Answer(StaticLeaveEpoch, {})]
+  /\ MembersBecome([AllMembers EXCEPT ![m].epoch = StaticLeaveEpoch, ![m].revoking = {}])
+  /\ channel' = [channel EXCEPT ![m] = Answer(StaticLeaveEpoch)]
   /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, consumer>>
 
 \* consumerGroupSessionTimeoutKey's timer: no heartbeat in time.
@@ -172,7 +182,7 @@ ExpireSession(m) ==
 
 \* consumerGroupRebalanceTimeoutKey's timer: runs while partitions are to be revoked.
 ExpireRebalance(m) ==
-  /\ Expiries /\ member[m].state = "UnrevokedPartitions" /\ member[m].epoch # StaticLeaveEpoch
+  /\ Expiries /\ memberState[m] = "UnrevokedPartitions" /\ memberEpoch[m] # StaticLeaveEpoch
   /\ Remove(m)
   /\ UNCHANGED <<consumer, channel>>
 

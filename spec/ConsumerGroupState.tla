@@ -14,20 +14,25 @@
 (*                 | group changes                                         *)
 (* assignmentEpoch | ModernGroup.targetAssignmentEpoch                     *)
 (* target[m]       | ModernGroup.targetAssignment                          *)
-(* member[m]       | ConsumerGroupMember: memberEpoch, previousMemberEpoch, *)
-(*                 | MemberState, assignedPartitions,                      *)
-(*                 | partitionsPendingRevocation                           *)
+(* memberState[m], | ConsumerGroupMember: state, memberEpoch,              *)
+(* memberEpoch[m], | previousMemberEpoch, assignedPartitions,              *)
+(* ...             | partitionsPendingRevocation; Member(m) has all five   *)
+(* described[m]    | what ConsumerGroupDescribe shows as its assignment:   *)
+(*                 | nothing depends on it                                 *)
 (* consumer[m]     | the client: its member epoch; given: the assignment   *)
 (*                 | that it was last given (currentTargetAssignment);     *)
 (*                 | owned: SubscriptionState; local: what it has last     *)
 (*                 | reconciled itself to (currentAssignment); named:      *)
 (*                 | whether a heartbeat has said that (SentFields)        *)
 (* channel[m]      | its ConsumerGroupHeartbeat request, or the answer;    *)
-(*                 | named: the request has TopicPartitions                *)
+(*                 | named: the request has TopicPartitions; told: the     *)
+(*                 | answer has an assignment                              *)
 (*                                                                         *)
-(* An answer always has the assignment: Kafka leaves it out where the      *)
-(* consumer knows it. Not here: regular expressions, a topic that changes, *)
-(* fail-over of the coordinator, members of the classic protocol.          *)
+(* A request that names partitions has all other fields too. The client's  *)
+(* has them as it joins and after a failed heartbeat only; the answer then *)
+(* lacks an assignment that the consumer knows.                            *)
+(* Not here: regular expressions, a topic that changes, fail-over of the   *)
+(* coordinator, members of the classic protocol.                           *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
 
@@ -38,11 +43,17 @@ CONSTANTS
   Epochs,      \* 0..n: who is in the group changes n times at most
   Losses,      \* requests and answers may be lost
   Expiries,    \* session and rebalance time-outs
-  Leaves       \* consumers close
+  Leaves,      \* consumers close
+  NamesWhileReconciling \* after a failed heartbeat, as trunk's client does
 
-VARIABLES groupEpoch, assignmentEpoch, target, member, consumer, channel
+VARIABLES
+  groupEpoch, assignmentEpoch, target,
+  memberState, memberEpoch, previousMemberEpoch, assignedPartitions, partitionsPendingRevocation,
+  described, consumer, channel
 
-coordinatorVars == <<groupEpoch, assignmentEpoch, target, member>>
+memberVars == <<memberState, memberEpoch, previousMemberEpoch, assignedPartitions,
+                partitionsPendingRevocation, described>>
+coordinatorVars == <<groupEpoch, assignmentEpoch, target, memberVars>>
 vars == <<coordinatorVars, consumer, channel>>
 
 NoInstance == "none"
@@ -71,24 +82,47 @@ NoConsumer ==
 
 NoMessage ==
   [type |-> "None", epoch |-> NoEpoch, named |-> FALSE, owned |-> {}, error |-> "NONE",
-   given |-> {}]
+   told |-> FALSE, given |-> {}]
 Heartbeat(epoch) == [NoMessage EXCEPT !.type = "Request", !.epoch = epoch]
 Naming(epoch, owned) == [Heartbeat(epoch) EXCEPT !.named = TRUE, !.owned = owned]
-Answer(epoch, given) == [NoMessage EXCEPT !.type = "Answer", !.epoch = epoch, !.given = given]
+Answer(epoch) == [NoMessage EXCEPT !.type = "Answer", !.epoch = epoch]
+Telling(epoch, given) == [Answer(epoch) EXCEPT !.told = TRUE, !.given = given]
 Refusal(error) == [NoMessage EXCEPT !.type = "Answer", !.error = error]
 
-IsRegistered(m) == member[m].state # "None"
+\* A member as the coordinator has it, and what becomes of all of them.
+Member(m) ==
+  [state |-> memberState[m], epoch |-> memberEpoch[m], previous |-> previousMemberEpoch[m],
+   assigned |-> assignedPartitions[m], revoking |-> partitionsPendingRevocation[m]]
+AllMembers == [m \in Members |-> Member(m)]
+
+\* ConsumerGroupMember.asConsumerGroupDescribeMember.
+Described(k) == k.assigned
+
+MembersBecome(members) ==
+  /\ memberState'         = [m \in Members |-> members[m].state]
+  /\ memberEpoch'         = [m \in Members |-> members[m].epoch]
+  /\ previousMemberEpoch' = [m \in Members |-> members[m].previous]
+  /\ assignedPartitions'  = [m \in Members |-> members[m].assigned]
+  /\ partitionsPendingRevocation' = [m \in Members |-> members[m].revoking]
+  /\ described' = [m \in Members |-> Described(members[m])]
+
+IsRegistered(m) == memberState[m] # "None"
 Registered      == {m \in Members : IsRegistered(m)}
 
 \* ConsumerGroup.currentPartitionEpoch: a partition has an epoch while a member holds it.
 Holds(k) == k.assigned \union k.revoking
-Held     == UNION {Holds(member[m]) : m \in Registered}
+Held     == UNION {Holds(Member(m)) : m \in Registered}
 
 Init ==
   /\ groupEpoch = 0
   /\ assignmentEpoch = 0
   /\ target   = [m \in Members |-> {}]
-  /\ member   = [m \in Members |-> NoMember]
+  /\ memberState         = [m \in Members |-> NoMember.state]
+  /\ memberEpoch         = [m \in Members |-> NoMember.epoch]
+  /\ previousMemberEpoch = [m \in Members |-> NoMember.previous]
+  /\ assignedPartitions  = [m \in Members |-> NoMember.assigned]
+  /\ partitionsPendingRevocation = [m \in Members |-> NoMember.revoking]
+  /\ described = [m \in Members |-> {}]
   /\ consumer = [m \in Members |-> NoConsumer]
   /\ channel  = [m \in Members |-> NoMessage]
 ===============================================================================

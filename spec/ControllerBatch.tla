@@ -59,7 +59,7 @@ InContext(x, leader, isr) ==
 \* decision of the next leader epoch, told to all that run but `untold`.
 ChangeLeadership(s, leader, isr, untold) ==
   LET t == [s EXCEPT !.context = InContext(@, leader, isr)]
-  IN  AddLeaderAndIsr(t, LiveOrShuttingDown(t.context) \ untold, FALSE)
+  IN  AddLeaderAndIsr(t, (LiveOrShuttingDown(t.context) \intersect assigned) \ untold, FALSE)
 
 Electable(x, isr) == Live(x) \intersect isr
 FirstLive(x, isr) == IF Electable(x, isr) = {} THEN NoLeader ELSE First(Electable(x, isr))
@@ -72,11 +72,25 @@ TakeOut(s, b) ==
       THEN ChangeLeadership(s, FirstLive(x, isr), isr, {})
       ELSE ChangeLeadership(s, x.leader, isr, {b})
 
+\* KafkaController.onPartitionReassignment, phase B: somebody else leads, the ISR shrinks, and
+\* who has no replica any more deletes it: OfflineReplica, then ReplicaDeletionStarted.
+TakeAway(s, b) ==
+  LET x == s.context
+      isr == x.isr \ {b}
+      leader == IF x.leader = b THEN FirstLive(x, isr) ELSE x.leader
+      t == IF b \in x.isr THEN ChangeLeadership(s, leader, isr, {b}) ELSE s
+  IN  AddStopReplica(AddStopReplica(t, {b}, FALSE), {b}, TRUE)
+
+\* The same, phase A: all hear of the next leader epoch, b that its replica is new.
+GiveTo(s, b) ==
+  LET t == ChangeLeadership(s, s.context.leader, s.context.isr, {b})
+  IN  AddLeaderAndIsr(t, {b}, TRUE)
+
 \* TopicDeletionManager.onPartitionDeletion: OfflineReplica, then ReplicaDeletionStarted. Who
 \* has deleted already is not told again (ReplicaDeletionSuccessful): its second answer might
 \* be taken for one about a topic that was created since.
 StopAndDelete(s, bs) ==
-  LET told == bs \ s.context.deletedOn
+  LET told == (bs \intersect assigned) \ s.context.deletedOn
   IN  AddStopReplica(AddStopReplica(s, told, FALSE), told, TRUE)
 
 \* ReplicaStateMachine: OnlineReplica. A broker that starts again has no new replica.
@@ -84,7 +98,7 @@ IsNewWhenOnline == FALSE
 
 BringOnline(s, bs) ==
   LET x == s.context
-      t == AddLeaderAndIsr(s, bs, IsNewWhenOnline)
+      t == AddLeaderAndIsr(s, bs \intersect assigned, IsNewWhenOnline)
   IN  IF ~Exists(x) THEN s
       ELSE IF x.deleting THEN StopAndDelete(s, bs)
       ELSE IF x.leader = NoLeader /\ Electable(x, x.isr) # {}

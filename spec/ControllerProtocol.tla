@@ -20,14 +20,17 @@ Decision(x) ==
    deleting |-> x.deleting]
 
 \* c makes state changes: its view, its batch, and what ZooKeeper is told.
-Makes(c, s) ==
+MakesFor(c, s, replicas) ==
   /\ s.context.leaderEpoch \in LeaderEpochs \union {NoEpoch}
   /\ context' = [context EXCEPT ![c] = s.context]
   /\ batch'   = [batch EXCEPT ![c] = s.batch]
+  /\ assigned' = replicas
   /\ UNCHANGED activeController
   /\ IF Decision(s.context) = Decision(context[c])
      THEN UNCHANGED registration
      ELSE MayWrite(c) /\ registration' = Decision(s.context)
+
+Makes(c, s) == MakesFor(c, s, assigned)
 
 \* A request whose connection broke may still be under way. One is enough.
 StillUnderWay(c, b) ==
@@ -79,9 +82,27 @@ CompleteDeletion(c) ==
   LET x == [context[c] EXCEPT !.topicId = NoTopic, !.leader = NoLeader, !.leaderEpoch = NoEpoch,
                               !.isr = {}, !.deleting = FALSE, !.deletedOn = {}]
   IN  /\ MayAct(c) /\ MayWrite(c)
-      /\ context[c].deleting /\ context[c].deletedOn = Brokers /\ batch[c] = EmptyBatch
-      /\ Makes(c, [View(c) EXCEPT !.context = x])
+      /\ context[c].deleting /\ assigned \subseteq context[c].deletedOn
+      /\ batch[c] = EmptyBatch
+      /\ MakesFor(c, [View(c) EXCEPT !.context = x], Brokers)
       /\ BrokersStay /\ NetworkStays /\ UNCHANGED topicsCreated
+
+\* KafkaController.onPartitionReassignment to replicas without b, if another one can lead.
+RemoveReplica(c, b) ==
+  /\ Reassignments /\ MayAct(c) /\ MayWrite(c)
+  /\ Exists(context[c]) /\ ~context[c].deleting
+  /\ b \in assigned /\ b \in Live(context[c])
+  /\ Electable(context[c], context[c].isr \ {b}) # {}
+  /\ MakesFor(c, TakeAway(View(c), b), assigned \ {b})
+  /\ BrokersStay /\ NetworkStays /\ UNCHANGED topicsCreated
+
+\* The same, to replicas with b.
+AddReplica(c, b) ==
+  /\ Reassignments /\ MayAct(c) /\ MayWrite(c)
+  /\ Exists(context[c]) /\ ~context[c].deleting
+  /\ b \notin assigned /\ b \in Live(context[c])
+  /\ MakesFor(c, GiveTo(View(c), b), assigned \union {b})
+  /\ BrokersStay /\ NetworkStays /\ UNCHANGED topicsCreated
 
 (***************************************************************************)
 (* Brokers come and go.                                                    *)
@@ -193,7 +214,7 @@ FailOver(c) ==
       /\ context' = [context EXCEPT ![c] = t.context]
       /\ batch'   = [batch EXCEPT ![c] = t.batch]
       /\ registration' = Decision(t.context)
-      /\ UNCHANGED topicsCreated /\ BrokersStay /\ NetworkStays
+      /\ UNCHANGED <<assigned, topicsCreated>> /\ BrokersStay /\ NetworkStays
 
 (***************************************************************************)
 (* RequestSendThread: one request at a time, again until it is answered.   *)
@@ -252,6 +273,8 @@ Next ==
   \/ \E c \in ControllerEpochs, l \in Brokers : ElectLeader(c, l)
   \/ \E c \in ControllerEpochs : DeleteTopic(c)
   \/ \E c \in ControllerEpochs : CompleteDeletion(c)
+  \/ \E c \in ControllerEpochs, b \in Brokers : RemoveReplica(c, b)
+  \/ \E c \in ControllerEpochs, b \in Brokers : AddReplica(c, b)
   \/ \E c \in ControllerEpochs, b \in Brokers : OnBrokerFailure(c, b)
   \/ \E c \in ControllerEpochs, b \in Brokers : OnBrokerStartup(c, b)
   \/ \E c \in ControllerEpochs, b \in Brokers : ControlledShutdown(c, b)

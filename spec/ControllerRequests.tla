@@ -22,7 +22,7 @@ RequestOK(m) ==
 
 TypeOK ==
   /\ registration.topicId \in TopicsOrNone /\ registration.leader \in LeadersOrNone
-  /\ activeController \in ControllerEpochs
+  /\ activeController \in ControllerEpochs /\ assigned \subseteq Brokers
   /\ \A b \in Brokers :
        /\ online[b] \in BOOLEAN /\ brokerEpoch[b] \in BrokerEpochs
        /\ hasLog[b] \in BOOLEAN /\ hasLog[b] = (logTopic[b] # NoTopic)
@@ -51,7 +51,7 @@ OnItsWay(c, b) == queue[c][b] \o AllRequests(c, context[c], batch[c], b)
 Governs(c, b) == c = activeController /\ IsActive(c) /\ IsRegistered(c, b)
 
 HostsAsTold(k, x, b) ==
-  IF ~Exists(x) \/ x.deleting
+  IF ~Exists(x) \/ x.deleting \/ b \notin assigned
   THEN ~k.partition.present /\ ~k.hasLog
   ELSE /\ k.partition.present
        /\ k.partition.leaderEpoch = x.leaderEpoch
@@ -127,10 +127,15 @@ StoppedReplicaStaysStopped ==
   /\ \A b \in Brokers : b \in context[activeController].deletedOn =>
                           ~partition[b].present /\ ~hasLog[b]
 
-\* Nobody deletes a replica of a topic that is not being deleted (KAFKA-9539).
+\* A replica that was taken away may still go as long as its broker has not heard that it is back.
+ReturnIsOnItsWay(b) == Reassignments /\ partition[b].leaderEpoch < registration.leaderEpoch
+
+\* Nobody deletes a replica of a topic that is not being deleted, unless it was taken from him
+\* (KAFKA-9539, KIP-570).
 NoLiveReplicaIsDeleted ==
   [][\A b \in Brokers : logTopic[b] # NoTopic /\ logTopic'[b] = NoTopic
-       => registration.deleting \/ logTopic[b] # registration.topicId]_vars
+       => \/ registration.deleting \/ logTopic[b] # registration.topicId
+          \/ b \notin assigned \/ ReturnIsOnItsWay(b)]_vars
 
 (***************************************************************************)
 (* Metadata: what clients are told does not go back to an older leader, or *)
@@ -172,6 +177,7 @@ FormerLifeIsAddressed ==
     channel[c][b].state = "Sent" /\ Head(queue[c][b]).brokerEpoch < brokerEpoch[b]
 DeletionIsHalfDone ==
   \E b \in Brokers : registration.deleting /\ hasLog[b] /\ \E o \in Brokers : ~hasLog[o]
+ReplicaIsTakenAway == registration.topicId # NoTopic /\ assigned # Brokers
 TopicIsBack == registration.topicId > 1
 BatchIsHalfSent ==
   \E c \in ControllerEpochs, b \in Brokers :

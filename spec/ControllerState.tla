@@ -19,6 +19,7 @@ CONSTANTS
   Deletes,          \* the topic is deleted
   Restarts,         \* brokers crash and start again
   Shutdowns,        \* brokers ask for a controlled shutdown
+  Reassignments,    \* replicas are taken from brokers and given back
   Losses,           \* connections between controller and broker break
   LateRequests,     \* what was sent on a broken connection may still arrive
   SendFailures,     \* a batch cannot be sent whole
@@ -37,6 +38,7 @@ First(bs) == CHOOSE b \in bs : \A other \in bs : Rank(b) <= Rank(other)
 (* registration     | ZooKeeper: the topic's id (0: there is no topic),     *)
 (*                  | the partition's state node, /admin/delete_topics      *)
 (* activeController | ZooKeeper: /controller_epoch                          *)
+(* assigned         | ZooKeeper: who has a replica, once there is a topic   *)
 (* online[b]        | the process runs and is registered                    *)
 (* brokerEpoch[b]   | the epoch of its registration (KIP-380)               *)
 (* context[c]       | ControllerContext; `deletedOn`: who has said that the *)
@@ -60,12 +62,12 @@ First(bs) == CHOOSE b \in bs : \A other \in bs : Rank(b) <= Rank(other)
 (* toldNew[b][t]    | how often b accepted that its replica of t is new    *)
 (***************************************************************************)
 VARIABLES
-  registration, activeController, online, brokerEpoch,
+  registration, activeController, assigned, online, brokerEpoch,
   context, batch, queue, channel, late,
   partition, hasLog, seenController, metadata,
   topicsCreated, logTopic, lastApplied, metadataSeen, toldNew
 
-zooKeeperVars  == <<registration, activeController>>
+zooKeeperVars  == <<registration, activeController, assigned>>
 processVars    == <<online, brokerEpoch>>
 controllerVars == <<context, batch>>
 networkVars    == <<queue, channel, late>>
@@ -143,6 +145,7 @@ Exists(x) == x.topicId # NoTopic
 Init ==
   /\ registration = NoRegistration
   /\ activeController = 1
+  /\ assigned       = Brokers
   /\ online         = [b \in Brokers |-> TRUE]
   /\ brokerEpoch    = [b \in Brokers |-> 0]
   /\ context        = [c \in ControllerEpochs |->

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -220,7 +221,11 @@ class _Audit:
         sample = max(1, distinct // self._options.cross_check)
         return (
             self._keep(judge.judge_states(states, self._rules, self._evaluator)),
-            self._keep(judge.judge_visits(visited, self._evaluator, table, sample)),
+            self._keep(
+                judge.judge_visits(
+                    visited, self._evaluator, table, sample, anywhere=self._rules.anywhere
+                )
+            ),
         )
 
     def _figures(
@@ -240,14 +245,19 @@ class _Audit:
         with self._clock.phase("formulas"):
             states = _count(of_states, {"bad": _BAD, **_valued(invariants, "true")})
             visits = _count(of_visits, {**counted, **_valued(properties, f"ready AND {step}")})
+            branches = self._branches(of_visits)
         figures = {name: visits[name] for name in counted}
         figures["bad"] += states["bad"]
         judged = {name: states[_VALUED + name] for name in invariants}
         judged |= {name: visits[_VALUED + name] for name in properties}
-        return figures, self._coverage(steps, judged, figures)
+        return figures, self._coverage(steps, judged, figures, branches)
 
     def _coverage(
-        self, steps: Mapping[int | None, int], judged: dict[str, int], figures: dict[str, int]
+        self,
+        steps: Mapping[int | None, int],
+        judged: dict[str, int],
+        figures: dict[str, int],
+        branches: Mapping[str, int],
     ) -> TraceCoverage:
         known = {code: count for code, count in steps.items() if code is not None}
         model = self._model
@@ -258,7 +268,17 @@ class _Audit:
             covered_states=None if model is None else covered_states(self._store, model),
             model_transitions=None if model is None else len(model.source),
             covered_transitions=None if model is None else figures["listed"],
+            branches=branches,
         )
+
+    def _branches(self, of_visits: DataFrame) -> Mapping[str, int]:
+        if self._spec is None:
+            return {}
+        some = of_visits.where("taken <> '0'").groupBy("action", "taken").agg(F.sum("visits"))
+        taken: Counter[tuple[str, int]] = Counter()
+        for code, together, steps in some.collect():
+            taken[self._store.actions[code].name, int(together, 16)] += steps
+        return self._spec.branches(taken)
 
     def _decide(self, suspects: DataFrame) -> dict[bool, int]:
         """How many traces fail (True) and are inconclusive (False): the second scan."""

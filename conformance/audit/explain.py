@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from conformance.modelcheck.branches import BranchCounts
 from conformance.tla import Action, EvaluationError, Spec, State
 
 
@@ -28,3 +29,10 @@ class EvaluatedSpec:
     def explain(self, formula: str, state: State, next_state: State) -> Sequence[str]:
         """The evaluator's account of why the formula is false."""
         return self.spec.explain(formula, state, next_state).render().splitlines()
+
+    def branches(self, taken: Mapping[tuple[str, int], int]) -> Mapping[str, int]:
+        """Steps by disjunct, given steps by an action's name and the disjuncts that they took."""
+        counts = BranchCounts(self.spec)
+        for (name, together), steps in taken.items():
+            counts.add(name, together, steps)
+        return counts.by_place()

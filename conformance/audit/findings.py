@@ -29,6 +29,9 @@ class SpecView(Protocol):
     def explain(self, formula: str, state: State, next_state: State) -> Sequence[str]:
         """Why the formula is false, line by line: an invariant in `next_state`, else the step."""
 
+    def branches(self, taken: Mapping[tuple[str, int], int]) -> Mapping[str, int]:
+        """Steps by disjunct, given steps by an action's name and the disjuncts that they took."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -80,7 +83,7 @@ class Reporter:
         what = ", ".join(formulas)
         return Finding(
             key=f"{STAGE}-{hashlib.sha256(signature.encode()).hexdigest()[:12]}",
-            title=self._title(cause, name),
+            title=self._title(cause, name, legal=bool(allowed) and not differences),
             stage=STAGE,
             message=self._message(cause, allowed, variables),
             trace=str(cause.trace_id),
@@ -94,7 +97,9 @@ class Reporter:
             count=cause.traces,
         )
 
-    def _title(self, cause: Cause, name: str) -> str:
+    def _title(self, cause: Cause, name: str, *, legal: bool) -> str:
+        if legal and DIVERGED in cause.violations:  # a snapshot, say, which is no step of a trace
+            return f"nothing explains what was seen after {name}"
         broken = [one for one in cause.violations if one not in (DIVERGED, INIT, NEXT)]
         if broken:
             return f"{broken[0]} is violated after {name}"

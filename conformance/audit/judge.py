@@ -62,16 +62,17 @@ def _values(states: DataFrame, rules: Rulebook) -> DataFrame:
 
 
 def judge_visits(
-    visits: DataFrame, evaluator: Evaluator, table: DataFrame, sample: int
+    visits: DataFrame, evaluator: Evaluator, table: DataFrame, sample: int, *, anywhere: bool
 ) -> DataFrame:
     """The verdict on every distinct visit.
 
     `table` lists the visits that are known to be legal: all initial states, and the model's
     transitions if there is a model. The formula of the action is asked about the other
     transitions, and about one listed transition in `sample`: where it says no, the visit is
-    disputed. Columns: source, action, target, visits, listed, asked, ready (both states are
-    known whole), disputed, violations, doubts.
+    disputed. `anywhere`: a trace may begin in any state. Columns: source, action, target, visits,
+    listed, asked, ready (both states are known whole), disputed, violations, doubts, taken.
     """
+    begins = "false" if anywhere else f"action = {INITIAL}"
     joined = visits.join(table.withColumn("in_table", F.lit(True)), list(KEY), "left")
     marked = joined.withColumn("listed", F.col("in_table").isNotNull()).withColumn(
         "asked", F.expr(f"NOT listed OR pmod(xxhash64(source, action, target), {sample}) = 0")
@@ -80,13 +81,13 @@ def judge_visits(
         "unlike",
         strings(
             [
-                f"CASE WHEN action = {INITIAL} AND ready AND NOT listed THEN {literal(INIT)} END",
+                f"CASE WHEN {begins} AND ready AND NOT listed THEN {literal(INIT)} END",
                 f"CASE WHEN illegal THEN {literal(NEXT)} END",
             ]
         ),
     )
     return judged.select(
-        *(*KEY, "visits", "listed", "asked", "ready", "doubts"),
+        *(*KEY, "visits", "listed", "asked", "ready", "doubts", "taken"),
         F.expr("listed AND illegal").alias("disputed"),
         F.expr("if(listed, violations, concat(unlike, violations))").alias("violations"),
     )

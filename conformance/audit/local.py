@@ -63,6 +63,9 @@ class _Judged:
     disputed: bool
     violations: tuple[str, ...]
     doubts: tuple[str, ...]
+    visits: int
+    taken: int
+    """The disjuncts that the step takes, as bits."""
 
 
 @dataclass(slots=True)
@@ -193,12 +196,14 @@ class _Audit:
                 row["listed"] and row["illegal"],
                 (*unlike, *row["violations"], *more),
                 (*row["doubts"], *doubts),
+                row["visits"],
+                int(row["taken"], 16),
             )
         return found
 
     def _unlike(self, visit: Visit, row: Mapping[str, object]) -> list[str]:
         if visit[1] == INITIAL:
-            return [INIT] if row["ready"] else []
+            return [INIT] if row["ready"] and not self.rules.anywhere else []
         return [NEXT] if row["illegal"] else []
 
     def _listed(self) -> frozenset[Visit]:
@@ -320,7 +325,17 @@ class _Audit:
             covered_states=None if model is None else covered_states(self.store, model),
             model_transitions=None if model is None else len(model.source),
             covered_transitions=None if model is None else listed,
+            branches=self._branches(),
         )
+
+    def _branches(self) -> Mapping[str, int]:
+        if self.spec is None:
+            return {}
+        taken: Counter[tuple[str, int]] = Counter()
+        for (_, code, _), judged in self._visits.items():
+            if judged.taken:
+                taken[self.store.actions[code].name, judged.taken] += judged.visits
+        return self.spec.branches(taken)
 
 
 def _has_value(name: str, doubts: Sequence[str]) -> bool:

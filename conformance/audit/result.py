@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance.events import Finding, JsonValue
 from conformance.verdict import Verdict
@@ -30,7 +30,8 @@ class TraceCoverage:
     """What the traces exercised. Model figures are None where no state graph was given.
 
     `fired` counts the steps of each action of the dictionary; `judged` the distinct states
-    (for an action property: transitions) on which a formula had a value.
+    (for an action property: transitions) on which a formula had a value; `branches` the steps
+    that took each disjunct of an action, by its `conformance.modelcheck.branches.key`.
     """
 
     fired: Mapping[str, int]
@@ -39,6 +40,7 @@ class TraceCoverage:
     covered_states: int | None = None
     model_transitions: int | None = None
     covered_transitions: int | None = None
+    branches: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def never_fired(self) -> tuple[str, ...]:
@@ -120,6 +122,7 @@ class AuditResult:
             "model_transitions": coverage.model_transitions,
             "actions_fired": dict(coverage.fired),
             "formulas_judged": dict(coverage.judged),
+            "branches": dict(coverage.branches),
             "collision_probability": self.collision_probability,
             "vacuous": list(self.vacuous),
             "unjudged": [

@@ -61,6 +61,8 @@ class Rulebook:
     properties: Sequence[Rule] = ()
     places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Where the spec defines Init and each action, by name."""
+    anywhere: bool = False
+    """Whether a trace may begin in any state: nobody saw how the system started."""
     native: bool = False
     """Whether the invariants are SQL; else the workers' evaluator judges them."""
     compiled: Sequence[SparkFormula] = ()
@@ -81,6 +83,7 @@ def compile_rules(
     invariants: Sequence[str],
     properties: Sequence[str],
     *,
+    anywhere: bool = False,
     native: bool = False,
 ) -> Rulebook:
     """The rules of a spec over states of this schema; `actions` by code of the store.
@@ -103,6 +106,7 @@ def compile_rules(
         invariants=tuple(of_states),
         properties=tuple(of_steps),
         places={action.name: str(spec.action_formula(action).location) for action in actions},
+        anywhere=anywhere,
         native=native,
         compiled=tuple(compiled),
     )

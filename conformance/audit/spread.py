@@ -133,7 +133,7 @@ def _judged(
 ) -> list[tuple[int, bytes]]:
     judge = _judge(payload)
     found: list[tuple[int, bytes]] = []
-    with RecordingReader() as reader:
+    with RecordingReader() as reader, judge.many():
         for number, located in hand:
             judgement = judge.judge(_read(reader, located))
             found.append((number, pickle.dumps(judgement.brief() if brief else judgement)))

@@ -24,6 +24,7 @@ from conformance.audit.rules import NEXT
 from conformance.audit.scan import INITIAL, KEY
 from conformance.errors import SpecError
 from conformance.judge.patience import Patience
+from conformance.modelcheck.branches import BranchCounts
 from conformance.tla import Action, ActionFormula, ModelConfig, Module, Spec, State, bind, shows
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.states import FINGERPRINT, StateColumns
@@ -36,7 +37,7 @@ UNOBSERVED = "a state has variables that were not observed"
 _STATES = f"{FINGERPRINT} long, violations array<string>, doubts array<string>"
 _VISITS = (
     "source long, action int, target long, visits long, listed boolean, asked boolean, "
-    "ready boolean, illegal boolean, violations array<string>, doubts array<string>"
+    "ready boolean, illegal boolean, violations array<string>, doubts array<string>, taken string"
 )
 _LISTS = pa.list_(pa.string())
 _REMEMBERED = 300_000
@@ -93,7 +94,8 @@ class Evaluator:
     def judged_visits(self, visits: DataFrame) -> DataFrame:
         """`visits` (key, visits, listed, asked) with their verdicts.
 
-        `ready`: both states are whole. `illegal`: the action was asked and says no.
+        `ready`: both states are whole. `illegal`: the action was asked and says no. `taken`: the
+        disjuncts of the action that the step takes, in hexadecimal digits.
         """
         payload = self.payload
 
@@ -123,6 +125,7 @@ class _Verdict:
     illegal: bool
     violations: list[str]
     doubts: list[str]
+    taken: int = 0
 
 
 class _Worker:
@@ -133,6 +136,7 @@ class _Worker:
         self._spec = bind(parts.module, parts.config)
         self._invariants = [(n, self._spec.state_formula(n)) for n in parts.invariants]
         self._properties = [(n, self._spec.action_formula(n)) for n in parts.properties]
+        self._branches = BranchCounts(self._spec)
         self._known: dict[int, PartialState] = {}
 
     # ---- states ----------------------------------------------------------------------------
@@ -207,8 +211,9 @@ class _Worker:
                 pa.array([v.illegal for v in found], pa.bool_()),
                 pa.array([v.violations for v in found], _LISTS),
                 pa.array([v.doubts for v in found], _LISTS),
+                pa.array([f"{v.taken:x}" for v in found], pa.string()),
             ],
-            names=[*names, "ready", "illegal", "violations", "doubts"],
+            names=[*names, "ready", "illegal", "violations", "doubts", "taken"],
         )
 
     def _judge_visit(
@@ -235,7 +240,15 @@ class _Worker:
             self._judge_action(code, state, target) if asked and known else ([], [])
         )
         false, unknown = _judge_pair(self._properties, state, target)
-        return _Verdict(True, bool(illegal), false, doubts + undefined + unknown)
+        taken = 0 if illegal or not known else self._taken(code, state, target)
+        return _Verdict(True, bool(illegal), false, doubts + undefined + unknown, taken)
+
+    def _taken(self, code: int, state: State, target: State) -> int:
+        action = self._parts.actions[code]
+        if not self._branches.asks(action.name):
+            return 0
+        with _PATIENCE:
+            return self._branches.taken(action, state, target)
 
     def _judge_action(self, code: int, state: State, target: State) -> tuple[list[str], list[str]]:
         """Where the formula has no value, a value of the wrong kind perhaps, the spec's own

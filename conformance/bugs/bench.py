@@ -7,15 +7,19 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Event, Timer
+from types import MappingProxyType
+from typing import IO
 
 import msgspec
 
 from conformance.bugs.fault import Catalogue, Fault, Unseen, relocated
-from conformance.bugs.worker import Found, Job
+from conformance.bugs.worker import Begun, Found, Job
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.resources import resource_root
 from conformance.verdict import Verdict, merge
@@ -141,20 +145,50 @@ def job_of(catalogue: Catalogue, effort: Effort, fault: Fault | None = None) -> 
     )
 
 
-def by_oracles(job: Job, folder: Path, timeout: float) -> Found:
-    """Run the oracles against the implementation in `folder`."""
+def by_oracles(
+    job: Job, folder: Path, timeout: float, tell: Callable[[Begun], None] = lambda _: None
+) -> Found:
+    """Run the oracles against the implementation in `folder`; `tell` hears of each that begins."""
     command = [sys.executable, "-m", "conformance.bugs.worker"]
     job = msgspec.structs.replace(job, folder=str(folder))
-    with running(command, folder, cwd=folder) as process:
+    with TemporaryFile() as said, running(command, folder, cwd=folder, errors=said) as process:
+        expired = Event()
+
+        def give_up() -> None:
+            expired.set()
+            process.terminate()
+
+        timer = Timer(timeout, give_up)
+        timer.start()
         try:
-            answer, said = process.communicate(msgspec.json.encode(job), timeout)
-        except subprocess.TimeoutExpired:
+            found = _until_found(process, msgspec.json.encode(job), tell)
+            code = process.wait()
+        finally:
+            timer.cancel()
+        if found is not None and code == 0:
+            return found
+        if expired.is_set():
             note = f"gave up after {timeout:.0f} s"
             return Found(killed=False, judged=False, seconds=timeout, note=note)
-    if process.returncode != 0:
-        last = said.decode(errors="replace").strip()[-2000:]
-        raise RuntimeError(f"the bench's worker ended with {process.returncode}:\n{last}")
-    return msgspec.json.decode(answer, type=Found)
+        said.seek(0)
+        last = said.read().decode(errors="replace").strip()[-2000:]
+        raise RuntimeError(f"the bench's worker ended with {code}:\n{last}")
+
+
+def _until_found(
+    process: subprocess.Popen[bytes], job: bytes, tell: Callable[[Begun], None]
+) -> Found | None:
+    """What the worker says in the end; None if it ends without a word."""
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("the bench's worker has no pipes")
+    with suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(job)
+    for line in process.stdout:
+        message = msgspec.json.decode(line, type=Begun | Found)
+        if isinstance(message, Found):
+            return message
+        tell(message)
+    return None
 
 
 def _by_tests(fault: Fault, unseen: Unseen, folder: Path, effort: Effort) -> Found:
@@ -184,16 +218,21 @@ def _by_tests(fault: Fault, unseen: Unseen, folder: Path, effort: Effort) -> Fou
 
 @contextmanager
 def running(
-    command: Sequence[str], folder: Path | None, cwd: Path, errors: int | None = subprocess.PIPE
+    command: Sequence[str],
+    folder: Path | None,
+    cwd: Path,
+    errors: int | IO[bytes] | None = subprocess.PIPE,
+    extra: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A child that imports the copy in `folder` first; ended, with its own, if we are interrupted.
 
     Without a folder it imports the clean package. `errors`: None lets it write to our own stderr.
+    `extra`: more of its environment.
     """
     process = subprocess.Popen(
         command,
         cwd=cwd,
-        env=environment(folder),
+        env={**environment(folder), **extra},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,

@@ -15,6 +15,7 @@ import msgspec
 import patch_ng
 
 from conformance.errors import UserError
+from conformance.resources import implementation_dir
 
 Tag = Literal["seq", "conc", "crash", "time", "multi"]
 
@@ -146,7 +147,8 @@ def relocated(fault: Fault) -> Iterator[Path]:
 @contextmanager
 def copied(package: str = "impl") -> Iterator[Path]:
     """A folder with a clean copy of the package, as the faulty ones are made from."""
-    source = Path(str(importlib.resources.files(package)))
+    found = importlib.resources.files
+    source = implementation_dir() if package == "impl" else Path(str(found(package)))
     with TemporaryDirectory(prefix="kconform-fault-") as name:
         folder = Path(name).resolve()
         shutil.copytree(source, folder / package, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,65 +1,106 @@
 """Judges mutants by the gate's oracles, in a process that forks one child for each.
 
-State graphs, suites and specs are made ready once; a child forgets the clean implementation,
-imports the mutated copy, and is driven until something diverges. Reads a `JudgeJob` (JSON) from
-standard input, writes one line (JSON) for each mutant: a `Verdicts`.
+State graphs, suites and specs are made ready once. Which tests of a suite come by which statement
+is found once too, and kept by the digest of what was run. Reads a `JudgeJob` (JSON) from standard
+input, writes a message (JSON) a line: `Prepared`s, one `Drawn`, then a `Judgement` per mutant.
 """
 
 from __future__ import annotations
 
-import importlib
-import os
-import select
-import shutil
+import gc
 import signal
 import sys
 import tempfile
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import accumulate
 from pathlib import Path
 from types import FrameType
+from typing import TypeAlias
 
 import msgspec
 
-from conformance.bugs.fault import copied
-from conformance.bugs.mutants import Mutant
-from conformance.bugs.reach import MODULE, note_reached
-from conformance.replay.engine import Driver, close, run_path
+from conformance.bugs.forks import Answer, Task, forks, rewrite
+from conformance.bugs.mutants import Mutant, draw
+from conformance.bugs.reach import (
+    Noting,
+    Reach,
+    Statement,
+    note_reached,
+    statements_of,
+    within_functions,
+)
+from conformance.bugs.worker import INTERRUPTED, SUITE, TURNS
+from conformance.errors import ExitCode
+from conformance.modelcheck.cache import Cache, cache_dir, cache_key
+from conformance.replay.engine import Driver, run_path
 from conformance.replay.interruptions import interrupt_steps
 from conformance.replay.oracle import GraphOracle
+from conformance.replay.turns import can_take_turns, take_turns
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.stages.interleave import interruptible
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Suite
 
-_KEPT = ("conformance.systems.protocol", "conformance.systems.registry")
-"""Modules of the adapters' package that import nothing of the implementation."""
-_HARD_LIMIT = 90.0
-"""Seconds beyond its own limit after which a child is taken for endless."""
-_RAISED = b"raised "
-"""What a child says whose work ended with an exception that no oracle expected."""
+_ROUNDS = (1, 8, 64, None)
+"""How many of the tests that reach a mutant are driven of each model, before the next round."""
 _MEETINGS = 2
 """States in which each pair of actions is interleaved."""
+_WALKS, _LENGTH = 60, 30
+"""Random walks in which the threads' own loops run."""
+_NOTED_STEPS = 3_000
+"""So many steps of a suite are noted, its longest tests. A statement that these do not come by
+counts as not reached."""
+_NOTING_SECONDS = 1_800.0
+"""Of the processor, for one model's suite."""
+_GRACE = 2.0
+"""A child is given so many times what a mutant is, as one oracle is not stopped in its middle."""
 
 
 class JudgeJob(msgspec.Struct, frozen=True):
-    """What to judge. `models` by name, with the number of the mutants' files that each drives."""
+    """What to judge: `number` mutants, drawn by `seed` from the files that the models cover."""
 
-    mutants: tuple[Mutant, ...]
     models: tuple[str, ...]
     files: Mapping[str, tuple[str, ...]]
     """By model: the files of the implementation that its system imports."""
+    root: str
+    """The clean implementation's folder."""
+    adapters: Mapping[str, tuple[str, ...]]
+    """By model: the files of the adapter, whose change makes notes worthless."""
+    number: int
     seed: int
     seconds: float
-    """For one mutant."""
+    """Of the processor, for one mutant."""
+    covered: float
+    """The part of a file's statements that the suites have to reach, or it is left out."""
+    jobs: int = 1
+    only: tuple[str, ...] = ()
+    """Files; none: all."""
     judged: tuple[str, ...] = ()
     """Ids of those that were judged before."""
     package: str = "impl"
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class Prepared(msgspec.Struct, frozen=True, tag=True):
+    """A model's suite is ready, and what it reaches known."""
+
+    model: str
+    done: int
+    total: int
+
+
+class Drawn(msgspec.Struct, frozen=True, tag=True):
+    """What is judged. `coverage`: by file, statements reached by a model and all that there are."""
+
+    mutants: tuple[Mutant, ...]
+    population: int
+    coverage: Mapping[str, tuple[int, int]]
+
+
+class Judgement(msgspec.Struct, frozen=True, tag=True):
     """What the oracles made of one mutant."""
 
     mutant: str
@@ -75,221 +116,310 @@ class Judgement(msgspec.Struct, frozen=True):
     """What there was no time for."""
 
 
-@dataclass(frozen=True, slots=True)
+Message: TypeAlias = Prepared | Drawn | Judgement
+
+
+@dataclass(frozen=True)
 class _Bench:
+    """A model made ready. `statements`: those of its system's files, numbered as in `reach`."""
+
     name: str
     bench: Workbench
     suite: Suite
     oracle: GraphOracle
+    statements: Mapping[Statement, int]
+    reach: Reach = field(default_factory=Reach.of_nothing)
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The suite's tests, longest first: they find a deep change sooner."""
+        tests = self.suite.tests
+        return sorted(range(len(tests)), key=lambda number: -len(tests[number]))
+
+    @cached_property
+    def noted(self) -> list[int]:
+        """The tests that the rows of `reach` are of."""
+        steps = list(accumulate(len(self.suite.tests[number]) for number in self.order))
+        return self.order[: bisect_left(steps, _NOTED_STEPS) + 1]
+
+    def tests(self, statement: Statement) -> list[int]:
+        """The tests that are known to run the statement, then those of which nothing is known.
+
+        No test at all if of the noted ones none does.
+        """
+        number = self.statements.get(statement)
+        found = [] if number is None else self.reach.tests(number)
+        noted = self.noted
+        return [*(noted[row] for row in found), *self.order[len(noted) :]] if found else []
 
 
-def judge(job: JudgeJob) -> Iterator[Judgement]:
-    """One judgement after the other, in the order of the mutants."""
-    left = [mutant for mutant in job.mutants if mutant.id not in job.judged]
-    if not left:
-        return
-    benches = sorted(
-        (_ready(name, Context(seed=job.seed)) for name in job.models),
-        key=lambda one: one.suite.steps,
-    )
-    reached = {one.name: _reached(one, left, job) for one in benches}
-    for number, mutant in enumerate(left):
-        fitting = [one for one in benches if number in reached[one.name]]
-        yield _judge(mutant, fitting, job)
+def judge(job: JudgeJob) -> Iterator[Message]:
+    """One judgement after the other, in the order in which they are made."""
+    ready = [_ready(name, job) for name in job.models]
+    benches: list[_Bench] = []
+    for bench in _with_reach(ready, job):
+        benches.append(bench)
+        yield Prepared(bench.name, len(benches), len(ready))
+    benches.sort(key=lambda one: one.suite.steps)
+    coverage = _coverage(benches, Path(job.root))
+    files = [file for file, (reached, of) in coverage.items() if reached >= job.covered * of]
+    wanted = [file for file in files if not job.only or file in job.only]
+    mutants, population = draw(Path(job.root), wanted, job.number, job.seed)
+    yield Drawn(tuple(mutants), population, coverage)
+    left = [mutant for mutant in mutants if mutant.id not in job.judged]
+    # What is here now is shared with all children as long as nobody counts references to it.
+    gc.collect()
+    gc.freeze()
+    yield from _judgements(left, benches, job)
 
 
-def _ready(name: str, context: Context) -> _Bench:
-    bench = workbench(context, one_model(name))
-    return _Bench(name, bench, transition_cover(bench.graph), GraphOracle(bench.graph))
+def _ready(name: str, job: JudgeJob) -> _Bench:
+    bench = workbench(Context(seed=job.seed), one_model(name))
+    suite = transition_cover(bench.graph)
+    numbers = _numbers(job.root, job.files[name])
+    return _Bench(name, bench, suite, GraphOracle(bench.graph), numbers)
 
 
-def _reached(one: _Bench, mutants: Sequence[Mutant], job: JudgeJob) -> frozenset[int]:
-    """The numbers of the mutants whose statements the model's suite runs."""
-    if not any(mutant.file in job.files[one.name] for mutant in mutants):
-        return frozenset()
+@cache  # the models of a system have the same
+def _numbers(root: str, files: tuple[str, ...]) -> Mapping[Statement, int]:
+    return {one: number for number, one in enumerate(statements_of(Path(root), files))}
+
+
+# ---- what reaches which statement ----------------------------------------------------------
+
+
+def _with_reach(benches: Sequence[_Bench], job: JudgeJob) -> Iterator[_Bench]:
+    """Each with what its suite reaches: as noted before, or noted now."""
+    cache = Cache(cache_dir())
+    keys = {one.name: _reach_key(one, job) for one in benches}
+    unknown: list[_Bench] = []
+    for one in benches:
+        content = cache.load("reach", keys[one.name])
+        if content is None:
+            unknown.append(one)
+        else:
+            yield _reaching(one, content)
+    by_name = {one.name: one for one in unknown}
+    with forks(job.package, job.jobs) as children:
+        for answer in children.run(_noting_task(one, job) for one in unknown):
+            if not answer.content:
+                told = answer.raised or "it did not end"
+                raise RuntimeError(f"{answer.key} cannot be driven along a clean copy: {told}")
+            cache.store("reach", keys[answer.key], answer.content)
+            yield _reaching(by_name[answer.key], answer.content)
+
+
+def _reach_key(one: _Bench, job: JudgeJob) -> str:
+    files = [Path(job.root) / file for file in job.files[one.name]]
+    adapter = [Path(file) for file in job.adapters[one.name]]
+    told = ["reach", one.name, one.suite.graph_digest, str(_NOTED_STEPS)]
+    return cache_key(told, [*files, *adapter])
+
+
+def _reaching(one: _Bench, content: bytes) -> _Bench:
+    reach = Reach.from_bytes(content, len(one.statements))
+    return _Bench(one.name, one.bench, one.suite, one.oracle, one.statements, reach)
+
+
+def _noting_task(one: _Bench, job: JudgeJob) -> Task:
+    def drive() -> bytes:
+        driven = _Driven(one)
+        noting = Noting(job.package, len(one.statements))
+        for number in one.noted:
+            noting.begin()
+            title = driven.test(number)
+            if title:
+                raise RuntimeError(f"the clean implementation fails: {title}")
+            noting.end()
+        return noting.reach().to_bytes()
+
+    def change(package: Path) -> None:
+        for file in job.files[one.name]:
+            rewrite(package / file, (package / file).read_text(encoding="utf-8"))
+        note_reached(package, tuple(one.statements))
+
+    return Task(one.name, drive, change, _NOTING_SECONDS)
+
+
+def _coverage(benches: Sequence[_Bench], root: Path) -> dict[str, tuple[int, int]]:
+    """By file: the statements of functions that a suite reaches, and all that can be mutated."""
+    files = {one.file for bench in benches for one in bench.statements}
+    inner = {file: within_functions(root, file) for file in files}
+    every = {one for bench in benches for one in bench.statements if one.start in inner[one.file]}
+    reached = {
+        statement
+        for bench in benches
+        for found in [bench.reach.statements]
+        for statement, number in bench.statements.items()
+        if number in found
+    }
+    found: dict[str, tuple[int, int]] = {}
+    for statement in sorted(every):
+        before, of = found.get(statement.file, (0, 0))
+        found[statement.file] = before + (statement in reached), of + 1
+    return found
+
+
+# ---- one mutant ----------------------------------------------------------------------------
+
+
+def _judgements(
+    mutants: Sequence[Mutant], benches: Sequence[_Bench], job: JudgeJob
+) -> Iterator[Judgement]:
+    reaching: dict[str, int] = {}
+
+    def tasks() -> Iterator[Task]:
+        for mutant in mutants:
+            statement = Statement(mutant.file, mutant.statement)
+            fitting = {one.name: tests for one in benches if (tests := one.tests(statement))}
+            reaching[mutant.id] = len(fitting)
+            if fitting:
+                yield _judging_task(mutant, fitting, benches, job)
+
+    with forks(job.package, job.jobs) as children:
+        for answer in children.run(tasks()):
+            yield _judgement(answer, reaching[answer.key])
+    yield from (Judgement(mutant.id, killed=False) for mutant in mutants if not reaching[mutant.id])
+
+
+def _judging_task(
+    mutant: Mutant, tests: Mapping[str, Sequence[int]], benches: Sequence[_Bench], job: JudgeJob
+) -> Task:
+    fitting = [one for one in benches if one.name in tests]
 
     def drive() -> bytes:
-        step = _replay(one, None)
-        if step.killed:
-            raise RuntimeError(f"the clean implementation fails {one.name}: {step.title}")
-        notes = importlib.import_module(f"{job.package}.{MODULE}")
-        return msgspec.json.encode(sorted(notes.REACHED))
+        return msgspec.json.encode(_Trial(mutant, fitting, tests, job).run())
 
-    with copied(job.package) as folder:
-        note_reached(folder / job.package, mutants)
-        answer = _in_child(drive, folder, job.package, None)
-    if answer is None or answer.startswith(_RAISED):
-        told = "" if answer is None else answer.decode(errors="replace")
-        raise RuntimeError(f"the clean implementation cannot be driven along {one.name}: {told}")
-    return frozenset(msgspec.json.decode(answer, type=list[int]))
+    def change(package: Path) -> None:
+        path = package / mutant.file
+        rewrite(path, mutant.apply(path.read_text(encoding="utf-8")))
+
+    return Task(mutant.id, drive, change, _GRACE * job.seconds + 60)
 
 
-def _judge(mutant: Mutant, benches: Sequence[_Bench], job: JudgeJob) -> Judgement:
-    if not benches:
-        return Judgement(mutant.id, killed=False)
-    started = time.monotonic()
-
-    def drive() -> bytes:
-        return msgspec.json.encode(_drive(mutant, benches, job, started + job.seconds))
-
-    with _mutated(mutant, job.package) as folder:
-        answer = _in_child(drive, folder, job.package, job.seconds + _HARD_LIMIT)
-    seconds = round(time.monotonic() - started, 3)
-    if answer is None or answer.startswith(_RAISED):
-        oracle = "time limit" if answer is None else "exception"
-        title = "" if answer is None else answer.removeprefix(_RAISED).decode(errors="replace")
-        return Judgement(
-            mutant.id,
-            killed=True,
-            oracle=oracle,
-            title=title,
-            seconds=seconds,
-            reached=len(benches),
-        )
-    found = msgspec.json.decode(answer, type=Judgement)
-    return msgspec.structs.replace(found, seconds=seconds, reached=len(benches))
+def _judgement(answer: Answer, reached: int) -> Judgement:
+    if answer.content:
+        found = msgspec.json.decode(answer.content, type=Judgement)
+    elif answer.ended:
+        found = Judgement(answer.key, killed=True, oracle="exception", title=answer.raised)
+    else:
+        found = Judgement(answer.key, killed=True, oracle="time limit")
+    return msgspec.structs.replace(found, seconds=round(answer.seconds, 3), reached=reached)
 
 
-@contextmanager
-def _mutated(mutant: Mutant, package: str) -> Iterator[Path]:
-    with copied(package) as folder:
-        path = folder / package / mutant.file
-        path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
-        yield folder
+class _Driven:
+    """A model's system in this process, driven along tests of its suite."""
+
+    def __init__(self, one: _Bench) -> None:
+        self._one = one
+        self._driver = Driver(one.bench.make_system(), one.oracle)
+        self.steps = 0
+
+    def test(self, number: int) -> str:
+        """Drive one; how it diverges, if it does."""
+        graph, test = self._one.bench.graph, self._one.suite.tests[number]
+        actions = (graph.actions[code] for code in graph.action[test.edges].tolist())
+        outcome = run_path(self._driver, self._one.oracle.state(test.initial), actions)
+        self.steps += outcome.steps
+        found = outcome.divergence
+        return "" if found is None else f"{found.action}: {found.kind}"[:300]
 
 
-def _drive(mutant: Mutant, benches: Sequence[_Bench], job: JudgeJob, deadline: float) -> Judgement:
-    """The suites of the models that reach it, small ones first; then interrupted steps."""
-    steps, undone = 0, []
-    for oracle, run in (("transition suite", _replay), ("interrupted steps", _interrupt)):
-        for one in benches:
-            if time.monotonic() > deadline:
-                undone.append(f"{oracle} of {one.name}")
-                continue
-            found = run(one, deadline, job.seed)
-            steps += found.steps
-            if found.undone:
-                undone.append(found.undone)
-            if found.killed:
-                return msgspec.structs.replace(found, mutant=mutant.id, oracle=oracle, steps=steps)
-    return Judgement(mutant.id, killed=False, steps=steps, undone="; ".join(undone))
+class _Killed(Exception):
+    """An oracle has found the mutant."""
+
+    def __init__(self, oracle: str, model: str, title: str) -> None:
+        super().__init__(title)
+        self.oracle, self.model, self.title = oracle, model, title
 
 
-def _replay(one: _Bench, deadline: float | None, _seed: int = 0) -> Judgement:
-    """The whole suite, longest tests first. That no system can be made is a kill too."""
-    steps = 0
-    try:
-        system = one.bench.make_system()
-    except Exception as error:  # noqa: BLE001 - whatever a mutant raises
-        return Judgement("", killed=True, model=one.name, title=f"does not start: {error!r}"[:300])
-    try:
-        driver = Driver(system, one.oracle)
-        graph = one.bench.graph
-        for test in sorted(one.suite.tests, key=len, reverse=True):
-            actions = (graph.actions[code] for code in graph.action[test.edges].tolist())
-            outcome = run_path(driver, graph.states[test.initial], actions)
-            steps += outcome.steps
-            if outcome.divergence is not None:
-                found = outcome.divergence
-                title = f"{found.action}: {found.kind}"[:300]
-                return Judgement("", killed=True, model=one.name, steps=steps, title=title)
-            if deadline is not None and time.monotonic() > deadline:
-                undone = f"the rest of {one.name}"
-                return Judgement("", killed=False, steps=steps, undone=undone)
-    finally:
-        close(system)
-    return Judgement("", killed=False, steps=steps)
+class _Trial:
+    """One mutant, in the process that has imported it: quick and likely oracles first."""
 
+    def __init__(
+        self,
+        mutant: Mutant,
+        fitting: Sequence[_Bench],
+        tests: Mapping[str, Sequence[int]],
+        job: JudgeJob,
+    ) -> None:
+        self._mutant, self._fitting, self._tests, self._job = mutant, fitting, tests, job
+        self._driven: dict[str, _Driven] = {}
+        self._undone: dict[str, None] = {}
+        self._steps = 0
 
-def _interrupt(one: _Bench, _deadline: float | None, seed: int) -> Judgement:
-    if not interruptible(one.bench):
-        return Judgement("", killed=False)
-    result = interrupt_steps(one.bench.graph, one.bench.make_system, samples=_MEETINGS, seed=seed)
-    title = f"{result.divergences[0].action}"[:300] if result.divergences else ""
-    return Judgement(
-        "",
-        killed=bool(result.divergences),
-        model=one.name,
-        steps=result.steps,
-        title=title,
-    )
+    def run(self) -> Judgement:
+        """Until an oracle finds it, or all have looked, or there is no time left."""
+        try:
+            for oracle, drive in self._oracles():
+                for one in self._fitting:
+                    if time.process_time() > self._job.seconds:
+                        self._undone[f"{oracle} of {one.name}"] = None
+                    else:
+                        drive(one)
+        except _Killed as killed:
+            return Judgement(
+                self._mutant.id,
+                killed=True,
+                oracle=killed.oracle,
+                model=killed.model,
+                steps=self._total,
+                title=killed.title,
+            )
+        undone = "; ".join(self._undone)
+        return Judgement(self._mutant.id, killed=False, steps=self._total, undone=undone)
 
+    @property
+    def _total(self) -> int:
+        return self._steps + sum(driven.steps for driven in self._driven.values())
 
-# ---- children ------------------------------------------------------------------------------
+    def _oracles(self) -> Iterator[tuple[str, Callable[[_Bench], None]]]:
+        """Threads have to meet for a lock's absence to show: such a mutant meets them first."""
+        rounds = [(SUITE, self._round(*part)) for part in zip((0, *_ROUNDS), _ROUNDS, strict=False)]
+        threads = [(INTERRUPTED, self._interrupt), (TURNS, self._take_turns)]
+        if self._mutant.kind == "lock removed":
+            return iter([*threads, *rounds])
+        return iter([*rounds[:2], *threads, *rounds[2:]])
 
+    def _round(self, first: int | None, last: int | None) -> Callable[[_Bench], None]:
+        def drive(one: _Bench) -> None:
+            for number in self._tests[one.name][first:last]:
+                self._test(one, number)
+                if time.process_time() > self._job.seconds:
+                    self._undone[f"the rest of the {SUITE} of {one.name}"] = None
+                    return
 
-def _in_child(
-    work: Callable[[], bytes], folder: Path, package: str, timeout: float | None
-) -> bytes | None:
-    """What `work` gives in a fork that imports the package from `folder`; None if it never ends."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _work_and_leave(work, folder, package, writing)
-    os.close(writing)
-    try:
-        return _answer(reading, timeout)
-    finally:
-        os.close(reading)
-        _end(child)
+        return drive
 
-
-def _work_and_leave(work: Callable[[], bytes], folder: Path, package: str, writing: int) -> None:
-    """In the child: never returns, and runs nothing of its parent's clean-up."""
-    code = 1
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        _import_from(folder, package)
-        with os.fdopen(writing, "wb") as pipe:
+    def _test(self, one: _Bench, number: int) -> None:
+        if one.name not in self._driven:
             try:
-                pipe.write(work())
-            except BaseException as error:  # noqa: BLE001 - a mutant may raise what it likes
-                pipe.write(_RAISED + repr(error).encode()[:300])
-        code = 0
-    finally:
-        os._exit(code)
+                self._driven[one.name] = _Driven(one)
+            except Exception as error:
+                raise _Killed(SUITE, one.name, f"does not start: {error!r}"[:300]) from error
+        title = self._driven[one.name].test(number)
+        if title:
+            raise _Killed(SUITE, one.name, title)
 
+    def _interrupt(self, one: _Bench) -> None:
+        if not interruptible(one.bench):
+            return
+        result = interrupt_steps(
+            one.bench.graph, one.bench.make_system, samples=_MEETINGS, seed=self._job.seed
+        )
+        self._steps += result.steps
+        for divergence in result.divergences:
+            raise _Killed(INTERRUPTED, one.name, str(divergence.action)[:300])
 
-def _import_from(folder: Path, package: str) -> None:
-    """Forget the clean implementation, and the adapters that hold on to it."""
-    for name in list(sys.modules):
-        adapter = name.startswith("conformance.systems.") and name not in _KEPT
-        if name == package or name.startswith(f"{package}.") or adapter:
-            del sys.modules[name]
-    sys.path.insert(0, str(folder))
-    importlib.invalidate_caches()
-    origin = importlib.import_module(package).__file__
-    if origin is None or not Path(origin).is_relative_to(folder):
-        raise RuntimeError(f"{package} comes from {origin}, not from {folder}")
-
-
-def _answer(reading: int, timeout: float | None) -> bytes | None:
-    """All that the child writes, None if that takes too long or it ends without a word."""
-    deadline = None if timeout is None else time.monotonic() + timeout
-    parts: list[bytes] = []
-    while True:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ready, _, _ = select.select([reading], [], [], left)
-        if not ready:
-            return None
-        part = os.read(reading, 65_536)
-        if not part:
-            return b"".join(parts) or None
-        parts.append(part)
-
-
-def _end(child: int) -> None:
-    """Kill it if it is still there, and take note of its end."""
-    try:
-        os.kill(child, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    finally:
-        os.waitpid(child, 0)
+    def _take_turns(self, one: _Bench) -> None:
+        if not can_take_turns(one.bench.make_system):
+            return
+        _, result = take_turns(
+            one.oracle, one.bench.make_system, walks=_WALKS, length=_LENGTH, seed=self._job.seed
+        )
+        self._steps += result.steps
+        if result.divergence is not None:
+            raise _Killed(TURNS, one.name, f"{result.divergence.action}: {result.divergence.kind}")
 
 
 def _interrupted(_signal: int, _frame: FrameType | None) -> None:
@@ -301,14 +431,14 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupted)
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=JudgeJob)
     output, sys.stdout = sys.stdout, sys.stderr
-    scratch = tempfile.mkdtemp(prefix="kconform-mutants-")
-    tempfile.tempdir = scratch
-    try:
-        for judgement in judge(job):
-            output.write(msgspec.json.encode(judgement).decode() + "\n")
-            output.flush()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="kconform-mutants-") as scratch:
+        tempfile.tempdir = scratch
+        try:
+            for message in judge(job):
+                output.write(msgspec.json.encode(message).decode() + "\n")
+                output.flush()
+        except KeyboardInterrupt:  # whoever started this tells of it
+            raise SystemExit(ExitCode.INTERRUPTED) from None
 
 
 if __name__ == "__main__":

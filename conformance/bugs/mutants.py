@@ -76,7 +76,7 @@ class Mutant:
         return f"{self.file}:{self.line} {self.kind}: {old!r} becomes {new!r}"
 
 
-class _Text:
+class Positions:
     """Offsets of characters for the syntax tree's positions, which count bytes."""
 
     def __init__(self, text: str) -> None:
@@ -100,7 +100,7 @@ class _Text:
 
 def mutants_of(file: str, text: str) -> list[Mutant]:
     """All mutants of a file's text, in the order of their places."""
-    found = {one.id: one for one in _Finder(file, _Text(text)).of(ast.parse(text))}
+    found = {one.id: one for one in _Finder(file, Positions(text)).of(ast.parse(text))}
     return sorted(found.values(), key=lambda one: (one.start, one.kind, one.new))
 
 
@@ -116,7 +116,7 @@ def differs(mutant: Mutant, text: str) -> bool:
 class _Finder:
     """Walks a module's statements."""
 
-    def __init__(self, file: str, text: _Text) -> None:
+    def __init__(self, file: str, text: Positions) -> None:
         self._file = file
         self._text = text
 
@@ -274,10 +274,17 @@ def _own_expressions(node: ast.stmt) -> Iterator[ast.expr]:
 def draw(root: Path, files: Sequence[str], number: int, seed: int) -> tuple[list[Mutant], int]:
     """As many mutants as wanted of these files below `root`, and how many there are to draw from.
 
-    A file's chance is that of its mutants; the same seed draws the same of the same text.
+    Spread over the files as their mutants are; the same seed draws the same of the same text, and
+    a longer draw begins with a shorter one.
     """
     texts = {file: (root / file).read_text(encoding="utf-8") for file in sorted(files)}
-    every = [mutant for file, text in texts.items() for mutant in mutants_of(file, text)]
-    random.Random(seed).shuffle(every)
-    fitting = (mutant for mutant in every if differs(mutant, texts[mutant.file]))
+    every: list[tuple[float, Mutant]] = []
+    for file, text in texts.items():
+        chance = random.Random(f"{seed}:{file}")
+        own = mutants_of(file, text)
+        chance.shuffle(own)
+        begin = chance.random()
+        every += [((place + begin) / len(own), mutant) for place, mutant in enumerate(own)]
+    every.sort(key=lambda one: (one[0], one[1].id))
+    fitting = (mutant for _, mutant in every if differs(mutant, texts[mutant.file]))
     return list(islice(fitting, number)), len(every)

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.resources
-import shlex
-import subprocess
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
 import msgspec
 
 from conformance.bugs.bench import running
-from conformance.bugs.fault import copied
-from conformance.bugs.judge import JudgeJob, Judgement
-from conformance.bugs.mutants import UNSEEN, Mutant, draw
-from conformance.bugs.scope import driving, files_of
+from conformance.bugs.judge import Drawn, JudgeJob, Judgement, Message, Prepared
+from conformance.bugs.mutants import UNSEEN, Mutant
+from conformance.bugs.ordinary import OrdinaryTests
+from conformance.bugs.scope import adapter_files, driving, files_of
+from conformance.bugs.survivors import Reasons, read_survivors
 from conformance.errors import UserError
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
-from conformance.resources import resource_root
+from conformance.modelcheck.manifest import Model
+from conformance.resources import implementation_dir, resource_root
 from conformance.verdict import Verdict
 
 STAGE = "mutants"
-_TESTS = ("tests/unit/impl", "tests/property/impl")
-_TEST_SECONDS = 300.0
+_SECONDS = 30.0
+COVERED = 0.5
+"""A file is one that the specifications cover if their suites reach this part of its statements."""
 
-SPECIFICATION, TESTS, SURVIVED, OPEN = "specification", "tests", "survived", "open"
+SPECIFICATION, LIMIT, TESTS = "specification", "time limit", "tests"
+EXPLAINED, SURVIVED, OPEN = "explained", "survived", "open"
+FATES = (SPECIFICATION, LIMIT, TESTS, EXPLAINED, SURVIVED, OPEN)
 
 
 class MutantResult(msgspec.Struct, frozen=True):
@@ -44,6 +48,8 @@ class MutantResult(msgspec.Struct, frozen=True):
     cause: str = ""
     """Of one that the specification did not kill: why not, as far as it is known."""
     title: str = ""
+    tests: str = ""
+    """The digest of the ordinary tests that looked at it; empty: none did."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """The row in the JSON report."""
@@ -63,78 +69,171 @@ class MutantResult(msgspec.Struct, frozen=True):
 
 
 class MutationPlan(msgspec.Struct, frozen=True):
-    """What to measure. `seconds` for one mutant; `budget` for all, 0: no limit."""
+    """What to measure. `seconds` of the processor for one mutant; `budget` for all, 0: no limit."""
 
     number: int
     seed: int
     systems: tuple[str, ...]
     models: tuple[str, ...]
     output: Path
-    seconds: float = 60.0
+    seconds: float = _SECONDS
     budget: float = 0.0
     tests: bool = True
     only: tuple[str, ...] = ()
-    """Patterns of files, relative to the implementation's folder; none: all that a system runs."""
+    """Patterns of files, relative to the implementation's folder; none: all that are covered."""
+    jobs: int = 0
+    """Mutants that are judged side by side; 0: one per core."""
 
     def takes(self, file: str) -> bool:
         """Whether mutants of this file are wanted."""
         return not self.only or any(fnmatch(file, pattern) for pattern in self.only)
 
 
-def run_mutants(plan: MutationPlan, emit: Emit) -> list[MutantResult]:
+@dataclass(frozen=True, slots=True)
+class MutationRun:
+    """All that a run came to."""
+
+    results: Sequence[MutantResult]
+    population: int
+    """Mutants that there are to draw from."""
+    models: int
+    coverage: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """By file: statements that a suite reaches, and all."""
+
+    @property
+    def left_out(self) -> Mapping[str, tuple[int, int]]:
+        """The files of which too little is reached."""
+        return {
+            file: (reached, of)
+            for file, (reached, of) in self.coverage.items()
+            if reached < COVERED * of
+        }
+
+
+def run_mutants(plan: MutationPlan, emit: Emit) -> MutationRun:
     """Judge the mutants that no earlier run judged; one event for the table.
 
     What is judged is kept in the output folder at once: a run that is interrupted goes on.
     """
     started = time.monotonic()
-    package = Path(str(importlib.resources.files("impl")))
+    package = implementation_dir()
     models = driving(plan.systems, plan.models)
     files = {system: files_of(system, package) for system in plan.systems}
-    every = sorted(file for file in frozenset().union(*files.values()) if plan.takes(file))
-    if not every:
+    every = sorted(frozenset().union(*files.values()))
+    if not any(plan.takes(file) for file in every):
         raise UserError(
             f"No file that {', '.join(plan.systems)} runs fits {', '.join(plan.only)}. Patterns "
             "are relative to impl/, such as `controller/*`."
         )
-    mutants, population = draw(package, every, plan.number, plan.seed)
-    subject = ", ".join(plan.systems)
-    emit(StageStarted(STAGE, subject, len(mutants)))
-    kept = _Kept(plan.output / "mutants" / f"{_digest(plan, package, every)}.jsonl")
-    known = {one.mutant.id: one for one in kept.read()}
+    emit(StageStarted(STAGE, ", ".join(plan.systems), plan.number))
+    kept = _Kept(plan.output / "mutants" / f"{_digest(plan, package, every, models)}.jsonl")
+    desk = _Desk(plan, kept, package, emit)
     job = JudgeJob(
-        tuple(mutants),
         tuple(model.name for model in models),
         {model.name: tuple(sorted(files[model.system])) for model in models},
+        str(package),
+        {model.name: adapter_files(model.system) for model in models},
+        plan.number,
         plan.seed,
         plan.seconds,
-        tuple(sorted(known)),
+        COVERED,
+        plan.jobs or os.cpu_count() or 1,
+        tuple(file for file in every if plan.takes(file)) if plan.only else (),
+        tuple(sorted(desk.known)),
     )
-    by_id = {mutant.id: mutant for mutant in mutants}
-    done = sum(mutant.id in known for mutant in mutants)
-    for judgement in _judgements(job):
-        mutant = by_id[judgement.mutant]
-        result = _by_tests(_of(mutant, judgement), plan)
-        kept.add(result)
-        known[mutant.id] = result
-        done += 1
-        emit(Progress(STAGE, done, len(mutants), f"{result.fate}: {mutant}"))
+    drawn = Drawn((), 0, {})
+    for message in _messages(job):
+        match message:
+            case Prepared(model, done, total):
+                emit(Progress(STAGE, done, total, f"what {model} reaches"))
+            case Drawn():
+                drawn = message
+                desk.draw(message.mutants)
+            case Judgement():
+                desk.judged(message)
         if plan.budget and time.monotonic() - started > plan.budget:
             break
-    results = [known.get(mutant.id) or MutantResult(mutant, OPEN) for mutant in mutants]
-    for result in results:
+    run = MutationRun(desk.results, drawn.population, len(models), drawn.coverage)
+    for result in run.results:
         if result.fate == SURVIVED:
             emit(_survivor(result, plan))
-    emit(_finished(subject, results, population, len(models), time.monotonic() - started))
-    return results
+    emit(_finished(plan, run, time.monotonic() - started))
+    return run
+
+
+class _Desk:
+    """Where judgements become results, which are kept."""
+
+    def __init__(self, plan: MutationPlan, kept: _Kept, package: Path, emit: Emit) -> None:
+        self._plan, self._kept, self._package, self._emit = plan, kept, package, emit
+        self._tests = OrdinaryTests(resource_root())
+        self._reasons: Reasons = read_survivors()
+        self._mutants: dict[str, Mutant] = {}
+        self.known = {one.mutant.id: one for one in kept.read()}
+
+    def draw(self, mutants: Iterable[Mutant]) -> None:
+        """What is to be judged. Those that other tests have looked at, tests look at again."""
+        self._mutants = {mutant.id: mutant for mutant in mutants}
+        for id_ in self._mutants:
+            result = self.known.get(id_)
+            if result is not None and self._plan.tests and self._is_open_to_tests(result):
+                self._keep(self._by_tests(result))
+
+    def _is_open_to_tests(self, result: MutantResult) -> bool:
+        return result.fate in (SURVIVED, EXPLAINED, TESTS) and result.tests != self._tests.digest
+
+    def judged(self, judgement: Judgement) -> None:
+        """Tests look at what the specification did not kill."""
+        result = _of(self._mutants[judgement.mutant], judgement)
+        if result.fate == SURVIVED and self._plan.tests:
+            result = self._by_tests(result)
+        self._keep(result)
+
+    def _keep(self, result: MutantResult) -> None:
+        self._kept.add(result)
+        self.known[result.mutant.id] = result
+        done = sum(id_ in self.known for id_ in self._mutants)
+        told = f"{result.fate}: {result.mutant}"
+        self._emit(Progress(STAGE, done, len(self._mutants), told))
+
+    def _by_tests(self, result: MutantResult) -> MutantResult:
+        started = time.monotonic()
+        killed, tests = self._tests.kill(result.mutant)
+        return msgspec.structs.replace(
+            result,
+            fate=TESTS if killed else SURVIVED,
+            oracle="tests of impl" if killed else "",
+            seconds=round(result.seconds + time.monotonic() - started, 3),
+            tests=self._tests.digest,
+            cause=f"{result.cause.partition('; tests:')[0]}; tests: {tests} come by it",
+        )
+
+    @property
+    def results(self) -> list[MutantResult]:
+        """A row for each mutant that was drawn."""
+        return [
+            self._explained(self.known[id_]) if id_ in self.known else MutantResult(mutant, OPEN)
+            for id_, mutant in self._mutants.items()
+        ]
+
+    def _explained(self, result: MutantResult) -> MutantResult:
+        if result.fate != SURVIVED:
+            return result
+        text = (self._package / result.mutant.file).read_text(encoding="utf-8")
+        reason = self._reasons.of(result.mutant, text)
+        if not reason:
+            return result
+        return msgspec.structs.replace(result, fate=EXPLAINED, cause=reason)
 
 
 def _of(mutant: Mutant, judgement: Judgement) -> MutantResult:
+    cause = ""
     if judgement.killed:
-        fate, cause = SPECIFICATION, ""
-    elif judgement.undone:
-        fate, cause = OPEN, f"no time for {judgement.undone}"
+        fate = LIMIT if judgement.oracle == "time limit" else SPECIFICATION
     elif judgement.reached:
         fate, cause = SURVIVED, f"reached by {judgement.reached} models, and none of them shows it"
+        if judgement.undone:
+            cause += f" in {judgement.steps:,} steps"
     else:
         fate, cause = SURVIVED, "no model reaches the statement"
     return MutantResult(
@@ -150,13 +249,13 @@ def _of(mutant: Mutant, judgement: Judgement) -> MutantResult:
 
 
 class _Kept:
-    """Results of this plan, one JSON object a line; an unfinished last line is left out."""
+    """Results of this plan, one JSON object a line, the last of a mutant counts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self) -> Iterator[MutantResult]:
-        """What earlier runs have found."""
+        """What earlier runs have found; an unfinished last line is left out."""
         if not self._path.is_file():
             return
         for line in self._path.read_bytes().splitlines():
@@ -166,34 +265,31 @@ class _Kept:
                 continue
 
     def add(self, result: MutantResult) -> None:
-        """Keep it, unless there was no time to judge it."""
-        if result.fate == OPEN:
-            return
+        """Keep it at once."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(result) + b"\n")
 
 
-def _digest(plan: MutationPlan, package: Path, files: Sequence[str]) -> str:
-    """Of the implementation's text, of the specifications, models, seed and effort.
+def _digest(
+    plan: MutationPlan, package: Path, files: Sequence[str], models: Sequence[Model]
+) -> str:
+    """Of the implementation's text, of specifications and models, seed and effort.
 
     Not of the number: a longer run begins with what a shorter one has judged.
     """
-    root = resource_root()
     told = hashlib.sha256(
-        repr((plan.seed, plan.systems, plan.models, plan.seconds, plan.tests, plan.only)).encode()
+        repr((plan.seed, plan.systems, plan.models, plan.seconds, plan.only)).encode()
     )
-    for path in [package / file for file in files]:
-        told.update(path.read_bytes())
-    for path in sorted((root / "spec").glob("*.tla")) + sorted((root / "models").rglob("*.toml")):
+    paths = [package / file for file in files]
+    paths += sorted((resource_root() / "spec").glob("*.tla")) + [model.origin for model in models]
+    for path in paths:
         told.update(path.read_bytes())
     return f"{plan.seed}-{told.hexdigest()[:16]}"
 
 
-def _judgements(job: JudgeJob) -> Iterator[Judgement]:
+def _messages(job: JudgeJob) -> Iterator[Message]:
     """From a process of its own, which is ended with its children."""
-    if {mutant.id for mutant in job.mutants} <= {*job.judged}:
-        return
     command = [sys.executable, "-m", "conformance.bugs.judge"]
     with running(command, None, cwd=Path.cwd(), errors=None) as process:
         if process.stdin is None or process.stdout is None:
@@ -201,54 +297,9 @@ def _judgements(job: JudgeJob) -> Iterator[Judgement]:
         process.stdin.write(msgspec.json.encode(job))
         process.stdin.close()
         for line in process.stdout:
-            yield msgspec.json.decode(line, type=Judgement)
+            yield msgspec.json.decode(line, type=Message)
         if process.wait() != 0:
             raise RuntimeError(f"the judge of mutants ended with {process.returncode}")
-
-
-# ---- ordinary tests ------------------------------------------------------------------------
-
-
-def _by_tests(result: MutantResult, plan: MutationPlan) -> MutantResult:
-    """A mutant that the specification did not kill: do the tests of the implementation?"""
-    if result.fate == SPECIFICATION or not plan.tests:
-        return result
-    root = resource_root()
-    chosen = _tests_of(result.mutant.file, root)
-    if not chosen:
-        return result
-    started = time.monotonic()
-    with copied() as folder:
-        path = folder / "impl" / result.mutant.file
-        path.write_text(result.mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
-        killed = _tests_fail(chosen, folder, root)
-    seconds = round(result.seconds + time.monotonic() - started, 3)
-    if not killed:
-        return msgspec.structs.replace(result, seconds=seconds)
-    return msgspec.structs.replace(result, fate=TESTS, oracle="tests of impl", seconds=seconds)
-
-
-def _tests_of(file: str, root: Path) -> list[str]:
-    """The implementation's test files, those first that speak of the mutated module."""
-    module = "impl." + file.removesuffix(".py").replace("/", ".")
-    every = [path for folder in _TESTS for path in sorted((root / folder).rglob("test_*.py"))]
-    return [
-        str(path.relative_to(root))
-        for path in sorted(every, key=lambda one: module not in one.read_text(encoding="utf-8"))
-    ]
-
-
-def _tests_fail(tests: Sequence[str], folder: Path, root: Path) -> bool:
-    """Whether one fails, or they do not end."""
-    first = f"pythonpath={shlex.quote(str(folder))} {shlex.quote(str(root))}"
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", "-o", first]
-    command = [sys.executable, "-m", "pytest", *options, *tests]
-    with running(command, folder, cwd=root) as process:
-        try:
-            process.communicate(timeout=_TEST_SECONDS)
-        except subprocess.TimeoutExpired:
-            return True
-    return process.returncode != 0
 
 
 # ---- the report ----------------------------------------------------------------------------
@@ -270,41 +321,48 @@ def _command(plan: MutationPlan) -> str:
     options = [f"--system {plan.systems[0]}"] if len(plan.systems) == 1 else []
     options += [f"--model {model}" for model in plan.models]
     options += [f"--only '{pattern}'" for pattern in plan.only]
+    if plan.seconds != _SECONDS:
+        options.append(f"--seconds {plan.seconds:g}")
     return " ".join([f"kconform bugs --mutants {plan.number} --seed {plan.seed}", *options])
 
 
-def _finished(
-    subject: str, results: Sequence[MutantResult], population: int, models: int, seconds: float
-) -> StageFinished:
-    fates = Counter(result.fate for result in results)
-    judged = len(results) - fates[OPEN]
-    killed = fates[SPECIFICATION] + fates[TESTS]
+def _finished(plan: MutationPlan, run: MutationRun, seconds: float) -> StageFinished:
+    fates = Counter(result.fate for result in run.results)
     if fates[SURVIVED]:
         verdict = Verdict.FAIL
     else:
-        verdict = Verdict.INCONCLUSIVE if fates[OPEN] or not results else Verdict.PASS
-    summary = (
-        f"{judged} of {len(results)} mutants judged along {models} models: "
-        f"{fates[SPECIFICATION]} killed by the specification "
-        f"({_percent(fates[SPECIFICATION], judged)}), {fates[TESTS]} more by tests "
-        f"({_percent(killed, judged)} in all), {fates[SURVIVED]} survived"
-    )
+        verdict = Verdict.INCONCLUSIVE if fates[OPEN] or not run.results else Verdict.PASS
     return StageFinished(
         STAGE,
-        subject,
+        ", ".join(plan.systems),
         verdict,
         seconds,
-        summary,
+        _summary(run, fates),
         {
-            "drawn_from": population,
-            "models": models,
+            "drawn_from": run.population,
+            "models": run.models,
             "fates": dict(fates),
-            "by_module": {file: dict(row) for file, row in by_module(results).items()},
-            "by_kind": {kind: dict(row) for kind, row in _by_kind(results).items()},
-            "by_cause": dict(_by_cause(results)),
+            "by_module": {file: dict(row) for file, row in by_module(run.results).items()},
+            "by_kind": {kind: dict(row) for kind, row in _by_kind(run.results).items()},
+            "by_cause": dict(by_cause(run.results)),
             "not_made": dict(UNSEEN),
-            "mutants": [result.to_json() for result in results],
+            "left_out": {file: list(part) for file, part in run.left_out.items()},
+            "mutants": [result.to_json() for result in run.results],
         },
+    )
+
+
+def _summary(run: MutationRun, fates: Counter[str]) -> str:
+    """Parts of what can be seen: those that have a reason are left out of both counts."""
+    judged = len(run.results) - fates[OPEN]
+    visible = judged - fates[EXPLAINED]
+    specification = fates[SPECIFICATION] + fates[LIMIT]
+    killed = specification + fates[TESTS]
+    return (
+        f"{judged} of {len(run.results)} mutants judged along {run.models} models: "
+        f"{specification} killed by the specification ({_percent(specification, visible)}), "
+        f"{fates[TESTS]} more by tests ({_percent(killed, visible)} in all), "
+        f"{fates[SURVIVED]} survived; {fates[EXPLAINED]} that nobody can see are left out"
     )
 
 
@@ -327,7 +385,19 @@ def _by_kind(results: Iterable[MutantResult]) -> Mapping[str, Counter[str]]:
     return dict(sorted(found.items()))
 
 
-def _by_cause(results: Iterable[MutantResult]) -> Counter[str]:
+def by_cause(results: Iterable[MutantResult]) -> Counter[str]:
+    """How many of each fate and cause, of those that no specification killed."""
     return Counter(
-        f"{result.fate}: {result.cause}" for result in results if result.fate != SPECIFICATION
+        f"{result.fate}: {_kind_of(result.cause)}"
+        for result in results
+        if result.fate not in (SPECIFICATION, LIMIT, OPEN)
     )
+
+
+def _kind_of(cause: str) -> str:
+    """Without numbers, so that alike causes are counted together."""
+    if cause.startswith("no model"):
+        return "no model reaches the statement"
+    if cause.startswith("reached by"):
+        return "models reach the statement, and none shows the change"
+    return cause

@@ -1,6 +1,6 @@
-"""Which mutants a model's suite comes by: a copy of the implementation that notes it.
+"""Which tests come by which statement: a copy of the implementation that notes what it runs.
 
-A mutant whose statement no model reaches need not be run, and one that few reach is run with
+A mutant whose statement no test reaches need not be run, and one that few reach is run with
 these alone. So the copy has a note before each statement in question; what is noted is exact,
 also for code that runs in greenlets, where a tracer of Python's would see nothing.
 """
@@ -8,41 +8,148 @@ also for code that runs in greenlets, where a tracer of Python's would see nothi
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
-from conformance.bugs.mutants import Mutant
+import numpy as np
+import numpy.typing as npt
+
+from conformance.bugs.mutants import Mutant, Positions, mutants_of
+from conformance.errors import DataError
 
 MODULE = "_kconform_reached"
 """The copy's module that keeps the notes, in its set REACHED."""
-_SOURCE = '''"""What was run, by the number of the mutant there."""
+_SOURCE = '''"""What was run, by the number of the statement."""
 
 REACHED: set[int] = set()
-
-
-def reached(*numbers: int) -> None:
-    """Note it."""
-    REACHED.update(numbers)
+reached = REACHED.add
 '''
 
 
-def note_reached(package: Path, mutants: Sequence[Mutant]) -> None:
-    """Rewrite the copy of the package so that running it notes which mutants it comes by."""
+@dataclass(frozen=True, slots=True, order=True)
+class Statement:
+    """A statement that can be mutated; `start` is the offset of its first character."""
+
+    file: str
+    start: int
+
+
+def statements_of(root: Path, files: Iterable[str]) -> tuple[Statement, ...]:
+    """The statements of these files, relative to `root`, that have mutants."""
+    return tuple(
+        Statement(file, start)
+        for file in sorted(files)
+        for start in sorted({one.statement for one in _mutants_of(root, file)})
+    )
+
+
+def within_functions(root: Path, file: str) -> frozenset[int]:
+    """The offsets of the statements in functions: the others run when the module is imported."""
+    text = (root / file).read_text(encoding="utf-8")
+    position = Positions(text)
+    return frozenset(
+        position.offset(statement.lineno, statement.col_offset)
+        for function in ast.walk(ast.parse(text))
+        if isinstance(function, ast.FunctionDef)
+        for child in function.body
+        for statement in ast.walk(child)
+        if isinstance(statement, ast.stmt)
+    )
+
+
+def _mutants_of(root: Path, file: str) -> Sequence[Mutant]:
+    return mutants_of(file, (root / file).read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """Which statements each of some tests runs: a bit per test and statement."""
+
+    bits: npt.NDArray[np.uint8]
+    """A row per test, eight statements in a byte, as `numpy.packbits` has them."""
+
+    def __len__(self) -> int:
+        """The number of tests."""
+        return len(self.bits)
+
+    def tests(self, statement: int) -> list[int]:
+        """The tests that run this statement."""
+        column = self.bits[:, statement >> 3] >> (7 - (statement & 7))
+        found: list[int] = np.flatnonzero(column & 1).tolist()
+        return found
+
+    @property
+    def statements(self) -> frozenset[int]:
+        """The statements that any of them runs."""
+        if not len(self.bits):
+            return frozenset()
+        together = np.unpackbits(np.bitwise_or.reduce(self.bits, axis=0))
+        return frozenset(np.flatnonzero(together).tolist())
+
+    @classmethod
+    def of_nothing(cls) -> Reach:
+        """Of no test."""
+        return cls(np.zeros((0, 0), np.uint8))
+
+    def to_bytes(self) -> bytes:
+        """Its bits."""
+        return self.bits.tobytes()
+
+    @classmethod
+    def from_bytes(cls, content: bytes, statements: int) -> Reach:
+        """Of so many statements; DataError if it cannot be."""
+        width = (statements + 7) // 8
+        if not width or len(content) % width:
+            raise DataError(f"{len(content)} bytes are no notes of {statements} statements.")
+        return cls(np.frombuffer(content, np.uint8).reshape(-1, width))
+
+
+class Noting:
+    """The notes of a copy that this process has imported, test by test."""
+
+    def __init__(self, package: str, statements: int) -> None:
+        notes = sys.modules[f"{package}.{MODULE}"]
+        self._reached: set[int] = notes.REACHED
+        self._width = statements
+        self._rows: list[npt.NDArray[np.uint8]] = []
+        self._always = frozenset(self._reached)
+
+    def begin(self) -> None:
+        """Forget what was run."""
+        self._reached.clear()
+
+    def end(self) -> None:
+        """A test is over. What the imports ran, each test comes by."""
+        row = np.zeros(self._width, np.uint8)
+        row[sorted(self._reached | self._always)] = 1
+        self._rows.append(np.packbits(row))
+
+    def reach(self) -> Reach:
+        """Of all tests until now."""
+        empty = np.zeros((0, (self._width + 7) // 8), np.uint8)
+        return Reach(np.stack(self._rows) if self._rows else empty)
+
+
+def note_reached(package: Path, statements: Sequence[Statement]) -> None:
+    """Rewrite the copy of the package so that running it notes which statements it comes by."""
     (package / f"{MODULE}.py").write_text(_SOURCE, encoding="utf-8")
-    by_file: dict[str, dict[int, list[int]]] = {}
-    for number, mutant in enumerate(mutants):
-        by_file.setdefault(mutant.file, {}).setdefault(mutant.statement, []).append(number)
+    by_file: dict[str, dict[int, int]] = {}
+    for number, statement in enumerate(statements):
+        by_file.setdefault(statement.file, {})[statement.start] = number
     for file, numbers in by_file.items():
         path = package / file
         text = path.read_text(encoding="utf-8")
         path.write_text(_with_notes(text, package.name, numbers), encoding="utf-8")
 
 
-def _with_notes(text: str, package: str, numbers: Mapping[int, Sequence[int]]) -> str:
+def _with_notes(text: str, package: str, numbers: Mapping[int, int]) -> str:
     tree = ast.parse(text)
+    place = len(list(takewhile(_comes_first, tree.body)))
     _Notes(text, numbers).generic_visit(tree)
     ast.fix_missing_locations(tree)
-    place = sum(_comes_first(statement) for statement in tree.body)
     importing = ast.parse(f"from {package}.{MODULE} import reached as {MODULE}").body
     tree.body[place:place] = importing
     return ast.unparse(tree)
@@ -61,25 +168,18 @@ def _comes_first(statement: ast.stmt) -> bool:
 class _Notes(ast.NodeTransformer):
     """Puts a call before each statement that a mutant is in."""
 
-    def __init__(self, text: str, numbers: Mapping[int, Sequence[int]]) -> None:
-        self._lines = text.splitlines(keepends=True)
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line))
+    def __init__(self, text: str, numbers: Mapping[int, int]) -> None:
+        self._position = Positions(text)
         self._numbers = numbers
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.AST]:
         """A statement comes back with a note before it."""
-        offset = self._offset(node) if isinstance(node, ast.stmt) else None
+        number = None
+        if isinstance(node, ast.stmt):
+            number = self._numbers.get(self._position.offset(node.lineno, node.col_offset))
         self.generic_visit(node)
-        numbers = () if offset is None else self._numbers.get(offset, ())
-        return [_note(numbers), node] if numbers else node
-
-    def _offset(self, node: ast.stmt) -> int:
-        prefix = self._lines[node.lineno - 1].encode()[: node.col_offset]
-        return self._starts[node.lineno - 1] + len(prefix.decode())
+        return node if number is None else [_note(number), node]
 
 
-def _note(numbers: Iterable[int]) -> ast.stmt:
-    arguments: list[ast.expr] = [ast.Constant(number) for number in numbers]
-    return ast.Expr(ast.Call(ast.Name(MODULE, ast.Load()), arguments, []))
+def _note(number: int) -> ast.stmt:
+    return ast.Expr(ast.Call(ast.Name(MODULE, ast.Load()), [ast.Constant(number)], []))

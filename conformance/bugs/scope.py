@@ -16,13 +16,17 @@ def files_of(system: str, package: Path) -> frozenset[str]:
 
     `package` is the folder of the implementation; the files are relative to it.
     """
-    adapters = Path(__file__).resolve().parents[1] / "systems"
-    own = sorted((adapters / BUILT_IN[system].partition(":")[0].rpartition(".")[2]).glob("*.py"))
-    # An adapter may be built on another one.
-    adapter = {path for path in _reached(own, adapters.parent) if path.parent.parent == adapters}
-    left = [*own, *adapter, adapters / "threads.py"]
+    left = [Path(file) for file in adapter_files(system)]
     found = _reached([one for path in left for one in _imported(path, package)], package)
     return frozenset(str(path.relative_to(package)) for path in found)
+
+
+def adapter_files(system: str) -> tuple[str, ...]:
+    """The modules of a built-in system's adapter, and of those that it is built on."""
+    adapters = Path(__file__).resolve().parents[1] / "systems"
+    own = sorted((adapters / BUILT_IN[system].partition(":")[0].rpartition(".")[2]).glob("*.py"))
+    others = {path for path in _reached(own, adapters.parent) if path.parent.parent == adapters}
+    return tuple(sorted(str(path) for path in {*own, *others, adapters / "threads.py"}))
 
 
 def _reached(start: Iterable[Path], package: Path) -> set[Path]:

@@ -1,20 +1,23 @@
 """One fault's run, in a process of its own whose PYTHONPATH begins with the faulty copy.
 
-Reads a job (JSON) from standard input, writes the outcome (JSON) to standard output.
+Reads a job (JSON) from standard input, writes to standard output a line (JSON) for each part that
+is begun, a `Begun`, and at last the outcome, a `Found`.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import math
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
+from typing import TypeAlias
 
 import msgspec
 
@@ -28,6 +31,7 @@ from conformance.replay.profile import Profile
 from conformance.replay.saved import save
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.telling import finding
+from conformance.replay.turns import can_take_turns, take_turns
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.stages.explore import explore
 from conformance.stages.interleave import interruptible
@@ -40,7 +44,9 @@ from conformance.verdict import Verdict
 
 _NEAREST_STEPS = 20_000
 """How far to look for a shorter counterexample than the one found."""
-INTERRUPTED = "interrupted steps"
+SUITE, INTERRUPTED, TURNS = "transition suite", "interrupted steps", "turns of the threads"
+_WALKS, _LENGTH = 200, 30
+"""Random walks in which the threads' own loops run."""
 _MEETINGS = 20
 """States in which each pair of actions is interleaved."""
 
@@ -65,7 +71,15 @@ class Job(msgspec.Struct, frozen=True):
     """Where to keep the divergence as an ITF file, if anywhere."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class Begun(msgspec.Struct, frozen=True, tag=True):
+    """An oracle begins with a model. `done` of `total` such parts are over."""
+
+    part: str
+    done: int
+    total: int
+
+
+class Found(msgspec.Struct, frozen=True, tag=True):
     """Whether and how the fault was found. `steps` and `traces`: those driven until then."""
 
     killed: bool
@@ -81,31 +95,55 @@ class Found(msgspec.Struct, frozen=True):
     story: tuple[str, ...] = ()
     note: str = ""
     covered: tuple[str, ...] = ()
-    """Each oracle and model that came to its end."""
+    """Each oracle and model that came to its end, or found the fault."""
 
 
 class _Effort:
-    """What was driven until now."""
+    """What was driven until now, and whether there is time for more."""
 
-    def __init__(self) -> None:
+    def __init__(self, job: Job, tell: Callable[[Begun], None]) -> None:
         self.traces = self.steps = 0
         self.started = time.monotonic()
-        self.covered: list[str] = []
-        self.undone: list[str] = []
+        self._until = self.started + job.budget if job.budget else math.inf
+        self._tell = tell
+        self._total = (len(_DRIVES) + 1) * len(job.models) + bool(job.traces)
+        self._parts: dict[str, str] = {}
 
-    def may_begin(self, part: str, budget: float) -> bool:
+    def may_begin(self, part: str) -> bool:
         """Whether there is time left for this; notes it either way."""
-        if budget and time.monotonic() - self.started > budget:
-            self.undone.append(part)
+        if self.is_over:
+            self._parts[part] = part
             return False
-        self.covered.append(part)
+        self._tell(Begun(part, len(self._parts), self._total))
+        self._parts[part] = ""
         return True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget is spent."""
+        return time.monotonic() > self._until
+
+    def break_off(self, part: str, done: int, of: int) -> None:
+        """The budget was spent within a part."""
+        self._parts[part] = f"{of - done:,} of {of:,} tests of the {part}"
+
+    @property
+    def covered(self) -> list[str]:
+        """Each part that came to its end."""
+        return [part for part, undone in self._parts.items() if not undone]
+
+    @property
+    def undone(self) -> list[str]:
+        """What there was no time for."""
+        return [undone for undone in self._parts.values() if undone]
 
     def found(
         self, oracle_name: str, bench: Workbench, divergence: Divergence, oracle: Oracle
     ) -> Found:
         """A kill by step equality, its counterexample told."""
-        told = finding(oracle, divergence, reasons=reasons(bench.prepared.spec, divergence))
+        # A turn is several steps: no one formula says why it should have come out otherwise.
+        because = () if oracle_name == TURNS else reasons(bench.prepared.spec, divergence)
+        told = finding(oracle, divergence, reasons=because)
         return Found(
             killed=True,
             oracle=oracle_name,
@@ -128,37 +166,40 @@ def _story(told: Finding) -> tuple[str, ...]:
     return (*told.story, *differing)
 
 
-def run(job: Job) -> Found:
+def run(job: Job, tell: Callable[[Begun], None]) -> Found:
     """The gate's oracles in turn, the quick ones first, until one finds the fault."""
     _ensure_copy(job)
+    effort = _Effort(job, tell)
+    found = _search(job, effort)
+    return msgspec.structs.replace(found, covered=tuple(effort.covered))
+
+
+def _search(job: Job, effort: _Effort) -> Found:
     context = Context(seed=job.seed)
-    effort = _Effort()
 
     @cache  # made ready one by one: most faults fall in the first
     def bench_of(model: str) -> Workbench:
         return workbench(context, one_model(model), job.system)
 
-    drives = [("transition suite", _replay), (INTERRUPTED, _interleave)]
-    if job.interleave_first:
-        drives.reverse()
-    for name, drive in drives:
+    order = (INTERRUPTED, SUITE, TURNS) if job.interleave_first else tuple(_DRIVES)
+    for name in order:
         for model in job.models:
-            if not effort.may_begin(f"{name} of {model}", job.budget):
+            if not effort.may_begin(f"{name} of {model}"):
                 continue
             bench = bench_of(model)
-            divergence = drive(bench, job, effort)
-            if divergence is not None:
-                return _kill(name, bench, divergence, job, effort)
+            hit = _DRIVES[name](bench, job, effort)
+            if hit is not None:
+                return _kill(name, bench, *hit, job, effort)
     if effort.undone:
         return _survived(effort)
     benches = [bench_of(model) for model in job.models]
     for bench in benches:
-        if not effort.may_begin(f"Hypothesis on {bench.model.name}", job.budget):
+        if not effort.may_begin(f"Hypothesis on {bench.model.name}"):
             continue
         killed = _explore(context, bench, job, effort)
         if killed is not None:
             return killed
-    if job.traces and effort.may_begin("bulk traces", job.budget):
+    if job.traces and effort.may_begin("bulk traces"):
         return _bulk(context, benches, job, effort)
     return _survived(effort)
 
@@ -172,13 +213,13 @@ def _survived(effort: _Effort, note: str = "") -> Found:
         steps=effort.steps,
         seconds=round(time.monotonic() - effort.started, 3),
         note="; ".join(part for part in (note, undone) if part),
-        covered=tuple(effort.covered),
     )
 
 
-def _kill(name: str, bench: Workbench, divergence: Divergence, job: Job, effort: _Effort) -> Found:
+def _kill(
+    name: str, bench: Workbench, divergence: Divergence, oracle: Oracle, job: Job, effort: _Effort
+) -> Found:
     """A kill whose path was driven; kept where the job says."""
-    oracle = GraphOracle(bench.graph)
     if job.save_to:
         path = Path(job.save_to)
         save(path, oracle, divergence, model=bench.model.name, system=bench.factory)
@@ -193,32 +234,57 @@ def _ensure_copy(job: Job) -> None:
         raise RuntimeError(f"{job.package} comes from {origin}, not from {job.folder}")
 
 
-def _replay(bench: Workbench, _job: Job, effort: _Effort) -> Divergence | None:
+Hit: TypeAlias = tuple[Divergence, Oracle]
+"""A divergence, and the oracle that knows its steps."""
+
+
+def _replay(bench: Workbench, _job: Job, effort: _Effort) -> Hit | None:
     """The minimal transition suite, longest tests first: they find a deep fault 10 times sooner."""
     oracle = GraphOracle(bench.graph)
     suite = transition_cover(bench.graph)
     system = bench.make_system()
     try:
         driver = Driver(system, oracle)
-        for test in sorted(suite.tests, key=len, reverse=True):
+        for number, test in enumerate(sorted(suite.tests, key=len, reverse=True)):
+            if effort.is_over:
+                effort.break_off(f"{SUITE} of {bench.model.name}", number, len(suite))
+                return None
             outcome = run_path(driver, bench.graph.states[test.initial], _actions(bench, test))
             effort.traces += 1
             effort.steps += outcome.steps
             if outcome.divergence is not None:
-                return _shortened(bench, oracle, outcome.divergence)
+                return _shortened(bench, oracle, outcome.divergence), oracle
     finally:
         close(system)
     return None
 
 
-def _interleave(bench: Workbench, job: Job, effort: _Effort) -> Divergence | None:
+def _interleave(bench: Workbench, job: Job, effort: _Effort) -> Hit | None:
     """One thread's action stopped for another's; the state in which they meet is the nearest."""
     if not interruptible(bench):
         return None
     result = interrupt_steps(bench.graph, bench.make_system, samples=_MEETINGS, seed=job.seed)
     effort.traces += result.paths
     effort.steps += result.steps
-    return min(result.divergences, key=lambda found: found.step, default=None)
+    nearest = min(result.divergences, key=lambda found: found.step, default=None)
+    return None if nearest is None else (nearest, GraphOracle(bench.graph))
+
+
+def _take_turns(bench: Workbench, job: Job, effort: _Effort) -> Hit | None:
+    """The order in which a thread's own loop takes the steps, and its back-off."""
+    if not can_take_turns(bench.make_system):
+        return None
+    oracle, result = take_turns(
+        GraphOracle(bench.graph), bench.make_system, walks=_WALKS, length=_LENGTH, seed=job.seed
+    )
+    effort.traces += result.walks
+    effort.steps += result.steps
+    return None if result.divergence is None else (result.divergence, oracle)
+
+
+_DRIVES: Mapping[str, Callable[[Workbench, Job, _Effort], Hit | None]] = MappingProxyType(
+    {SUITE: _replay, TURNS: _take_turns, INTERRUPTED: _interleave}
+)
 
 
 def _shortened(bench: Workbench, oracle: Oracle, found: Divergence) -> Divergence:
@@ -325,9 +391,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
     output, sys.stdout = sys.stdout, sys.stderr  # whatever prints must not spoil the answer
-    found = run(job)
-    output.write(msgspec.json.encode(found).decode() + "\n")
-    output.flush()
+
+    def tell(message: Begun | Found) -> None:
+        output.write(msgspec.json.encode(message).decode() + "\n")
+        output.flush()
+
+    tell(run(job, tell))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
+from rich.console import Console
 
 from conformance.bugs.bench import BugResult, Effort, by_oracles, job_of, run_bench
 from conformance.bugs.fault import (
@@ -21,21 +21,23 @@ from conformance.bugs.fault import (
     select,
 )
 from conformance.bugs.mutation import (
-    OPEN,
-    SPECIFICATION,
+    EXPLAINED,
+    FATES,
     SURVIVED,
     TESTS,
-    MutantResult,
     MutationPlan,
+    MutationRun,
+    by_cause,
     by_module,
     run_mutants,
 )
 from conformance.bugs.scope import changed_files, driving, systems_of
-from conformance.bugs.worker import Found
+from conformance.bugs.worker import Begun, Found
 from conformance.cli.options import CompareOption, JsonOption, ReportOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
+from conformance.resources import implementation_dir
 from conformance.stages.context import Context, stage
 from conformance.systems.registry import BUILT_IN
 from conformance.verdict import Verdict
@@ -73,6 +75,17 @@ def bugs(
         list[str] | None,
         typer.Option(help="With --mutants: only files that fit, such as 'controller/*'."),
     ] = None,
+    seconds: Annotated[
+        float,
+        typer.Option(min=1, help="With --mutants: of the processor, for the oracles, each mutant."),
+    ] = 30.0,
+    by_tests: Annotated[
+        bool,
+        typer.Option("--tests/--no-tests", help="With --mutants: let tests judge survivors too."),
+    ] = True,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="With --mutants: so many side by side; 0: one per core.")
+    ] = 0,
     budget: Annotated[
         float,
         typer.Option(min=0, help="With --mutants, --patch, --clean: stop after so many seconds."),
@@ -96,7 +109,16 @@ def bugs(
             output = Path(work.settings.output)
             files = tuple(only or ())
             plan = MutationPlan(
-                mutants, chosen_seed, systems, names, output, budget=budget, only=files
+                mutants,
+                chosen_seed,
+                systems,
+                names,
+                output,
+                seconds=seconds,
+                budget=budget,
+                tests=by_tests,
+                only=files,
+                jobs=jobs,
             )
             _mutants(work, run_mutants(plan, work.emit))
         elif patch is not None:
@@ -179,21 +201,28 @@ def _explain(work: Session, found: Found) -> None:
         work.say(f"  {line}")
 
 
-def _mutants(work: Session, results: Sequence[MutantResult]) -> None:
-    """The table by module, and whoever survived."""
-    work.say(f"\n{'module':<44} {'spec':>5} {'tests':>5} {'survived':>8} {'open':>5}")
-    for file, fates in by_module(results).items():
-        counts = [fates[fate] for fate in (SPECIFICATION, TESTS, SURVIVED, OPEN)]
-        work.say("{:<44} {:>5} {:>5} {:>8} {:>5}".format(file, *counts))
-    for result in results:
-        if result.fate in (TESTS, SURVIVED):
-            work.say(f"{result.fate:<8} {result.mutant}")
-            work.say(f"{'':<8} {result.cause}")
+def _mutants(work: Session, run: MutationRun) -> None:
+    """The table by module, causes, and whoever the specification did not kill."""
+    heads = ("spec", "limit", "tests", "explained", "survived", "open")
+    layout = "{:<40} {:>5} {:>5} {:>5} {:>9} {:>8} {:>5}"
+    work.say("\n" + layout.format("module", *heads))
+    for file, fates in by_module(run.results).items():
+        work.say(layout.format(file, *(fates[fate] for fate in FATES)))
+    work.say("")
+    for cause, number in by_cause(run.results).most_common():
+        work.say(f"{number:>5}  {cause}")
+    left = ", ".join(f"{file} ({of[0]}/{of[1]})" for file, of in run.left_out.items())
+    if left:
+        work.say(f"\nnot drawn from, as the suites reach less than half of the statements: {left}")
+    for result in run.results:
+        if result.fate in (TESTS, EXPLAINED, SURVIVED):
+            work.say(f"{result.fate:<9} {result.mutant}")
+            work.say(f"{'':<9} {result.cause}")
 
 
 def _touched(catalogues: Sequence[Catalogue], folder: Path) -> list[Catalogue]:
     """Those whose system runs a file that differs from the clean one; all if none is known."""
-    clean = Path(str(importlib.resources.files("impl")))
+    clean = implementation_dir()
     changed = changed_files(folder / "impl", clean)
     systems = systems_of(changed, clean, [one.system for one in catalogues])
     touched = [one for one in catalogues if one.system in systems or one.system not in BUILT_IN]
@@ -221,44 +250,65 @@ def _judge(
     started = time.monotonic()
     with stage(context, "bugs", subject) as outcome:
         runs: list[Found] = []
-        for number, catalogue in enumerate(catalogues):
-            work.emit(Progress("bugs", number, len(catalogues), catalogue.system))
+        for catalogue in catalogues:
             own = tuple(one.name for one in models if one.system == catalogue.system)
             job = job_of(catalogue, effort)
             job = msgspec.structs.replace(job, models=own or job.models)
             if budget:
-                left = max(1.0, budget - (time.monotonic() - started))
+                # What is left, and a part of a second where nothing is: it says what it skips.
+                left = max(0.001, budget - (time.monotonic() - started))
                 job = msgspec.structs.replace(job, budget=left)
-            runs.append(by_oracles(job, folder, _JUDGE_SECONDS + budget))
-            if runs[-1].killed:
-                break
-        found = runs[-1]
-        traces, steps = sum(run.traces for run in runs), sum(run.steps for run in runs)
-        undone = "; ".join(run.note for run in runs if run.note)
-        if found.killed:
-            outcome.verdict = Verdict.FAIL
-            outcome.summary = f"found by the {found.oracle}: {found.title}"
+            tell = _telling(work, catalogue.system)
+            runs.append(by_oracles(job, folder, _JUDGE_SECONDS + budget, tell))
+        kills = [run for run in runs if run.killed]
+        for found in kills:
             work.emit(_finding(found, subject))
-        else:
-            outcome.verdict = Verdict.INCONCLUSIVE if undone else Verdict.PASS
-            told = f"nothing found in {traces:,} traces and {steps:,} steps"
-            outcome.summary = f"{told}, but not all was done: {undone}" if undone else told
-        row: dict[str, JsonValue] = {
-            "killed": found.killed,
-            "systems": [one.system for one in catalogues],
-            "oracle": found.oracle or None,
-            "model": found.model or None,
-            "traces": traces,
-            "steps": steps,
-            "seconds": round(sum(run.seconds for run in runs), 3),
-            "counterexample_length": found.counterexample_length,
-            "covered": [one for run in runs for one in run.covered],
-            "not_covered": undone,
-            "story": list(found.story),
-        }
-        outcome.figures = row
-    if found.killed:
+        outcome.verdict, outcome.summary = _judged(runs)
+        outcome.figures = _figures(runs, [one.system for one in catalogues])
+    for found in kills:
         _explain(work, found)
+
+
+def _telling(work: Session, system: str) -> Callable[[Begun], None]:
+    """Shows what begins; where no progress bar is seen, a line on standard error."""
+    shown = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def tell(begun: Begun) -> None:
+        work.emit(Progress("bugs", begun.done, begun.total, begun.part))
+        if not shown.is_terminal:
+            shown.print(f"{system}: {begun.done + 1} of {begun.total}: {begun.part}", markup=False)
+
+    return tell
+
+
+def _judged(runs: Sequence[Found]) -> tuple[Verdict, str]:
+    traces, steps = sum(run.traces for run in runs), sum(run.steps for run in runs)
+    undone = "; ".join(run.note for run in runs if run.note)
+    kills = [f"found by the {run.oracle}: {run.title}" for run in runs if run.killed]
+    if kills:
+        return Verdict.FAIL, "; ".join(kills)
+    told = f"nothing found in {traces:,} traces and {steps:,} steps"
+    if undone:
+        return Verdict.INCONCLUSIVE, f"{told}, but not all was done: {undone}"
+    return Verdict.PASS, told
+
+
+def _figures(runs: Sequence[Found], systems: Sequence[str]) -> dict[str, JsonValue]:
+    """Of all systems together; oracle, model and story are of the first that found something."""
+    found = next((run for run in runs if run.killed), Found(killed=False))
+    return {
+        "killed": found.killed,
+        "systems": list(systems),
+        "oracle": found.oracle or None,
+        "model": found.model or None,
+        "traces": sum(run.traces for run in runs),
+        "steps": sum(run.steps for run in runs),
+        "seconds": round(sum(run.seconds for run in runs), 3),
+        "counterexample_length": found.counterexample_length,
+        "covered": [one for run in runs for one in run.covered],
+        "not_covered": "; ".join(run.note for run in runs if run.note),
+        "story": list(found.story),
+    }
 
 
 def _finding(found: Found, subject: str) -> Finding:

@@ -14,6 +14,7 @@ from conformance.cli.options import (
     ApiVersionOption,
     ColdOption,
     CompareOption,
+    DeviationsOption,
     FailOverOption,
     JsonOption,
     KafkaLibOption,
@@ -62,6 +63,7 @@ def gate(
     tls_ca: TlsCaOption = None,
     wire_config: WireConfigOption = None,
     fail_over: FailOverOption = None,
+    deviations: DeviationsOption = None,
     cold: ColdOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -83,7 +85,7 @@ def gate(
             strict,
         )
         use_kafka_lib(kafka_lib)
-        named = WireOptions(api_version, tls_ca, wire_config, fail_over).name(system)
+        named = WireOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
         planned = plan(context, chosen, models or (), folder, named or "")
         for left_out in planned.left_out:
             work.say(f"left out: {left_out.model}: {left_out.reason}")

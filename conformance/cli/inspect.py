@@ -15,10 +15,11 @@ from conformance.cli.options import CompareOption, JsonOption, MasterOption, Rep
 from conformance.cli.session import Session, session
 from conformance.events import Progress, StageFinished, StageStarted
 from conformance.files import written_aside
-from conformance.inspect import outputs, page, traces
+from conformance.inspect import outputs, page
 from conformance.inspect.inspection import Inspection, inspect
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of, moment
 from conformance.inspect.reading.reader import read
+from conformance.inspect.workers import Workers
 from conformance.kafka.jars import chosen_jars
 
 _SHOWN = 20
@@ -74,16 +75,21 @@ def inspect_command(
         jars = chosen_jars(version, kafka_lib)
         tell = _Teller(work, "inspect")
         work.emit(StageStarted("inspect", str(output)))
-        evidence = read(
-            inputs,
-            output / "evidence",
-            jars.classpath,
-            master=master,
-            tell=lambda done, whole: tell(done >> 20, whole >> 20, "MB read"),
-        )
-        found = inspect(evidence, tell=lambda done, whole: tell(done, whole, "partitions judged"))
+        with Workers(master) as workers:
+            evidence = read(
+                inputs,
+                output / "evidence",
+                jars.classpath,
+                workers=workers,
+                tell=lambda done, whole: tell(done >> 20, whole >> 20, "MB read"),
+            )
+            found = inspect(
+                evidence,
+                output,
+                workers=workers,
+                tell=lambda done, whole: tell(done, whole, "partitions judged"),
+            )
         outputs.write(found, output)
-        traces.write(found, output / "traces")
         with written_aside(output / "index.html") as aside:
             aside.write_text(page.dumps(found), encoding="utf-8")
         _report(work, found, output, time.monotonic() - started)
@@ -113,7 +119,7 @@ def _report(work: Session, found: Inspection, output: Path, seconds: float) -> N
             work.say(f"not judged: {gap.subject}: {gap.what}: {gap.why}")
     files = found.files
     summary = (
-        f"{len(found.partitions)} partitions and {len(found.groups)} groups of "
+        f"{found.partition_count} partitions and {found.group_count} groups of "
         f"{len(found.copies.copies)} brokers; {files['read']} files read, {files['skipped']} "
         f"skipped, {files['error']} in error; copies up to {found.copies.apart / 1000:.0f} s apart"
     )

@@ -68,6 +68,10 @@ COMMANDS = {
         "tap:tap",
         "Stand between clients and a broker: write down what passes, and disturb it by rule.",
     ),
+    "client": (
+        "client:client",
+        "Let a real client join a coordinator that answers what the spec allows; judge it.",
+    ),
     "adapter-check": (
         "adapter_check:adapter_check",
         "Hold an adapter in any language against the adapter protocol, point by point.",

@@ -60,6 +60,12 @@ FailOverOption = Annotated[
     str | None,
     typer.Option("--fail-over", help="With wire: a command that moves the group coordinator."),
 ]
+DeviationsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--deviations", help="With wire: what the broker is, whose known deviations it has."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class WireOptions:
     tls_ca: Path | None
     config: Path | None
     fail_over: str | None
+    deviations: str | None
 
     def name(self, system: str | None) -> str | None:
         """The system's name with all of it: a name is what a worker process is given.
@@ -80,12 +87,13 @@ class WireOptions:
         pairs += [("tls-ca", str(self.tls_ca.resolve()))] if self.tls_ca else []
         pairs += [("config", str(self.config.resolve()))] if self.config else []
         pairs += [("fail-over", self.fail_over)] if self.fail_over else []
+        pairs += [("deviations", self.deviations)] if self.deviations else []
         if not pairs:
             return system
         if system is None or not system.startswith("wire:"):
             raise UserError(
-                "--api-version, --tls-ca, --wire-config and --fail-over say how to reach a broker: "
-                "they go with --system wire:HOST:PORT."
+                "--api-version, --tls-ca, --wire-config, --fail-over and --deviations say what a "
+                "broker is and how to reach it: they go with --system wire:HOST:PORT."
             )
         return f"{system}{'&' if '?' in system else '?'}{urlencode(pairs)}"
 

@@ -11,6 +11,7 @@ from conformance.cli.options import (
     ApiVersionOption,
     ColdOption,
     CompareOption,
+    DeviationsOption,
     FailOverOption,
     JsonOption,
     KafkaLibOption,
@@ -70,6 +71,7 @@ def replay(
     tls_ca: TlsCaOption = None,
     wire_config: WireConfigOption = None,
     fail_over: FailOverOption = None,
+    deviations: DeviationsOption = None,
     cold: ColdOption = False,
     report: ReportOption = None,
     compare: CompareOption = None,
@@ -85,12 +87,13 @@ def replay(
             strict,
         )
         use_kafka_lib(kafka_lib)
-        system = WireOptions(api_version, tls_ca, wire_config, fail_over).name(system)
+        system = WireOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
         saved: SavedDivergence | None = None
         if store is not None and trace is not None:
             opened = _open(store)
             if system is None and opened.manifest.identity.system == FOREIGN:
-                _replay_foreign(context, store, trace, model)
+                for line in _replay_foreign(context, store, trace, model):
+                    work.say(f"  {line}")
                 return
             saved = _recorded(opened, trace)
         elif store is not None or trace is not None:
@@ -122,13 +125,16 @@ def _open(path: Path) -> TraceStore:
     return TraceStore.open(path)
 
 
-def _replay_foreign(context: Context, path: Path, number: int, model: str | None) -> None:
+def _replay_foreign(
+    context: Context, path: Path, number: int, model: str | None
+) -> tuple[str, ...]:
     """Nothing is here to drive: the trace is judged as it was seen."""
     from conformance.stages.record import open_subject  # Spark: few replays need it
 
     subject = open_subject(context, path, model)
     bench = Workbench(subject.prepared.model, subject.prepared, "", None)
-    replay_recorded(context, bench, subject.store.trace(number))
+    anywhere = subject.store.manifest.identity.begins_anywhere
+    return replay_recorded(context, bench, subject.store.trace(number), anywhere=anywhere)
 
 
 def _recorded(store: TraceStore, number: int) -> SavedDivergence:

@@ -32,6 +32,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+METADATA_LOG: Key = ("__cluster_metadata", 0)
 _HARMLESS = frozenset({"index-stale"})
 _NOT_DECODED = frozenset({"unknown-record"})
 _AT_THE_END = frozenset({"torn-tail", "zero-tail"})

@@ -9,8 +9,8 @@ that are not UTF-8 are written as `\\xNN`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -175,6 +175,7 @@ GROUP_RECORDS = _schema(
     ("broker", _TEXT),
     ("partition", _I32),
     ("offset", _I64),
+    ("batch", _I64),
     ("epoch", _I32),
     ("timestamp", _I64),
     ("type", _TEXT),
@@ -187,8 +188,9 @@ GROUP_RECORDS = _schema(
 )
 """Records of every copy of `__consumer_offsets`, both protocols; `value` null: a tombstone.
 
-`type` is the key's schema: OffsetCommitKey, GroupMetadataKey, ConsumerGroupMetadataKey, ... In
-values of classic groups of protocol type `consumer`, subscription and assignment are decoded.
+`batch` is the base offset of the record's batch. `type` is the key's schema: OffsetCommitKey,
+GroupMetadataKey, ConsumerGroupMetadataKey, ... In values of classic groups of protocol type
+`consumer`, subscription and assignment are decoded.
 """
 
 PRODUCERS = _schema(
@@ -245,6 +247,18 @@ TABLES: Mapping[str, pa.Schema] = MappingProxyType(
 MANIFEST = "evidence.json"
 
 
+def about(keys: Collection[tuple[str, int]]) -> ds.Expression:
+    """Rows of tables with topic and partition that may be about one of these: look again."""
+    topics = pa.array(sorted({key[0] for key in keys}), _TEXT)
+    partitions = pa.array(sorted({key[1] for key in keys}), _I32)
+    return ds.field("topic").isin(topics) & ds.field("partition").isin(partitions)
+
+
+def part_number(path: Path) -> int:
+    """The part of the reading that a table's file is of."""
+    return int(path.stem.removeprefix("part-"))
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The tables below a folder, each read when it is asked for."""
@@ -252,6 +266,8 @@ class Evidence:
     folder: Path
     manifest: Mapping[str, Any]
     """What was read: brokers, filters, whether checksums were verified, counts."""
+    parts: frozenset[int] | None = None
+    """Only these parts of the reading; None: all."""
 
     @classmethod
     def open(cls, folder: Path) -> Evidence:
@@ -275,7 +291,12 @@ class Evidence:
 
     def paths(self, name: str) -> list[Path]:
         """The table's Parquet files; parts in order, neighbouring partitions in one part."""
-        return sorted((self.folder / name).glob("part-*.parquet"))
+        every = sorted((self.folder / name).glob("part-*.parquet"))
+        return [path for path in every if self.parts is None or part_number(path) in self.parts]
+
+    def within(self, parts: Iterable[int]) -> Evidence:
+        """The same evidence, as far as these parts of the reading hold it."""
+        return replace(self, parts=frozenset(parts))
 
     def dataset(self, name: str) -> ds.Dataset:
         """The table, to be scanned piece by piece."""

@@ -17,6 +17,8 @@ from types import MappingProxyType
 
 import crc32c
 
+from conformance.inspect.reading import records
+
 _HEADER = 61
 _LOG = f"{0:020}.log"
 
@@ -184,6 +186,18 @@ def _foreign_segment(site: Site, broker: str) -> Planted:
     return Planted("segment-of-another-partition", (broker,), None, "of __consumer_offsets-0")
 
 
+def _swapped_segments(site: Site, broker: str) -> Planted:
+    """Segments of two replicas change places: each is whole, and is another partition's."""
+    other = site.draw.choice([one for one in site.brokers if one != broker])
+    mine, theirs = site.log(broker), site.log(other, "__consumer_offsets")
+    held = mine.read_bytes()
+    shutil.copyfile(theirs, mine)
+    theirs.write_bytes(held)
+    return Planted(
+        "swapped-segments", (broker, other), None, f"with __consumer_offsets-0 of {other}"
+    )
+
+
 def _suffix_of_another_history(site: Site, broker: str) -> Planted:
     """Swapped segments: from an offset on the log is that of another leader, checksums valid."""
     hit = site.some_batch(broker, margin=3)
@@ -330,6 +344,111 @@ def _assignment(site: Site, _broker: str) -> Planted:
     return Planted("partition-of-nobody", site.brokers, hit.base, f"offset {hit.base}")
 
 
+# --- faults of consumer groups (KIP-848) ------------------------------------------------------
+
+_GROUP, _TARGET, _CURRENT = 3, 7, 8
+"""Keys of ConsumerGroupMetadata, ...TargetAssignmentMember and ...CurrentMemberAssignment."""
+_TOPIC_ID, _INT = 16, 4
+_EPOCH = 2
+"""Where an epoch lies in a value, behind its version."""
+_BEFORE_PARTITIONS = {_TARGET: 2, _CURRENT: 11}
+"""Bytes of a value before its array of topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """The value of a record of a consumer group, in the first broker's copy."""
+
+    batch: Batch
+    position: int
+    """In the file."""
+    key: bytes
+    data: bytes
+
+    def partitions(self, kind: int) -> list[tuple[int, int]]:
+        """The first topic's partitions: where each number lies in the file, and the number."""
+        start = _BEFORE_PARTITIONS[kind]
+        if self.data[start] <= 1:  # the array's length and one
+            return []
+        first = start + 1 + _TOPIC_ID + 1
+        places = (first + _INT * index for index in range(self.data[first - 1] - 1))
+        return [(self.position + at, *struct.unpack_from(">i", self.data, at)) for at in places]
+
+
+def _values(site: Site, kind: int) -> list[_Value]:
+    """The values of a kind, tombstones left out."""
+    broker, found = site.brokers[0], list[_Value]()
+    whole = site.log(broker, "__consumer_offsets").read_bytes()
+    for batch in site.batches(broker, "__consumer_offsets"):
+        data = whole[batch.position : batch.position + batch.size]
+        attributes, time, count = _head(data)
+        for record in records.records(records.Batch(batch.base, time, attributes, count), data):
+            key, value = record.key or b"", record.value
+            if value is not None and key[:2] == struct.pack(">h", kind):
+                at = data.index(value, data.index(key) + len(key))
+                found.append(_Value(batch, batch.position + at, key, value))
+    return found
+
+
+def _head(data: bytes) -> tuple[int, int, int]:
+    """Attributes, base timestamp and number of records."""
+    (attributes,), (time,) = struct.unpack_from(">h", data, 21), struct.unpack_from(">q", data, 27)
+    (count,) = struct.unpack_from(">i", data, 57)
+    return attributes, time, count
+
+
+def _has_consumer_groups(site: Site) -> bool:
+    return bool(_values(site, _CURRENT))
+
+
+def _everywhere(site: Site, batch: Batch, position: int, number: int) -> None:
+    """Another number in a batch of the offsets topic, on all brokers, with a valid checksum."""
+    for broker in site.brokers:
+        path = site.log(broker, "__consumer_offsets")
+        data = bytearray(path.read_bytes())
+        data[position : position + _INT] = struct.pack(">i", number)
+        part = bytes(data[batch.position : batch.position + batch.size])
+        _write(path, batch.position, _sealed(part))
+
+
+def _group_epoch(site: Site, _broker: str) -> Planted:
+    hit = site.draw.choice(_values(site, _GROUP)[1:])
+    _everywhere(site, hit.batch, hit.position + _EPOCH, 0)
+    return Planted("group-epoch-fell", site.brokers, hit.batch.base, "the group's epoch became 0")
+
+
+def _member_epoch(site: Site, _broker: str) -> Planted:
+    hit = site.draw.choice(_values(site, _CURRENT))
+    (epoch,) = struct.unpack_from(">i", hit.data, _EPOCH)
+    other = abs(epoch) + site.draw.randrange(20, 90)
+    _everywhere(site, hit.batch, hit.position + _EPOCH, other)
+    return Planted(
+        "member-epoch-ahead", site.brokers, hit.batch.base, f"epoch {epoch} became {other}"
+    )
+
+
+def _held_twice(site: Site, _broker: str) -> Planted:
+    """A member's record names a partition that another one holds by then."""
+    held: dict[bytes, set[int]] = {}
+    able: list[tuple[_Value, int, int]] = []
+    for value in _values(site, _CURRENT):
+        own = value.partitions(_CURRENT)
+        others = {p for key, parts in held.items() if key != value.key for p in parts}
+        able += [(value, own[0][0], other) for other in sorted(others) if own]
+        held[value.key] = {number for _, number in own}
+    hit, position, number = site.draw.choice(able)
+    _everywhere(site, hit.batch, position, number)
+    return Planted("partition-held-twice", site.brokers, hit.batch.base, f"partition {number}")
+
+
+def _target_forgets(site: Site, _broker: str) -> Planted:
+    able = [one for one in _values(site, _TARGET) if one.partitions(_TARGET)]
+    hit = site.draw.choice(able)
+    position, number = site.draw.choice(hit.partitions(_TARGET))
+    _everywhere(site, hit.batch, position, 70 + number)
+    return Planted("target-forgets", site.brokers, hit.batch.base, f"partition {number}")
+
+
 _LOST = frozenset({"HighWatermarkWithinLog", "CommittedNeverLost", "ElectableHasExposed"})
 _ORDER = frozenset({"gap", "overlap", "out-of-order"})
 _EPOCHS = frozenset({"EpochCacheMatchesLog", "EpochsNonDecreasing", "KnownEpochIsRegistered"})
@@ -341,6 +460,8 @@ class Fault:
 
     plant: Callable[[Site, str], Planted]
     told_by: frozenset[str]
+    needs: Callable[[Site], bool] = lambda _site: True
+    """Whether the copies hold what it is planted in."""
 
 
 FAULTS: Mapping[str, Fault] = MappingProxyType(
@@ -356,6 +477,7 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
         "zero-filled-tail": Fault(_zeros, _LOST),
         "other-contents": Fault(_other_contents, frozenset({"contents-differ"})),
         "segment-of-another-partition": Fault(_foreign_segment, _LOST | {"contents-differ"}),
+        "swapped-segments": Fault(_swapped_segments, _LOST | _EPOCHS | {"contents-differ"}),
         "swapped-suffix": Fault(_suffix_of_another_history, _EPOCHS),
         "missing-folder": Fault(_no_folder, frozenset({"missing-log"})),
         "emptied-segment": Fault(_empty_segment, _LOST),
@@ -368,6 +490,18 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
         "metadata-record": Fault(_metadata, frozenset({"metadata-differs"})),
         "generation-fell": Fault(_generation, frozenset({"GenerationsNeverFall"})),
         "partition-of-nobody": Fault(_assignment, frozenset({"AssignmentIsComplete"})),
+        "group-epoch-fell": Fault(
+            _group_epoch, frozenset({"EpochsNeverFall"}), _has_consumer_groups
+        ),
+        "member-epoch-ahead": Fault(
+            _member_epoch, frozenset({"EpochsInOrder"}), _has_consumer_groups
+        ),
+        "partition-held-twice": Fault(
+            _held_twice, frozenset({"HeldByOneMember"}), _has_consumer_groups
+        ),
+        "target-forgets": Fault(
+            _target_forgets, frozenset({"TargetIsComplete"}), _has_consumer_groups
+        ),
     }
 )
 """Every kind of fault that can be planted."""

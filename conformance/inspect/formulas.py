@@ -4,42 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
 from conformance.errors import SpecError
 from conformance.events import Reason
 from conformance.inspect.abstraction import WINDOW, Moment, Window, windows
-from conformance.resources import spec_dir
+from conformance.inspect.specifications import Specification
 from conformance.story.behaviour import account
-from conformance.tla import (
-    ModelConfig,
-    ModelValue,
-    Module,
-    Spec,
-    State,
-    Value,
-    bind,
-    load_module,
-    make_function,
-)
+from conformance.tla import ModelValue, Spec, State, Value, make_function
 
 _UNSEEN = ModelValue("(not seen)")
 _REMEMBERED = 100_000
-
-LOG_FORMULAS = (
-    "LogMatching",
-    "EpochCacheMatchesLog",
-    "EpochsNonDecreasing",
-    "HighWatermarkWithinLog",
-    "KnownEpochIsRegistered",
-    "LeaderInIsr",
-    "CommittedNeverLost",
-    "ElectableHasExposed",
-    "OneExposedRecordPerOffset",
-)
-"""Invariants of a partition at one moment."""
-HISTORY_FORMULAS = ("PartitionEpochCountsChanges", "LeaderEpochsNeverFall")
-"""Action properties of two registrations in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +35,11 @@ class Truth:
     undefined: str = ""
 
 
-@cache
-def module(name: str) -> Module:
-    """A module of the specification, parsed once."""
-    return load_module(spec_dir() / f"{name}.tla")
-
-
 @dataclass(slots=True)
 class ReplicationFormulas:
     """spec/Replication.tla for sets of brokers; equal questions are asked once."""
 
-    _specs: dict[tuple[tuple[str, ...], int], Spec] = field(default_factory=dict)
+    specification: Specification
     _known: dict[tuple[object, ...], bool | str] = field(default_factory=dict)
 
     def judge(
@@ -130,10 +98,8 @@ class ReplicationFormulas:
     def _spec(self, moment: Moment, offsets: int) -> Spec:
         """The specification for these brokers; offsets in powers of two, so that few are bound."""
         bound = 1 << max(6, (offsets + 1).bit_length())
-        key = (tuple(sorted({*moment.replicas, *moment.registered.isr})), bound)
-        if key not in self._specs:
-            self._specs[key] = bind(module("Replication"), _replication(key[0], bound))
-        return self._specs[key]
+        brokers = tuple(sorted({*moment.replicas, *moment.registered.isr}))
+        return self.specification.bound(_constants(brokers, bound))
 
 
 def _renumbered(window: Window, epochs: tuple[int, ...]) -> Value:
@@ -158,22 +124,14 @@ def _broken(spec: Spec, formula: str, state: State, after: State, window: Window
     return Broken(formula, str(definition.location), reasons, window)
 
 
-def _replication(brokers: tuple[str, ...], offsets: int) -> ModelConfig:
-    """Constants that bound nothing: the formulas range over offsets and brokers only."""
+def _constants(brokers: tuple[str, ...], offsets: int) -> dict[str, Value]:
+    """Those that are the files': the formulas range over offsets and brokers only."""
     numbers = frozenset(range(offsets))
-    constants: dict[str, Value] = {
+    return {
         "Brokers": frozenset(brokers),
         "Epochs": numbers,
         "Offsets": numbers,
         "AppendCounts": numbers,
-        "BrokerEpochs": frozenset({0}),
         "PartitionEpochs": numbers,
         "InitialLeader": brokers[0],
-        "Protocol": "TruncateOnFetch",
-        "Fine": True,
-        "UncleanElection": True,
-        "Crashes": True,
-        "LogStartMoves": True,
-        "TwoStepIsr": True,
     }
-    return ModelConfig(constants=constants, source="inspect")

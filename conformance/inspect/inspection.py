@@ -2,47 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
-
-import pyarrow.compute as pc
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from conformance.events import JsonValue
-from conformance.inspect import damage
-from conformance.inspect.commands import beside, dump_log, raw_bytes, text_file
 from conformance.inspect.copies import Copies, read_copies
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.findings import Discovery, Unjudged
-from conformance.inspect.formulas import ReplicationFormulas
-from conformance.inspect.groups import JudgedGroup, judge_groups
+from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Controller, Key, controller
-from conformance.inspect.judgement import Judge, Judged
-from conformance.inspect.lines import read_lines
-from conformance.inspect.partitions import read_logs
-from conformance.inspect.subjects import gather
+from conformance.inspect.judgement import Judged
+from conformance.inspect.judging import (
+    KEPT,
+    JudgedSlice,
+    Task,
+    Truths,
+    judge_slice,
+    most_telling_first,
+    telling,
+    telling_groups,
+)
+from conformance.inspect.slices import Slice, slices
+from conformance.inspect.specifications import Specifications
+from conformance.inspect.tables import TableWriter, told
+from conformance.inspect.workers import Workers
 from conformance.verdict import Verdict
 
 Tell = Callable[[int, int], None]
 """Takes how many partitions are judged, and how many there are."""
-_COMMANDS_FOR = 200
-"""Findings for which the batches are looked up."""
+SPARK_FROM = 5_000
+"""Partitions from which a JVM's start is worth its time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inspection:
-    """Everything that an inspection says."""
+    """Everything that an inspection says; of partitions and groups those with most to tell."""
 
     evidence: Evidence
     copies: Copies
     controller: Controller
-    partitions: Mapping[Key, Judged]
-    groups: Sequence[JudgedGroup]
-    found: tuple[Discovery, ...]
-    unjudged: tuple[Unjudged, ...]
-    files: Mapping[str, int]
+    partitions: Mapping[Key, Judged] = field(default_factory=dict)
+    partition_count: int = 0
+    groups: tuple[JudgedGroup, ...] = ()
+    group_count: int = 0
+    batches: int = 0
+    found: tuple[Discovery, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
+    truths: Truths = field(default_factory=dict)
+    held: bool = False
+    """Whether some formula held of some partition."""
+    files: Mapping[str, int] = field(default_factory=dict)
     """How many files were read, skipped and in error."""
-    other_states: Mapping[tuple[str, str, str], int]
+    other_states: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Batches in folders being deleted or moved, by broker, partition and state."""
 
     @property
@@ -51,75 +64,91 @@ class Inspection:
         if any(one.verdict is Verdict.FAIL for one in self.found):
             return Verdict.FAIL
         doubtful = bool(self.found) or any(one.matters for one in self.unjudged)
-        judged = any(True in one.truths.values() for one in self.partitions.values())
-        if doubtful or not judged or self.files.get("error"):
+        if doubtful or not self.held or self.files.get("error"):
             return Verdict.INCONCLUSIVE
         return Verdict.PASS
-
-    def truths(self) -> dict[str, dict[str, int]]:
-        """By formula, on how many partitions and groups it held, was false, was not judged."""
-        found: dict[str, dict[str, int]] = {}
-        of_all = [*(o.truths for o in self.partitions.values()), *(g.truths for g in self.groups)]
-        for truths in of_all:
-            for name, holds in truths.items():
-                row = found.setdefault(name, {"holds": 0, "false": 0, "not judged": 0})
-                row["not judged" if holds is None else "holds" if holds else "false"] += 1
-        return found
 
     def figures(self) -> dict[str, JsonValue]:
         """The inspection's part of the JSON report."""
         return {
-            "partitions": len(self.partitions),
-            "groups": len(self.groups),
-            "findings": len(self.found),
+            "partitions": self.partition_count,
+            "groups": self.group_count,
+            "batches": self.batches,
             "unjudged": [
                 {"subject": o.subject, "what": o.what, "why": o.why, "matters": o.matters}
                 for o in self.unjudged
             ],
-            "formulas": {name: dict(row) for name, row in sorted(self.truths().items())},
+            "formulas": {name: dict(row) for name, row in sorted(self.truths.items())},
             "files": dict(self.files),
             "copies_apart_ms": self.copies.apart,
             "copies_apart_metadata_records": self.copies.metadata_apart,
         }
+
+    def take(self, one: JudgedSlice) -> None:
+        """Add what is said of a slice."""
+        self.found = tuple(most_telling_first((*self.found, *one.found)))
+        self.unjudged = tuple(dict.fromkeys((*self.unjudged, *one.unjudged)))
+        partitions = telling((*self.partitions.values(), *one.telling), self.found)[:KEPT]
+        self.partitions = {judged.subject.key: judged for judged in partitions}
+        self.partition_count += one.partitions
+        self.groups = tuple(telling_groups((*self.groups, *one.groups))[:KEPT])
+        self.group_count += one.group_count
+        self.batches += one.batches
+        for name, row in one.truths.items():
+            known = self.truths.setdefault(name, dict.fromkeys(row, 0))
+            for answer, count in row.items():
+                known[answer] += count
+        self.held |= one.held
+        for place, batches in one.other_states.items():
+            self.other_states[place] = self.other_states.get(place, 0) + batches
 
 
 def _silent(_done: int, _all: int) -> None:
     pass
 
 
-def inspect(evidence: Evidence, *, tell: Tell = _silent) -> Inspection:
-    """Judge all that was read."""
+def inspect(
+    evidence: Evidence,
+    output: Path | None = None,
+    *,
+    specifications: Specifications | None = None,
+    workers: Workers | None = None,
+    tell: Tell = _silent,
+) -> Inspection:
+    """Judge all that was read; tables and traces are written below `output`, if one is named.
+
+    Who inspects several times gives the same `specifications`, which are parsed once.
+    """
     copies, history = read_copies(evidence), controller(evidence)
-    scanned = read_logs(evidence)
-    subjects = gather(evidence, scanned.logs(), history, read_lines(evidence))
-    judge = Judge(copies, history.last_time, ReplicationFormulas())
-    judged: dict[Key, Judged] = {}
-    for number, (key, subject) in enumerate(subjects.items()):
-        judged[key] = judge.judge(subject)
-        tell(number + 1, len(subjects))
-    said: list[Discovery | Unjudged] = [
-        *damage.damaged(evidence, subjects, copies),
-        *(one for subject in subjects.values() for one in damage.irregular(subject)),
-        *damage.contents_differ(evidence, subjects),
-        *damage.metadata_differs(history),
-        *damage.misplaced(evidence, subjects, copies),
-        *_beyond_reach(evidence, history, scanned.other_states),
-    ]
-    groups = judge_groups(evidence, history)
-    for notes in (*(one.notes for one in judged.values()), *(one.notes for one in groups)):
-        said += [*notes.found, *notes.unjudged]
-    found = [one for one in said if isinstance(one, Discovery)]
-    return Inspection(
-        evidence,
-        copies,
-        history,
-        judged,
-        groups,
-        tuple(_with_commands(evidence, _most_telling_first(found), judged)),
-        tuple(dict.fromkeys(one for one in said if isinstance(one, Unjudged))),
-        _files(evidence),
-        scanned.other_states,
-    )
+    inspection = Inspection(evidence, copies, history, files=_files(evidence))
+    parts = slices(evidence, history)
+    folder = None if output is None else output / "traces"
+    task = Task(evidence, copies, specifications or Specifications(), folder)
+    whole = sum(len(part.keys) for part in parts)
+    written = None if output is None else TableWriter(output)
+    with written or nullcontext():
+        for one in _judged(task, parts, whole, workers):
+            inspection.take(one)
+            if written is not None:
+                written.add(one.tables)
+            tell(inspection.partition_count, whole)
+        beyond = _beyond_reach(evidence, history, inspection.other_states)
+        inspection.unjudged = tuple(dict.fromkeys((*inspection.unjudged, *beyond)))
+        if written is not None:
+            written.add(told(inspection.found, inspection.unjudged))
+    return inspection
+
+
+def _judged(
+    task: Task, parts: list[Slice], partitions: int, workers: Workers | None
+) -> Iterable[JudgedSlice]:
+    """The slices one after the other, in their order."""
+    if workers is not None and len(parts) > 1 and workers.pay(partitions, SPARK_FROM):
+        # Not at the top: importing PySpark takes longer than judging a small incident.
+        from conformance.inspect.distributed import judge_with_spark
+
+        return judge_with_spark(workers.session(), task, parts)
+    return (judge_slice(task, part) for part in parts)
 
 
 def _beyond_reach(
@@ -157,65 +186,3 @@ def _files(evidence: Evidence) -> dict[str, int]:
     for row in evidence.table("files", ["status"]).to_pylist():
         counts[row["status"]] = counts.get(row["status"], 0) + 1
     return counts
-
-
-_ORDER = ("CommittedNeverLost", "lost-by-unclean-election", "OneExposedRecordPerOffset",
-          "LogMatching", "ElectableHasExposed", "HighWatermarkWithinLog")  # fmt: skip
-
-
-def _most_telling_first(found: Sequence[Discovery]) -> list[Discovery]:
-    def rank(one: Discovery) -> tuple[object, ...]:
-        place = _ORDER.index(one.kind) if one.kind in _ORDER else len(_ORDER)
-        return one.verdict is not Verdict.FAIL, place, one.subject, one.offsets or (-1, -1)
-
-    return sorted({one.key: one for one in found}.values(), key=rank)
-
-
-def _with_commands(
-    evidence: Evidence, found: Sequence[Discovery], judged: Mapping[Key, Judged]
-) -> list[Discovery]:
-    """The findings with the commands that show the bytes they are about."""
-    told = list(found)
-    for number, one in enumerate(told[:_COMMANDS_FOR]):
-        part = judged.get((one.topic, one.partition))
-        commands = [] if one.offsets is None or part is None else _commands(evidence, one, part)
-        told[number] = replace(one, commands=tuple(commands))
-    return told
-
-
-def _commands(evidence: Evidence, one: Discovery, part: Judged) -> list[str]:
-    assert one.offsets is not None
-    commands: list[str] = []
-    for broker in one.brokers or tuple(part.subject.held):
-        held = part.subject.held.get(broker)
-        folder = evidence.manifest.get("folders", {}).get(broker, [broker])[0]
-        if held is None:
-            continue
-        if one.kind == "EpochCacheMatchesLog":
-            commands.append(text_file(beside(folder, f"{held.path}/leader-epoch-checkpoint")))
-        if one.kind == "HighWatermarkWithinLog":
-            name = beside(held.directory, "replication-offset-checkpoint")
-            commands.append(text_file(beside(folder, name)))
-        row = _batch_at(evidence, one, broker)
-        if row is not None:
-            path = beside(folder, row["segment"])
-            commands.append(dump_log(path, offset=row["base_offset"]))
-            commands.append(raw_bytes(path, row["position"]))
-        else:
-            commands.append(dump_log(beside(folder, f"{held.path}/{held.base:020}.log")))
-    return commands
-
-
-def _batch_at(evidence: Evidence, one: Discovery, broker: str) -> Mapping[str, Any] | None:
-    """The batch that holds a finding's first offset on a broker."""
-    assert one.offsets is not None
-    where = (
-        (pc.field("topic") == one.topic)
-        & (pc.field("partition") == one.partition)
-        & (pc.field("broker") == broker)
-        & (pc.field("state") == "")
-        & (pc.field("base_offset") <= one.offsets[0])
-        & (pc.field("last_offset") >= one.offsets[0])
-    )
-    rows = evidence.table("batches", ["segment", "position", "base_offset"], where).to_pylist()
-    return rows[0] if rows else None

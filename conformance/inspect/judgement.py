@@ -32,12 +32,7 @@ from conformance.inspect.exposure import (
     merged,
 )
 from conformance.inspect.findings import Discovery, Notes, Unjudged
-from conformance.inspect.formulas import (
-    HISTORY_FORMULAS,
-    Broken,
-    ReplicationFormulas,
-    Truth,
-)
+from conformance.inspect.formulas import Broken, ReplicationFormulas, Truth
 from conformance.inspect.history import Registration
 from conformance.inspect.partitions import Run
 from conformance.inspect.states import state_of
@@ -488,7 +483,8 @@ class _Case:
 
     def judge_history(self) -> dict[str, bool | None]:
         """The controller's registrations one after the other, and who said to lead when."""
-        names = ("LeaderInIsr", *HISTORY_FORMULAS, "OneLeaderPerEpoch")
+        properties = self.judge.formulas.specification.properties
+        names = ("LeaderInIsr", *properties, "OneLeaderPerEpoch")
         if self.subject.elections is None:
             return dict.fromkeys(names)
         truths: dict[str, bool | None] = dict.fromkeys(names, True)
@@ -499,7 +495,7 @@ class _Case:
                 truths["LeaderInIsr"] = False
                 self._tell_registration("LeaderInIsr", one, truth.broken)
         for (_, before), (after_one, after) in itertools.pairwise(moments):
-            for formula in HISTORY_FORMULAS:
+            for formula in properties:
                 truth = self.judge.formulas.step(formula, before, after)
                 if truth.broken is not None:
                     truths[formula] = False

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.inspect.evidence import Evidence
+from conformance.inspect.evidence import Evidence, about
 from conformance.inspect.history import Key
 
 UNKNOWN = -1
@@ -31,11 +31,11 @@ class Line:
     high_watermark: int = UNKNOWN
 
 
-def read_lines(evidence: Evidence) -> dict[Key, list[Line]]:
-    """The lines of each partition, by time, and by file and number within one millisecond."""
+def read_lines(evidence: Evidence, keys: Collection[Key]) -> dict[Key, list[Line]]:
+    """The lines of these partitions, by time, and by file and number within one millisecond."""
     found: dict[Key, list[tuple[tuple[int, str, int], Line]]] = {}
-    for row in evidence.rows("log_lines"):
-        if row["topic"] is None or row["partition"] is None:
+    for row in evidence.rows("log_lines", about(keys)):
+        if (row["topic"], row["partition"]) not in keys:
             continue
         line = _line(row)
         if line is not None:

@@ -94,6 +94,7 @@ class GroupView:
     """A group on the page."""
 
     name: str
+    type: str
     partition: int
     broker: str
     rows: tuple[GroupRow, ...]
@@ -144,8 +145,7 @@ def dumps(inspection: Inspection) -> str:
 
 def view_of(inspection: Inspection) -> View:
     """What the page shows."""
-    telling = _telling(inspection)
-    shown = telling[:_PARTITIONS]
+    shown = list(inspection.partitions.values())[:_PARTITIONS]
     found = inspection.found
     return View(
         str(inspection.verdict),
@@ -154,12 +154,12 @@ def view_of(inspection: Inspection) -> View:
         tuple(_finding(inspection, one) for one in found[:_FINDINGS]),
         max(len(found) - _FINDINGS, 0),
         tuple(_partition(inspection, one) for one in shown),
-        len(inspection.partitions) - len(shown),
+        inspection.partition_count - len(shown),
         tuple(map(_group, inspection.groups[:_PARTITIONS])),
         _apart(inspection),
         tuple(_copies(inspection)),
         _files(inspection),
-        tuple(sorted(inspection.truths().items())),
+        tuple(sorted(inspection.truths.items())),
         inspection.unjudged[:_UNJUDGED],
         max(len(inspection.unjudged) - _UNJUDGED, 0),
     )
@@ -180,11 +180,10 @@ def _sentence(inspection: Inspection) -> str:
 
 
 def _cards(inspection: Inspection) -> Iterator[tuple[str, str]]:
-    yield "partitions", f"{len(inspection.partitions):,}"
+    yield "partitions", f"{inspection.partition_count:,}"
     yield "brokers", f"{len(inspection.copies.copies):,}"
-    batches = sum(log.batches for one in inspection.partitions.values() for log in one.subject.logs)
-    yield "batches", f"{batches:,}"
-    yield "groups", f"{len(inspection.groups):,}"
+    yield "batches", f"{inspection.batches:,}"
+    yield "groups", f"{inspection.group_count:,}"
     yield "findings", f"{len(inspection.found):,}"
 
 
@@ -192,8 +191,8 @@ def _apart(inspection: Inspection) -> str:
     copies = inspection.copies
     return (
         f"The newest files of the brokers are up to {copies.apart / 1000:.1f} s apart, their "
-        f"metadata logs up to {copies.metadata_apart} records. What could be due to that is told "
-        "as not proved."
+        f"metadata logs up to {copies.metadata_apart} records. What could be due to that is "
+        "reported as not proved."
     )
 
 
@@ -229,18 +228,6 @@ def _finding(inspection: Inspection, found: Discovery) -> FindingView:
 def _drawing(judged: Judged, focus: tuple[int, int] | None = None) -> str:
     watermarks = {name: held.high_watermark for name, held in judged.subject.held.items()}
     return drawing.logs(judged.states, watermarks, focus)
-
-
-def _telling(inspection: Inspection) -> list[Judged]:
-    """The partitions with something to tell first, then those of the user's topics."""
-    accused = {(one.topic, one.partition) for one in inspection.found}
-
-    def rank(one: Judged) -> tuple[object, ...]:
-        eventful = bool(one.truncations) or any(d.conflicting for d in one.differences)
-        own = one.subject.key[0].startswith("__")
-        return one.subject.key not in accused, not eventful, own, one.subject.key
-
-    return sorted(inspection.partitions.values(), key=rank)
 
 
 def _partition(inspection: Inspection, judged: Judged) -> PartitionView:
@@ -371,10 +358,12 @@ def _group(group: JudgedGroup) -> GroupView:
             one.state,
             one.generation,
             one.protocol,
-            ", ".join(member.id for member in one.members),
-            "; ".join(f"{member.id}: {', '.join(sorted(member.assigned)) or 'nothing'}"
-                      for member in one.members),
+            ", ".join(sorted(one.assigned)),
+            "; ".join(
+                f"{member}: {', '.join(sorted(assigned)) or 'nothing'}"
+                for member, assigned in sorted(one.assigned.items())
+            ),
         )
-        for one in group.records[-_ROWS:]
-    )  # fmt: skip
-    return GroupView(group.name, group.partition, group.broker, rows)
+        for one in group.rows[-_ROWS:]
+    )
+    return GroupView(group.name, group.type, group.partition, group.broker, rows)

@@ -147,7 +147,7 @@ class Logs:
 
 
 def read_logs(evidence: Evidence) -> Logs:
-    """The first scan."""
+    """The first scan, of the batches in this evidence."""
     logs = Logs()
     for batch in evidence.dataset("batches").to_batches(columns=list(_COLUMNS)):
         logs.add(batch)

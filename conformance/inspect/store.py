@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conformance.files import space_for
-from conformance.inspect.evidence import METADATA, TABLES
+from conformance.inspect.evidence import METADATA, TABLES, part_number
 
 _ROWS = 1 << 17
 """Rows of a row group, about; also what is kept in memory of a table."""
@@ -34,7 +34,7 @@ def part_path(folder: Path, table: str, part: int) -> Path:
 
 def finished(folder: Path) -> set[int]:
     """The parts that count."""
-    return {_number(path) for path in (folder / _LAST).glob("part-*.parquet")}
+    return {part_number(path) for path in (folder / _LAST).glob("part-*.parquet")}
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -42,14 +42,10 @@ def remove_unfinished(folder: Path) -> None:
     done = finished(folder)
     for table in _SCHEMAS:
         for path in (folder / table).glob("part-*.parquet"):
-            if _number(path) not in done:
+            if part_number(path) not in done:
                 path.unlink()
         for path in (folder / table).glob(".part-*.tmp"):
             path.unlink()
-
-
-def _number(path: Path) -> int:
-    return int(path.stem.removeprefix("part-"))
 
 
 class PartWriter:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from conformance.inspect.abstraction import CacheEntry
 from conformance.inspect.copies import Copies
-from conformance.inspect.evidence import Evidence
+from conformance.inspect.evidence import Evidence, about
 from conformance.inspect.history import Controller, Elections, Key, Registration
 from conformance.inspect.lines import Line
 from conformance.inspect.partitions import Log
@@ -91,25 +91,19 @@ class _Gathered:
 
 def gather(
     evidence: Evidence,
+    keys: Iterable[Key],
     logs: Mapping[Key, tuple[Log, ...]],
     controller: Controller,
     lines: Mapping[Key, list[Line]],
 ) -> dict[Key, Subject]:
-    """Every partition of which a copy holds a folder, or which the controller knows."""
+    """Those of the partitions of which a copy holds a folder, or which the controller knows."""
     held = _folders(evidence, logs)
-    _checkpoints(evidence, held)
-    known = {*held, *(key for key in controller.partitions if _wanted(evidence, key))}
+    _checkpoints(replace(evidence, parts=None), held)
     return {
         key: _subject(key, held.get(key, {}), controller, tuple(lines.get(key, ())))
-        for key in sorted(known)
+        for key in sorted(keys)
+        if key in held or key in controller.partitions
     }
-
-
-def _wanted(evidence: Evidence, key: Key) -> bool:
-    """Whether the filters take a partition of which no file was read."""
-    filters = evidence.manifest.get("filters", {})
-    topics, partitions = filters.get("topics") or (), filters.get("partitions") or ()
-    return (not topics or key[0] in topics) and (not partitions or key[1] in partitions)
 
 
 def _folders(
@@ -140,7 +134,7 @@ def _folders(
 
 def _checkpoints(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None:
     caches: dict[tuple[Key, Place], list[CacheEntry]] = {}
-    for row in evidence.rows("checkpoints"):
+    for row in evidence.rows("checkpoints", about(held)):
         key, where = (row["topic"], row["partition"]), (row["broker"], row["directory"])
         known = held.get(key, {}).get(where)
         if known is None or row["state"]:

@@ -20,7 +20,7 @@ from conformance.errors import SpecError
 from conformance.judge.events import Event
 from conformance.judge.patience import Patience
 from conformance.judge.steps import Step, Steps
-from conformance.tla import Action, ActionPattern, Part, State, TooManyInstances, equal
+from conformance.tla import Action, ActionPattern, Part, State, TooManyInstances, Value, equal
 
 __all__ = ["Arrival", "Budget", "Candidate", "CandidateSet", "Candidates", "Limits", "Sight"]
 
@@ -39,6 +39,8 @@ class Limits:
     """One recording may look at so many states, each counted as often as it is looked at."""
     evaluation: float = 30.0
     """Seconds of the processor for one formula or action in one state."""
+    each: int | None = None
+    """Of the steps in a row that go unseen, at most so many are of one process."""
 
 
 class Spent(Exception):
@@ -67,7 +69,6 @@ class Budget:
     def tries(self, states: int) -> None:
         """Count states that were looked at; raise Spent if it is enough."""
         self.tried += states
-        self.in_time()
         if self.tried > self.limits.states:
             raise Spent(f"more than {self.limits.states:,} states were looked at")
 
@@ -104,6 +105,9 @@ class Sight:
     after: tuple[Part, ...]
     number: int
     """Of the actions; events that name the same have the same."""
+    shows_before: Callable[[State], bool]
+    """Whether a candidate's state shows what was seen before it, or after it."""
+    shows_after: Callable[[State], bool]
 
 
 _UNSEEN = -1
@@ -119,6 +123,13 @@ class Origin(NamedTuple):
     """None of a snapshot."""
 
 
+Path = tuple[Candidate, tuple[tuple[Action, Candidate], ...]]
+"""From which candidate, by which unseen steps."""
+
+Load = frozenset[tuple[Value, int]]
+"""How many steps each process has taken unseen, where that is bounded."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Closure:
     """The states that at most `silent` unseen steps lead to, fewest steps first.
@@ -126,7 +137,7 @@ class Closure:
     Of each, one candidate that it was reached from, and the unseen steps on the way.
     """
 
-    reached: Mapping[Candidate, tuple[Candidate, tuple[tuple[Action, Candidate], ...]]]
+    reached: Mapping[Candidate, Path]
     problems: tuple[str, ...] = ()
 
 
@@ -162,24 +173,34 @@ class Candidates:
     It grows while a recording is judged, by no more than `limits.states` allow.
     """
 
-    def __init__(self, steps: Steps, limits: Limits, *, remember: int = 200_000) -> None:
+    def __init__(
+        self,
+        steps: Steps,
+        limits: Limits,
+        *,
+        remember: int = 200_000,
+        patience: Patience | None = None,
+    ) -> None:
         self._steps = steps
         self.limits = limits
         self._remember = remember
         self._positions = {name: n for n, name in enumerate(steps.variables)}
-        self._patience = Patience(limits.evaluation)
+        self._patience = patience or Patience(limits.evaluation)
         self._known: dict[State, Candidate] = {}
+        # One object for each value of a variable: what is compared with it is so once.
+        self._values: tuple[dict[Value, Value], ...] = tuple({} for _ in steps.variables)
         self._sets: dict[tuple[Candidate, ...], CandidateSet] = {}
         self._numbers: dict[tuple[ActionPattern, ...], int] = {}
         self._sights: dict[tuple[object, ...], list[Sight]] = {}
-        self._by_identity: dict[tuple[int, int, int], Sight] = {}
+        self._by_identity: dict[tuple[int, int, int], tuple[Sight, Event]] = {}
 
     def tidy(self) -> bool:
         """Forget everything if it is much, and say so: to be called between recordings."""
-        held = len(self._known) + len(self._sets) + len(self._sights)
+        held = len(self._known) + len(self._sets) + len(self._by_identity)
         if held <= self._remember:
             return False
         self._known, self._sets = {}, {}
+        self._values = tuple({} for _ in self._values)
         self._sights, self._by_identity, self._numbers = {}, {}, {}
         return True
 
@@ -188,22 +209,26 @@ class Candidates:
     def sight(self, event: Event) -> Sight:
         """What an event shows. Those who read events share their parts: found by identity first."""
         identity = id(event.actions), id(event.before), id(event.after)
-        found = self._by_identity.get(identity)
-        if (
-            found is not None
-            and found.actions is event.actions
-            and found.before is event.before
-            and found.after is event.after
-        ):
-            return found
+        known = self._by_identity.get(identity)
+        if known is None:
+            # With the event, so that nothing else gets its identity.
+            known = self._by_identity[identity] = self._alike(event), event
+        return known[0]
+
+    def _alike(self, event: Event) -> Sight:
         alike = self._sights.setdefault((event.actions, event.before, event.after), [])
         for one in alike:  # Python holds TRUE for 1
             if _same(one.before, event.before) and _same(one.after, event.after):
                 return one
-        number = self._numbers.setdefault(event.actions, len(self._numbers))
-        found = Sight(event.actions, event.before, event.after, number)
+        found = Sight(
+            event.actions,
+            event.before,
+            event.after,
+            self._numbers.setdefault(event.actions, len(self._numbers)),
+            self._lens(event.before),
+            self._lens(event.after),
+        )
         alike.append(found)
-        self._by_identity[identity] = found
         return found
 
     def of(self, states: Iterable[State]) -> CandidateSet:
@@ -221,7 +246,7 @@ class Candidates:
     def _candidate(self, state: State) -> Candidate:
         found = self._known.get(state)
         if found is None:
-            found = self._known[state] = Candidate(state)
+            found = self._known[state] = Candidate(tuple(map(_the_one, self._values, state)))
         return found
 
     # --- steps ------------------------------------------------------------------------------------
@@ -241,39 +266,53 @@ class Candidates:
         return found
 
     def _closure(self, candidates: CandidateSet, budget: Budget) -> Closure:
-        reached: dict[Candidate, tuple[Candidate, tuple[tuple[Action, Candidate], ...]]] = {
-            candidate: (candidate, ()) for candidate in candidates.members
-        }
+        reached: dict[Candidate, Path] = {one: (one, ()) for one in candidates.members}
         problems: dict[str, None] = {}
-        ahead = list(candidates.members)
+        ahead: dict[tuple[Candidate, Load], Path] = {
+            (one, frozenset()): path for one, path in reached.items()
+        }
+        known = set(ahead)
         for _ in range(self.limits.silent):
-            following: list[Candidate] = []
-            for before in ahead:
+            following: dict[tuple[Candidate, Load], Path] = {}
+            for (before, load), (origin, unseen) in ahead.items():
                 budget.in_time()
-                origin, unseen = reached[before]
                 ways = self._ways(before, _UNSEEN, ())
                 if ways.problem:
                     problems[ways.problem] = None
                 for step in ways.steps:
-                    if step[1] not in reached:
-                        reached[step[1]] = origin, (*unseen, step)
-                        following.append(step[1])
+                    heavier = self._with(load, step[0])
+                    if heavier is None or (step[1], heavier) in known:
+                        continue
+                    known.add((step[1], heavier))
+                    path = following[step[1], heavier] = origin, (*unseen, step)
+                    reached.setdefault(step[1], path)
             ahead = following
-            if len(reached) > self.limits.candidates:
+            if len(known) > self.limits.candidates:
                 problems[
                     f"unseen steps lead to more than {self.limits.candidates:,} states at once"
                 ] = None
                 break
-            if not ahead:
-                break
         return Closure(reached, tuple(problems))
+
+    def _with(self, load: Load, action: Action) -> Load | None:
+        """What each process has done unseen, with one step more; None if that is too much.
+
+        An action is of the process that its first argument names. Without a bound nothing counts.
+        """
+        each = self.limits.each
+        if each is None or not action.args:
+            return load
+        counts = dict(load)
+        process = action.args[0]
+        counts[process] = counts.get(process, 0) + 1
+        return None if counts[process] > each else frozenset(counts.items())
 
     def _arrival(self, candidates: CandidateSet, sight: Sight, budget: Budget) -> Arrival:
         closure = self.closure(candidates, budget)
         origins: dict[Candidate, Origin] = {}
         sources: dict[Candidate, list[Candidate]] = {}
         problems = dict.fromkeys(closure.problems)
-        shows_before, shows_after = self._lens(sight.before), self._lens(sight.after)
+        shows_before, shows_after = sight.shows_before, sight.shows_after
         for before, (origin, unseen) in closure.reached.items():
             budget.in_time()
             if not shows_before(before.state):
@@ -318,21 +357,38 @@ class Candidates:
         return Ways(tuple((action, self._candidate(after)) for action, after in steps), problem)
 
     def _lens(self, parts: Sequence[Part]) -> Callable[[State], bool]:
-        """Whether a state shows the parts; candidates have most values in common."""
-        placed = [(n, self._positions[part.place.variable], part) for n, part in enumerate(parts)]
-        compared: dict[tuple[int, int], bool] = {}  # by identity: the states keep their values
+        """Whether a candidate's state shows the parts.
+
+        Candidates share their values, so a part is compared once with each value.
+        """
+        if not parts:
+            return _shows_anything
+        # Which variables the spec lacks is said elsewhere, before anything is asked.
+        placed: list[tuple[int, Part, dict[int, bool]]] = [
+            (self._positions.get(part.place.variable, 0), part, {}) for part in parts
+        ]
 
         def shows(state: State) -> bool:
-            for number, position, part in placed:
-                key = number, id(state[position])
-                known = compared.get(key)
+            for position, part, compared in placed:
+                value = state[position]
+                known = compared.get(id(value))
                 if known is None:
-                    known = compared[key] = part.shown_by(state, position)
+                    known = compared[id(value)] = part.shown_by(state, position)
                 if not known:
                     return False
             return True
 
         return shows
+
+
+def _the_one(known: dict[Value, Value], value: Value) -> Value:
+    """The object that stands for this value; TRUE and 1 stay apart."""
+    found = known.setdefault(value, value)
+    return found if equal(found, value) else value
+
+
+def _shows_anything(_state: State) -> bool:
+    return True
 
 
 def _same(one: Sequence[Part], other: Sequence[Part]) -> bool:

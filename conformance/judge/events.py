@@ -98,20 +98,32 @@ _T = TypeVar("_T")
 class EventReader:
     """Reads events from lines of JSON; what stands in many lines is read once, and shared.
 
-    So the judge finds the same observation again by identity. `remember` bounds what is kept.
+    So the judge finds the same observation again by identity. `remember` bounds what is kept, in
+    bytes of lines.
     """
 
-    remember: int = 50_000
+    remember: int = 32_000_000
+    _kept: int = 0
+    _known_lines: dict[bytes, Event] = field(default_factory=dict)
     _known_parts: dict[bytes, tuple[Part, ...]] = field(default_factory=dict)
     _known_actions: dict[bytes, tuple[ActionPattern, ...]] = field(default_factory=dict)
 
-    def read(self, line: bytes, source: str) -> Event:
-        """The event of a line. DataError or ValueError says what is wrong with it."""
+    def read(self, line: bytes, source: str, skip: int = 0) -> Event:
+        """The event of a line. DataError says what is wrong with it.
+
+        The first `skip` bytes of the line say no more than whose event it is.
+        """
+        rest = line[skip:]
+        known = self._known_lines.get(rest) if skip else None
+        if known is not None:
+            return Event(
+                known.actions, known.before, known.after, known.step, known.process, source=source
+            )
         try:
             raw = _LINE.decode(line)
-        except msgspec.ValidationError:  # odd, or wrong: said in our own words
-            return read_event(json.loads(line), source)
-        return Event(
+        except msgspec.DecodeError:  # odd, or wrong: said in our own words
+            return read_event(_loaded(line), source)
+        event = Event(
             self._shared(self._known_actions, bytes(raw.action), _actions),
             self._shared(self._known_parts, bytes(raw.before), _parts),
             self._shared(self._known_parts, bytes(raw.state), _parts),
@@ -123,6 +135,10 @@ class EventReader:
             frozenset(raw.received),
             raw.source or source,
         )
+        if skip and not raw.is_unique:
+            self._count(rest)
+            self._known_lines[rest] = event
+        return event
 
     def _shared(
         self,
@@ -132,10 +148,27 @@ class EventReader:
     ) -> tuple[_T, ...]:
         found = known.get(text)
         if found is None:
-            if len(known) >= self.remember:
-                known.clear()
+            self._count(text)
             found = known[text] = read(json.loads(text))
         return found
+
+    def _count(self, text: bytes) -> None:
+        """Forget everything once it is much."""
+        self._kept += len(text)
+        if self._kept > self.remember:
+            self._kept = len(text)
+            for table in (self._known_lines, self._known_parts, self._known_actions):
+                table.clear()
+
+
+def _loaded(line: bytes) -> Mapping[str, Json]:
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise DataError(f"not JSON: {error}") from None
+    if not isinstance(data, Mapping):
+        raise DataError('an event is an object with the key "trace"')
+    return data
 
 
 _NOTHING = msgspec.Raw(b"null")
@@ -156,6 +189,12 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     sent: tuple[str, ...] = ()
     received: tuple[str, ...] = ()
     source: str | None = None
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether it says what no other line says."""
+        named = self.sequence is not None or self.time is not None or self.source is not None
+        return named or bool(self.sent or self.received)
 
 
 _LINE = msgspec.json.Decoder(_Line)

@@ -10,7 +10,7 @@ from conformance.errors import SpecError
 from conformance.judge.candidates import Arrival, CandidateSet
 from conformance.judge.events import Event
 from conformance.judge.patience import Patience
-from conformance.judge.search import Level, Reached
+from conformance.judge.search import Level, Reached, Trail
 from conformance.judge.verdict import FormulaVerdict
 from conformance.tla import ModelValue, Spec, State
 
@@ -61,13 +61,15 @@ class Formulas:
     _reads: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _of_sets: dict[CandidateSet, Truths] = field(default_factory=dict)
     _of_arrivals: dict[Arrival, Truths] = field(default_factory=dict)
+    _usual: set[Arrival] = field(default_factory=set)
+    """After which all formulas are true, and on the steps to there."""
 
     def __post_init__(self) -> None:
         """Which variables each formula reads: candidates differ in few."""
         for name in (*self.invariants, *self.properties):
             self._reads[name] = self.spec.reads(name)
 
-    def judge(self, levels: Iterable[Level]) -> tuple[FormulaVerdict, ...]:
+    def judge(self, trail: Trail) -> tuple[FormulaVerdict, ...]:
         """On the candidates after each event, and on each step by which the event led there."""
         tallies = [_Tally() for _ in (*self.invariants, *self.properties)]
         if not tallies:
@@ -75,10 +77,19 @@ class Formulas:
         plain = 0
         unclear: dict[int, Level] = {}
         usual = (_TRUE,) * len(tallies)
-        for done, level in enumerate(levels):
+        arrivals = trail.arrivals()
+        for done in range(len(trail)):
+            arrival = arrivals[done - 1] if arrivals and done else None
+            if arrival in self._usual:
+                plain += 1
+                continue
+            level = trail.level(done)
             truths = self._of_level(level)
             if truths == usual:
                 plain += 1
+                if arrival is not None:
+                    _bound(self._usual)
+                    self._usual.add(arrival)
                 continue
             for tally, bits in zip(tallies, truths, strict=True):
                 tally.add(done, bits)
@@ -218,7 +229,7 @@ def _merged(truths: Iterable[int]) -> int:
     return found
 
 
-def _bound(table: dict[Any, Any]) -> None:
+def _bound(table: dict[Any, Any] | set[Any]) -> None:
     if len(table) >= _REMEMBERED:
         table.clear()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import msgspec
 
@@ -22,7 +23,7 @@ from conformance.judge.search import Found, search, survivors
 from conformance.judge.start import Start, any_state, initial_states
 from conformance.judge.steps import SpecSteps
 from conformance.judge.translate import translated
-from conformance.judge.verdict import FormulaVerdict, Judgement
+from conformance.judge.verdict import Explanation, FormulaVerdict, Judgement
 from conformance.tla import Part, Spec, TooManyInstances, parse_value
 from conformance.verdict import Verdict
 
@@ -60,21 +61,24 @@ class Judge:
         self._mapping = mapping
         self._invariants_only = invariants_only
         self._steps = SpecSteps(spec, mapping.silent)
-        self._candidates = Candidates(self._steps, mapping.limits)
-        patience = Patience(mapping.limits.evaluation)
-        self._formulas = Formulas(spec, invariants, properties, patience)
+        self._patience = Patience(mapping.limits.evaluation)
+        self._candidates = Candidates(self._steps, mapping.limits, patience=self._patience)
+        self._formulas = Formulas(spec, invariants, properties, self._patience)
         self._initial: Start | None = None
         self._checked: set[Sight] = set()
         self._given = {name: parse_value(text) for name, text in mapping.start.values.items()}
+        self._bounds = _bounds(mapping)
         _known_variables(spec, (*mapping.hidden, *self._given))
 
     def judge(self, recording: Recording) -> Judgement:
         """The verdict on one recording."""
-        began = time.monotonic()
         if self._candidates.tidy():
             self._checked.clear()
-        judgement = self._judge(recording)
-        return replace(judgement, seconds=time.monotonic() - began)
+        return self._judge(recording)
+
+    def many(self) -> AbstractContextManager[None]:
+        """Around the judging of many recordings: makes each of them cheaper."""
+        return self._patience.for_many()
 
     def _judge(self, recording: Recording) -> Judgement:
         if recording.problem:
@@ -122,17 +126,19 @@ class Judge:
     def _case(self, recording: Recording) -> _Case:
         """The events in the specification's names; DataError for one that cannot be used."""
         read = translated(recording, self._mapping)
-        numbered = [event.step is not None for event in read.events]
-        events = _joined(read.events)
-        if any(numbered):
+        events = read.events
+        numbered = {event.step is not None for event in events}
+        if True in numbered:
+            events = _joined(events)
             _check_numbers(events)
         if not events:
             raise DataError("the trace has no event")
         sights = tuple(map(self._candidates.sight, events))
-        for event, sight in zip(events, sights, strict=True):
-            if sight not in self._checked:
-                self._check(event, sight)
-        declared = self._mapping.declared or all(numbered)
+        if not self._checked.issuperset(sights):
+            for event, sight in zip(events, sights, strict=True):
+                if sight not in self._checked:
+                    self._check(event, sight)
+        declared = self._mapping.declared or False not in numbered
         return _Case(read, events, sights, declared)
 
     def _check(self, event: Event, sight: Sight) -> None:
@@ -180,20 +186,22 @@ class Judge:
         )
 
     def _told(self, case: _Case, start: Start, found: Found) -> Judgement:
-        formulas = self._formulas.judge(found.levels)
+        formulas = self._formulas.judge(found.trail)
         if any(one.undefined or one.undecided_at is not None for one in formulas):
             formulas = self._formulas.judge(survivors(found, self._candidates))
         explanation = found.explanation(found.done)
+        unclear = [one for one in formulas if one.verdict is Verdict.INCONCLUSIVE]
         judgement = Judgement(
             name=case.recording.name,
             source=case.recording.source,
-            verdict=Verdict.PASS,
-            reason="",
+            verdict=Verdict.INCONCLUSIVE if unclear else Verdict.PASS,
+            reason=self._explained(len(case.events), explanation, unclear),
             events=len(case.events),
             explained=found.done,
             explanation=explanation,
             formulas=formulas,
-            actions=Counter([action.name for action in explanation.actions]),
+            decide=tuple([_SEE_MORE.format(one.name) for one in unclear[:1]]),
+            actions=Counter(map(itemgetter(0), explanation.actions)),
             silent=explanation.silent,
             most_candidates=found.most_candidates,
             tried=found.tried,
@@ -201,24 +209,15 @@ class Judge:
         )
         if violations := violated(formulas):
             return self._violating(case, judgement, found, violations)
-        if not found.explained:
-            return self._failed(case, start, judgement, found)
-        return self._passed(judgement)
+        return judgement if found.explained else self._failed(case, start, judgement, found)
 
-    def _passed(self, judgement: Judgement) -> Judgement:
-        reason = f"a behaviour {self._bounds()} explains all {judgement.events} events"
-        if judgement.silent:
-            reason += f", with {judgement.silent} steps that were not seen"
-        unclear = [one for one in judgement.formulas if one.undefined or one.undecided_at]
-        if not unclear:
-            return replace(judgement, reason=reason)
-        first = unclear[0]
-        return replace(
-            judgement,
-            verdict=Verdict.INCONCLUSIVE,
-            reason=f"{reason}; but {_unclear(first)}",
-            decide=(_SEE_MORE.format(first.name),),
-        )
+    def _explained(
+        self, events: int, explanation: Explanation, unclear: Sequence[FormulaVerdict]
+    ) -> str:
+        reason = f"a behaviour {self._bounds} explains all {events} events"
+        if silent := explanation.silent:
+            reason += f", with {silent} steps that were not seen"
+        return f"{reason}; but {_unclear(unclear[0])}" if unclear else reason
 
     def _violating(
         self, case: _Case, judgement: Judgement, found: Found, violations: MappingOf[str, int]
@@ -232,7 +231,7 @@ class Judge:
             verdict=Verdict.FAIL if exhaustive else Verdict.INCONCLUSIVE,
             reason=(f"{name} is false in every state that explains the first {done} events{where}"),
             explanation=explanation,
-            actions=Counter([action.name for action in explanation.actions]),
+            actions=Counter(map(itemgetter(0), explanation.actions)),
             silent=explanation.silent,
             explained=done,
             decide=() if exhaustive else (*found.limits, _NOTHING_DECLARED),
@@ -246,7 +245,8 @@ class Judge:
             return replace(
                 judgement,
                 verdict=Verdict.FAIL,
-                reason=f"no behaviour {self._bounds()} explains {event}",
+                reason=f"no behaviour {self._bounds} explains {event}",
+                decide=(),
                 failure=failure,
             )
         decide = [*found.limits]
@@ -256,16 +256,10 @@ class Judge:
         return replace(
             judgement,
             verdict=Verdict.INCONCLUSIVE,
-            reason=f"no behaviour {self._bounds()} was found that explains {event}",
+            reason=f"no behaviour {self._bounds} was found that explains {event}",
             failure=failure,
             decide=tuple(decide),
         )
-
-    def _bounds(self) -> str:
-        steps = self._mapping.limits.silent
-        if not steps or not self._mapping.silent:
-            return "without unseen steps"
-        return f"with at most {steps} unseen steps in a row"
 
 
 _SEE_MORE = "see more of the variables that {} reads"
@@ -290,6 +284,16 @@ def _unjudged(recording: Recording, reason: str) -> Judgement:
         0,
         decide=("mend what cannot be read, or leave the trace out",),
     )
+
+
+def _bounds(mapping: Mapping) -> str:
+    """Within which bounds the search is exhaustive."""
+    steps = mapping.limits.silent
+    if not steps or not mapping.silent:
+        return "without unseen steps"
+    each = mapping.limits.each
+    most = f"with at most {steps} unseen steps in a row"
+    return most if each is None else f"{most}, {each} of each process,"
 
 
 def _unclear(formula: FormulaVerdict) -> str:

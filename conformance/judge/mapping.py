@@ -14,7 +14,7 @@ from conformance.judge.candidates import Limits
 from conformance.judge.order import Guarantee
 from conformance.tla import ActionPattern, parse_pattern
 
-__all__ = ["Collect", "Mapping", "Rename", "Start", "Translate", "load_mapping"]
+__all__ = ["Collect", "Coverage", "Mapping", "Rename", "Start", "Translate", "load_mapping"]
 
 SCHEMA = 1
 
@@ -24,7 +24,18 @@ class Silent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     actions: tuple[str, ...] = ()
     """Patterns: `SendFetch`, `Crash("b1", _, _)`."""
-    steps: Annotated[int, msgspec.Meta(ge=0)] = 0
+    steps: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    each: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """At most so many of them are of one process: of one first argument."""
+
+
+class Coverage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the recordings must have taken, together, to say something."""
+
+    actions: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """This share of the kinds of action of the specification."""
+    taken: tuple[str, ...] = ()
+    """These kinds of action."""
 
 
 class Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,6 +104,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[Rename, ...] = ()
     values: tuple[Translate, ...] = ()
     limits: _LimitsTable = _LimitsTable()
+    coverage: Coverage = Coverage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +122,7 @@ class Mapping:
     names: tuple[Rename, ...] = ()
     values: tuple[Translate, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    coverage: Coverage = field(default_factory=Coverage)
 
 
 def load_mapping(path: Path) -> Mapping:
@@ -131,6 +144,11 @@ def load_mapping(path: Path) -> Mapping:
         silent = tuple(map(parse_pattern, file.silent.actions))
     except DataError as error:
         raise UserError(f"{path}: `silent.actions` names an action that is none. {error}") from None
+    if silent and file.silent.steps is None:
+        raise UserError(
+            f"{path}: `silent.actions` says what may happen unseen, but not how much of it: give "
+            "`silent.steps`, at most so many in a row."
+        )
     return Mapping(
         declared=True,
         guarantee=Guarantee(file.order),
@@ -142,10 +160,12 @@ def load_mapping(path: Path) -> Mapping:
         names=file.names,
         values=file.values,
         limits=Limits(
-            file.silent.steps,
+            file.silent.steps or 0,
             file.limits.candidates,
             file.limits.seconds,
             file.limits.states,
             file.limits.evaluation,
+            file.silent.each,
         ),
+        coverage=file.coverage,
     )

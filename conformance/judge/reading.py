@@ -6,6 +6,7 @@ reads the traces, one after the other. Lines of several traces may be mixed.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -40,6 +41,11 @@ class Located:
     size: int = 0
     """Bytes."""
     problem: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its lines stand one after the other in the file."""
+        return self.numbers[-1] - self.numbers[0] == len(self.numbers) - 1
 
 
 def read_recordings(
@@ -128,15 +134,32 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
 
     def _recording(self, file: BinaryIO, one: Located, first: str) -> Recording:
         events: list[Event] = []
-        problem = ""
-        for offset, number in zip(one.offsets, one.numbers, strict=True):
-            file.seek(offset)
+        problem, skip, prefix = "", 0, _NONE
+        for line, number in zip(_lines(file, one), one.numbers, strict=True):
+            if not line.startswith(prefix):
+                named = _NAMED.match(line)
+                skip, prefix = (named.end(), named[0]) if named else (0, _NONE)
             try:
-                events.append(self._events.read(file.readline(), f"{one.path}:{number}"))
+                events.append(self._events.read(line, f"{one.path}:{number}", skip))
             except (DataError, ValueError) as error:
                 problem = f"{error}\n{one.path}:{number}"
                 break
         return Recording(one.name, tuple(events), first, problem)
+
+
+_AT_ONCE = 1 << 20
+"""So many bytes of a trace are read at once, if they stand together."""
+
+
+def _lines(file: BinaryIO, one: Located) -> Iterator[bytes]:
+    """The lines of a recording."""
+    if one.is_whole and one.size <= _AT_ONCE:
+        file.seek(one.offsets[0])
+        yield from file.read(one.size).removesuffix(b"\n").split(b"\n")
+        return
+    for offset in one.offsets:
+        file.seek(offset)
+        yield file.readline()
 
 
 # --- NDJSON ---------------------------------------------------------------------------------------
@@ -151,30 +174,51 @@ class _Head(msgspec.Struct):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
+_NAMED = re.compile(rb'\s*\{\s*"trace"\s*:\s*"([^"\\\x00-\x1f]*)"\s*,\s*')
+"""How nearly all lines begin: what comes after it does not depend on the trace."""
+_NONE = b"\n\n"
+"""No line begins like this."""
+
+
 def _index(path: Path) -> Iterator[Located]:
-    """The traces by name; a line that is no event is a trace of its own, so that it is counted."""
+    """The traces by name; a line that names none is a trace of its own, so that it is counted."""
     found: dict[str, Located] = {}
     offset = 0
+    prefix, one = _NONE, Located(path, "")
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                if line.strip():
-                    name, problem = _name(line, number)
-                    one = found.get(name)
-                    if one is None:
-                        one = found[name] = Located(path, name)
-                    one.offsets.append(offset)
-                    one.numbers.append(number)
-                    one.size += len(line)
-                    one.problem = one.problem or problem
+                if not line.startswith(prefix):  # most lines are of the trace of the line before
+                    named = _NAMED.match(line)
+                    prefix = named[0] if named else _NONE
+                    if not named and not line.strip():
+                        offset += len(line)
+                        continue
+                    one = _located(found, path, line, number)
+                one.offsets.append(offset)
+                one.numbers.append(number)
+                one.size += len(line)
                 offset += len(line)
     except OSError as error:
         raise _unreadable(path, error) from error
     yield from found.values()
 
 
+def _located(found: dict[str, Located], path: Path, line: bytes, number: int) -> Located:
+    """Whose line it is. A line that cannot be read belongs to the trace that it names."""
+    name, problem = _name(line, number)
+    one = found.get(name)
+    if one is None:
+        one = found[name] = Located(path, name)
+    one.problem = one.problem or problem
+    return one
+
+
 def _name(line: bytes, number: int) -> tuple[str, str]:
+    named = _NAMED.match(line)
     try:
+        if named:
+            return named[1].decode(), ""
         head = _HEAD.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if not isinstance(error, msgspec.ValidationError):

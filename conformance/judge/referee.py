@@ -26,7 +26,7 @@ from conformance.modelcheck.manifest import Check
 from conformance.modelcheck.outcome import said
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc
-from conformance.tla import ActionPattern, Part, Place, Spec, Tools, Value, format_value
+from conformance.tla import Action, ActionPattern, Part, Place, Spec, Tools, Value, format_value
 
 __all__ = ["Refereed", "referee"]
 
@@ -51,12 +51,15 @@ def referee(
     tools: Tools,
     options: TlcOptions,
     processes: Processes,
+    *,
+    each: int | None = None,
 ) -> Refereed:
     """Have TLC explain recordings of a total order, from the model's initial states.
 
+    At most `steps` unseen steps in a row, `each` of one process.
     SpecError if TLC cannot read the module or meets a formula without a value.
     """
-    generated = _Writer(prepared, recordings, silent, steps).generated()
+    generated = _Writer(prepared, recordings, silent, steps, each).generated()
     with written(generated) as (module, config):
         job = TlcJob(module, config, prepared.model.search)
         run = run_tlc(job, tools, options, processes, lambda _generated, _distinct: None)
@@ -83,6 +86,7 @@ class _Writer:
     recordings: Sequence[Recording]
     silent: Sequence[ActionPattern]
     steps: int
+    each: int | None
     _steps: dict[str, int] = field(default_factory=dict)
     _shapes: dict[str, int] = field(default_factory=dict)
     _seen: dict[str, int] = field(default_factory=dict)
@@ -100,13 +104,14 @@ class _Writer:
         name = f"{model.spec}__recordings"
         body = [
             *definitions(model),
-            "VARIABLES kconform_t, kconform_i, kconform_k",
+            "VARIABLES kconform_t, kconform_i, kconform_k, kconform_p",
             f"kconform_values == {_tuple(self._seen)}",
             f"kconform_events == {_lines(map(_tuple, rows))}",
             f"kconform_vars == <<{', '.join(variables)}>>",
             f"kconform_step(n) == {_cases(self._steps)}",
             f"kconform_now(n, seen) == {_cases(self._shapes)}",
-            f"kconform_silent == {_choice(self.prepared.spec, self.silent)}",
+            f"kconform_none == {self._none()}",
+            f"kconform_silent == {self._unseen()}",
             f"ASSUME \\A t \\in 1..{len(self.recordings)} : TLCSet(t, 0)",
             _FRAME.format(init=model.check.init or "Init", steps=self.steps, label=_EXPLAINED),
         ]
@@ -115,6 +120,28 @@ class _Writer:
             init="kconform_init", next="kconform_next", constraints=("kconform_unexplained",)
         )
         return Generated(name, text, config_text(model, check, held), {})
+
+    def _none(self) -> str:
+        """What each process has done unseen when an event has just been explained."""
+        if self.each is None:
+            return "0"
+        actions = self.prepared.spec.select(self.silent).actions
+        processes = sorted({format_value(action.args[0]) for action in actions if action.args})
+        return f"[p \\in {{{', '.join(processes)}}} |-> 0]"
+
+    def _unseen(self) -> str:
+        """An unseen step; each counted for its process if that is bounded."""
+        actions = self.prepared.spec.select(self.silent).actions
+        return "(" + r" \/ ".join(map(self._counted, actions)) + ")" if actions else "FALSE"
+
+    def _counted(self, action: Action) -> str:
+        if self.each is None or not action.args:
+            return f"({action} /\\ UNCHANGED kconform_p)"
+        process = format_value(action.args[0])
+        return (
+            f"({action} /\\ kconform_p[{process}] < {self.each} /\\ "
+            f"kconform_p' = [kconform_p EXCEPT ![{process}] = @ + 1])"
+        )
 
     def _row(self, event: Event) -> str:
         """An event: its step; what is seen before it, and after, each as shape and values."""
@@ -135,6 +162,7 @@ _FRAME = """kconform_init ==
   /\\ kconform_t \\in 1..Len(kconform_events)
   /\\ kconform_i = 0
   /\\ kconform_k = 0
+  /\\ kconform_p = kconform_none
 
 kconform_event ==
   /\\ kconform_i < Len(kconform_events[kconform_t])
@@ -144,6 +172,7 @@ kconform_event ==
        /\\ kconform_now(event[4], event[5])'
   /\\ kconform_i' = kconform_i + 1
   /\\ kconform_k' = 0
+  /\\ kconform_p' = kconform_none
   /\\ UNCHANGED kconform_t
   /\\ IF TLCGet(kconform_t) < kconform_i + 1
      THEN /\\ TLCSet(kconform_t, kconform_i + 1)

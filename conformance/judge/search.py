@@ -26,7 +26,7 @@ from conformance.judge.order import Cut, Order
 from conformance.judge.verdict import Explanation
 from conformance.tla import Action, State, canonical_key
 
-__all__ = ["Blocked", "Found", "Level", "Reached", "search", "survivors"]
+__all__ = ["Blocked", "Found", "Level", "Reached", "Trail", "search", "survivors"]
 
 
 class Way(NamedTuple):
@@ -57,11 +57,15 @@ class Trail(Protocol):
     def level(self, done: int) -> Level:
         """The level after so many events."""
 
-    def size(self, done: int) -> int:
-        """How many states are possible then."""
+    def arrivals(self) -> Sequence[Arrival]:
+        """Of a total order, where each event led; nothing of another order."""
 
-    def back(self, done: int, cut: Cut, candidate: Candidate) -> tuple[int, Cut, Origin]:
-        """How a candidate of a level was reached: by which event, from which cut, and how."""
+    def largest(self) -> int:
+        """The largest number of states that were possible at once."""
+
+    def back(self, done: int) -> Iterator[tuple[int, Candidate, Origin]]:
+        """A behaviour that explains so many events, from its end to its begin: each event, the
+        state after it and how that was reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +73,31 @@ class _Line:
     """The trail of a total order, where each level has one cut: the arrivals say it all."""
 
     start: CandidateSet
-    arrivals: Sequence[Arrival]
+    ways: Sequence[Arrival]
 
     def __len__(self) -> int:
-        return len(self.arrivals) + 1
+        return len(self.ways) + 1
+
+    def arrivals(self) -> Sequence[Arrival]:
+        return self.ways
 
     def level(self, done: int) -> Level:
         if not done:
             return {(0,): Reached(self.start, ())}
-        arrival = self.arrivals[done - 1]
+        arrival = self.ways[done - 1]
         return {(done,): Reached(arrival.candidates, (Way((done - 1,), done - 1, arrival),))}
 
-    def size(self, done: int) -> int:
-        return len((self.arrivals[done - 1].candidates if done else self.start).members)
+    def largest(self) -> int:
+        each = [one.candidates for one in set(self.ways)]
+        return max([len(one.members) for one in (self.start, *each)])
 
-    def back(self, done: int, cut: Cut, candidate: Candidate) -> tuple[int, Cut, Origin]:
-        return done - 1, cut, self.arrivals[done - 1].origins[candidate]
+    def back(self, done: int) -> Iterator[tuple[int, Candidate, Origin]]:
+        arrivals = self.ways
+        candidate = (arrivals[done - 1].candidates if done else self.start).members[0]
+        for number in range(done - 1, -1, -1):
+            origin = arrivals[number].origins[candidate]
+            yield number, candidate, origin
+            candidate = origin[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +112,21 @@ class _Levels:
     def level(self, done: int) -> Level:
         return self.levels[done]
 
-    def size(self, done: int) -> int:
-        return _size(self.levels[done])
+    def arrivals(self) -> Sequence[Arrival]:
+        return ()
 
-    def back(self, done: int, cut: Cut, candidate: Candidate) -> tuple[int, Cut, Origin]:
-        ways = self.levels[done][cut].ways
-        way = next(way for way in ways if candidate in way.arrival.origins)
-        return way.event, way.cut, way.arrival.origins[candidate]
+    def largest(self) -> int:
+        return max(map(_size, self.levels))
+
+    def back(self, done: int) -> Iterator[tuple[int, Candidate, Origin]]:
+        cut, reached = next(iter(self.levels[done].items()))
+        candidate = reached.candidates.members[0]
+        for number in range(done, 0, -1):
+            ways = self.levels[number][cut].ways
+            way = next(way for way in ways if candidate in way.arrival.origins)
+            origin = way.arrival.origins[candidate]
+            yield way.event, candidate, origin
+            candidate, cut = origin.candidate, way.cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +162,9 @@ class Found:
         return len(self.trail) - 1
 
     @property
-    def levels(self) -> Iterator[Level]:
-        """What is possible after no event, after one, and so on."""
-        return map(self.trail.level, range(len(self.trail)))
-
-    @property
     def most_candidates(self) -> int:
         """The largest number of states that were possible at once."""
-        return max(map(self.trail.size, range(len(self.trail))))
+        return self.trail.largest()
 
     def states_after(self, done: int) -> tuple[State, ...]:
         """The states that are possible after so many events."""
@@ -157,24 +173,27 @@ class Found:
 
     def explanation(self, done: int) -> Explanation:
         """The behaviour that leads to the first of the states after so many events."""
-        cut, reached = next(iter(self.trail.level(done).items()))
-        candidate, back = reached.candidates.members[0], self.trail.back
         actions: list[Action] = []
         states: list[State] = []
         events: list[int | None] = []
-        for number in range(done, 0, -1):
-            event, cut, (origin, unseen, action) = back(number, cut, candidate)
+        origin = None
+        for event, candidate, origin in self.trail.back(done):
+            _, unseen, action = origin
             if action is not None:
                 actions.append(action)
                 states.append(candidate.state)
                 events.append(event)
-            for taken, after in reversed(unseen):
-                actions.append(taken)
-                states.append(after.state)
-                events.append(None)
-            candidate = origin
+            if unseen:
+                for taken, after in reversed(unseen):
+                    actions.append(taken)
+                    states.append(after.state)
+                    events.append(None)
+        if origin is None:
+            first = next(iter(self.trail.level(done).values())).candidates.members[0]
+        else:
+            first = origin.candidate
         return Explanation(
-            candidate.state, tuple(actions[::-1]), tuple(states[::-1]), tuple(events[::-1])
+            first.state, tuple(actions[::-1]), tuple(states[::-1]), tuple(events[::-1])
         )
 
 
@@ -219,27 +238,25 @@ class _Search:
         budget, most = self._budget, self._candidates.limits.candidates
         arrivals: list[Arrival] = []
         candidates = start
-        for sight in self._sights:
-            try:
+        try:
+            for sight in self._sights:
                 arrived = candidates.arrivals.get(sight)
                 if arrived is None:
                     arrived = self._candidates.arrival(candidates, sight, budget)
                 budget.tries(arrived.tried)
-            except Spent as spent:
-                budget.falls_short([str(spent)])
-                break
-            if arrived.problems:
-                budget.falls_short(arrived.problems)
-            candidates = arrived.candidates
-            if not candidates.members:
-                break
-            if len(candidates.members) > most:
-                return None
-            arrivals.append(arrived)
-        else:
-            return self._found(_Line(start, arrivals), ())
+                if arrived.problems:
+                    budget.falls_short(arrived.problems)
+                candidates = arrived.candidates
+                if not candidates.members:
+                    break
+                if len(candidates.members) > most:
+                    return None
+                arrivals.append(arrived)
+        except Spent as spent:
+            budget.falls_short([str(spent)])
         line = _Line(start, arrivals)
-        return self._found(line, self._blocked(line.level(len(arrivals))))
+        explained = len(arrivals) == len(self._sights)
+        return self._found(line, () if explained else self._blocked(line.level(len(arrivals))))
 
     def _across(self, start: CandidateSet) -> Found:
         """The search of any order, cut by cut."""
@@ -265,6 +282,7 @@ class _Search:
         ways: dict[Cut, list[Way]] = {}
         for cut, reached in level.items():
             for event in order.ready(cut):
+                budget.in_time()
                 arrived = arrival(reached.candidates, self._sights[event], budget)
                 budget.tries(arrived.tried)
                 if arrived.problems:
@@ -323,10 +341,10 @@ def _origin(reached: Reached, candidate: Candidate) -> Origin:
     return way.arrival.origins[candidate]
 
 
-def survivors(found: Found, candidates: Candidates) -> tuple[Level, ...]:
-    """The levels without the states from which the later events cannot be explained.
+def survivors(found: Found, candidates: Candidates) -> Trail:
+    """The trail without the states from which the later events cannot be explained.
 
-    Every behaviour that explains all explained events is in these states; the levels themselves,
+    Every behaviour that explains all explained events is in these states; the trail itself,
     if it would take too long to say which these are.
     """
     budget = Budget(candidates.limits)
@@ -335,8 +353,8 @@ def survivors(found: Found, candidates: Candidates) -> tuple[Level, ...]:
         for number in range(found.done, 0, -1):
             levels.append(_alive(found.trail.level(number - 1), levels[-1], candidates, budget))
     except Spent:
-        return tuple(found.levels)
-    return tuple(reversed(levels))
+        return found.trail
+    return _Levels(levels[::-1])
 
 
 def _alive(level: Level, later: Level, candidates: Candidates, budget: Budget) -> Level:

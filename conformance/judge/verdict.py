@@ -28,7 +28,7 @@ class Explanation:
     @property
     def silent(self) -> int:
         """How many of its steps nobody saw."""
-        return sum(event is None for event in self.events)
+        return self.events.count(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,6 @@ class Judgement:
     most_candidates: int = 0
     tried: int = 0
     start: str = ""
-    seconds: float = 0.0
 
     def brief(self) -> Judgement:
         """The same without the explanation, if it passes: what there is to count."""

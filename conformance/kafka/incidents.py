@@ -6,13 +6,16 @@ has the day after: copies of the brokers' data directories and their server logs
 
 from __future__ import annotations
 
+import base64
 import shutil
 import struct
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -27,9 +30,13 @@ from conformance.kafka.maven import Tell, silent
 from conformance.kafka.schemas import Body, Schemas
 
 TOPIC = "orders"
+SHARED = "parcels"
+"""A topic of several partitions, which a consumer group shares."""
 _PRODUCE_VERSION = 9
 """The newest that names its topics (later ones have ids); every release from 2.7 on takes it."""
 _UNKNOWN_MEMBER = 25
+_FENCED_EPOCH = 110
+_ROUNDS = 60
 _SMALL_FILES = {"log.index.size.max.bytes": "65536"}
 
 
@@ -178,6 +185,10 @@ def _clean(stage: Stage) -> None:
     cluster.create_topic(TOPIC, replicas=3, configs={"min.insync.replicas": "2"})
     first, _ = stage.leader()
     stage.produce(20)
+    if _knows_consumer_groups(cluster):
+        stage.tell("a consumer group of KIP-848 shares four partitions")
+        cluster.create_topic(SHARED, partitions=4, replicas=3)
+        _rebalance_consumers(ConsumerGroup(cluster, "shipping"))
     with Group(cluster, "billing") as group:
         group.join("m1")
         group.join("m2")
@@ -201,6 +212,25 @@ def _clean(stage: Stage) -> None:
     stage.produce(5)
     cluster.stop()
     stage.copy()
+
+
+def _knows_consumer_groups(cluster: Cluster) -> bool:
+    """Whether the cluster has finalized the feature of KIP-848: by default since 4.0."""
+    client = {"clientSoftwareName": "kconform", "clientSoftwareVersion": "1"}
+    with cluster.connection() as connection:
+        known = connection.call("ApiVersions", client, 3)["finalizedFeatures"]
+    return any(one["name"] == "group.version" and one["maxVersionLevel"] >= 1 for one in known)
+
+
+def _rebalance_consumers(group: ConsumerGroup) -> None:
+    """Members join and leave; one leaves for a while, and comes back with another id."""
+    group.join("s1")
+    group.join("s2", instance="shelf")
+    group.join("s3")
+    group.leave("s2", for_a_while=True)
+    group.join("s2", instance="shelf")
+    group.leave("s1")
+    group.leave("s3")
 
 
 def _zombie(stage: Stage) -> None:
@@ -385,6 +415,100 @@ def _varint(number: int) -> bytes:
         rest >>= 7
     out.append(rest)
     return bytes(out)
+
+
+@dataclass(slots=True)
+class Consumer:
+    """A member of a consumer group: what it sends with its next heartbeat."""
+
+    id: str
+    instance: str | None
+    epoch: int = 0
+    owned: list[Body] = field(default_factory=list)
+    """By topic ids; given back at once when they are no longer assigned."""
+
+
+class ConsumerGroup:
+    """A group of KIP-848 whose members send heartbeats until all have what they are assigned."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._members: dict[str, Consumer] = {}
+
+    def join(self, member: str, *, instance: str | None = None) -> None:
+        """A member joins; return when the group is balanced."""
+        self._members[member] = Consumer(_uuid(), instance)
+        self._settle()
+
+    def leave(self, member: str, *, for_a_while: bool = False) -> None:
+        """A member leaves; a static one may say that it comes back."""
+        gone = self._members.pop(member)
+        gone.epoch, gone.owned = (-2 if for_a_while else -1), []
+        self._heartbeat(gone)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Heartbeats of all, until two rounds change nothing. Raises EnvironmentProblem."""
+        quiet = 0
+        for _ in range(_ROUNDS):
+            before = [(one.epoch, one.owned) for one in self._members.values()]
+            for one in self._members.values():
+                self._heartbeat(one)
+            after = [(one.epoch, one.owned) for one in self._members.values()]
+            quiet = quiet + 1 if before == after else 0
+            if quiet == 2:
+                return
+            time.sleep(0.1)
+        raise EnvironmentProblem(f"The group {self._name} does not come to rest. Try again.")
+
+    def _heartbeat(self, one: Consumer) -> None:
+        """Say what it owns, take what it is given; who was put out joins again."""
+        body = {
+            "groupId": self._name,
+            "memberId": one.id,
+            "memberEpoch": one.epoch,
+            "instanceId": one.instance,
+            "rebalanceTimeoutMs": 60_000,
+            "subscribedTopicNames": [SHARED],
+            "topicPartitions": one.owned,
+        }
+        accepted = (0, _UNKNOWN_MEMBER, _FENCED_EPOCH)
+        call = partial(self._call_once, "ConsumerGroupHeartbeat", body)
+        answer = until_accepted(call, "ConsumerGroupHeartbeat", accepted)
+        if answer["errorCode"]:
+            one.epoch, one.owned = 0, []
+            return
+        one.epoch = answer["memberEpoch"]
+        if answer["assignment"] is not None:
+            one.owned = answer["assignment"]["topicPartitions"]
+
+    def _call_once(self, api: str, body: Body) -> Body:
+        node = self._cluster.coordinator(self._name)
+        port = self._cluster.client_port(node)
+        with Connection(self._cluster.schemas, port, seconds=60) as connection:
+            return connection.call(api, body)
+
+
+def _uuid() -> str:
+    """A member id as Kafka's consumers make them."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def until_accepted(call: Callable[[], Body], what: str, accepted: Sequence[int]) -> Body:
+    """Ask the coordinator until it has loaded the group. Raises EnvironmentProblem."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            answer = call()
+            if answer["errorCode"] in accepted:
+                return answer
+            problem = f"error {answer['errorCode']}"
+        except BrokerGone as gone:
+            problem = str(gone)
+        if time.monotonic() > deadline:
+            raise EnvironmentProblem(f"The group's {what} was refused: {problem}")
+        time.sleep(0.3)
 
 
 class Group:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from conformance.errors import UserError
@@ -22,11 +24,23 @@ from conformance.modelcheck.outcome import EngineOutcome, read_outcome
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import PreparedModel, model_key, prepare, written
 from conformance.modelcheck.result import CheckResult, judge
-from conformance.modelcheck.tlc import SHORT_RUN, Processes, TlcJob, TlcOptions, run_tlc
+from conformance.modelcheck.tlc import (
+    SHORT_RUN,
+    OnProgress,
+    Processes,
+    TlcJob,
+    TlcOptions,
+    TlcResult,
+    run_tlc,
+)
+from conformance.modelcheck.warm import WarmJvms
 from conformance.tla import Tools, ValueReader, find_tools
 from conformance.verdict import Verdict, merge
 
 STAGE = "check"
+
+RunTlc = Callable[[TlcJob, OnProgress], TlcResult]
+"""Runs TLC to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +74,14 @@ def check_models(
     engine = _Engine(options or CheckOptions(), emit)
     engine.options.parser.announce(models)
     emit(StageStarted(STAGE, total=len(models)))
-    with Processes() as processes, ThreadPoolExecutor(engine.options.jobs) as pool:
+    with (
+        Processes() as processes,
+        engine.runner(processes, len(models)) as run,
+        ThreadPoolExecutor(engine.options.jobs) as pool,
+    ):
         # The large ones first, so that no long run is left over for the end.
         order = sorted(range(len(models)), key=lambda i: -_expected_size(models[i]))
-        futures = {i: pool.submit(engine.check, models[i], processes) for i in order}
+        futures = {i: pool.submit(engine.check, models[i], run) for i in order}
         _await(list(futures.values()), processes)
     return [futures[i].result() for i in range(len(models))]
 
@@ -136,8 +154,8 @@ def graph_and_spec(
     key = model_key(model, engine.tools)
     graph = None if engine.options.cold else engine.cached_graph(key)
     if graph is None:
-        with Processes() as processes:
-            outcome, graph = engine.run(prepared, key, processes, dump=True)
+        with Processes() as processes, engine.runner(processes, 1) as run:
+            outcome, graph = engine.run(prepared, key, run, dump=True)
         if graph is None:
             raise UserError(_no_graph(model, outcome))
     return graph, prepared
@@ -164,7 +182,19 @@ class _Engine:
         self._emit = emit
         self._lock = threading.Lock()
 
-    def check(self, model: Model, processes: Processes) -> CheckResult:
+    @contextmanager
+    def runner(self, processes: Processes, models: int) -> Iterator[RunTlc]:
+        """What runs TLC. Of several models the short ones share JVMs: see `modelcheck.warm`."""
+        if models < 2:
+            yield partial(self._run_alone, processes)
+            return
+        with closing(WarmJvms(self.tools, self.options.tlc, processes)) as warm:
+            yield warm.run
+
+    def _run_alone(self, processes: Processes, job: TlcJob, on_progress: OnProgress) -> TlcResult:
+        return run_tlc(job, self.tools, self.options.tlc, processes, on_progress)
+
+    def check(self, model: Model, run: RunTlc) -> CheckResult:
         """One model, from the cache or by TLC, judged and reported."""
         started = time.monotonic()
         self._tell(StageStarted(STAGE, model.name))
@@ -173,7 +203,7 @@ class _Engine:
         cached = outcome is not None
         if outcome is None:
             prepared = prepare(model, self.tools, self.options.parser)
-            outcome, _ = self.run(prepared, key, processes, dump=model.feeds_suite)
+            outcome, _ = self.run(prepared, key, run, dump=model.feeds_suite)
         seconds = time.monotonic() - started
         result = judge(model, outcome, self.tools.jar_sha256, seconds, cached=cached)
         for finding in result.findings():
@@ -192,7 +222,7 @@ class _Engine:
         return result
 
     def run(
-        self, prepared: PreparedModel, key: str, processes: Processes, *, dump: bool
+        self, prepared: PreparedModel, key: str, tlc: RunTlc, *, dump: bool
     ) -> tuple[EngineOutcome, StateGraph | None]:
         """Run TLC and cache what it found; with `dump` also the graph, if the model holds."""
         model = prepared.model
@@ -216,7 +246,7 @@ class _Engine:
                 message = f"{model.name}: {generated:,} states generated"
                 self._tell(Progress(STAGE, distinct, expected, message))
 
-            run = run_tlc(job, self.tools, self.options.tlc, processes, on_progress)
+            run = tlc(job, on_progress)
             outcome = read_outcome(run, model, prepared.generated, prepared.spec)
             graph = None
             if dot is not None and outcome.result == "holds":

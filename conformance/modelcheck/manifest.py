@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -325,6 +325,15 @@ def _module_model(name: str) -> Model:
     return model_from_config(spec, Path(config) if config else spec.with_suffix(".cfg"))
 
 
+def _hint(name: str, known: Iterable[str]) -> str:
+    """The models that may have been meant: each once, though its last part may be given alone."""
+    names = {one: (one, one.rpartition("/")[2]) for one in known}
+    texts = {text for both in names.values() for text in both}
+    close = difflib.get_close_matches(name, texts, n=4)
+    meant = [one for text in close for one, both in names.items() if text in both]
+    return f" Did you mean {' or '.join([*dict.fromkeys(meant)][:3])}?" if meant else ""
+
+
 _SETTINGS = ("kconform.toml", "pyproject.toml")
 """What a folder of models may hold that is none."""
 
@@ -347,10 +356,7 @@ def _paths_of(name: str) -> list[Path]:
     ]
     if found:
         return found
-    candidates = dict.fromkeys([*known, *(n.rpartition("/")[2] for n in known)])
-    close = difflib.get_close_matches(name, candidates, n=3)
-    hint = f" Did you mean {' or '.join(close)}?" if close else ""
     raise UserError(
-        f"There is no model {name}.{hint} Give the path of a manifest below models/, without its "
-        ".toml, or the path of a manifest of your own."
+        f"There is no model {name}.{_hint(name, known)} Give the path of a manifest below models/, "
+        "without its .toml, or the path of a manifest of your own."
     )

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from types import TracebackType
 from conformance.errors import EnvironmentProblem
 from conformance.modelcheck.manifest import Simulation
 from conformance.modelcheck.tlc_output import Code, Transcript, messages, statistics
-from conformance.tla import Tools, library_option
+from conformance.tla import Tools, library_path
 
 OnProgress = Callable[[int, int], None]
 """Called with generated and distinct states whenever TLC reports them (once a minute)."""
@@ -78,7 +78,9 @@ class Processes(AbstractContextManager["Processes"]):
         self._running: set[subprocess.Popen[str]] = set()
         self._closed = False
 
-    def start(self, command: list[str], cwd: Path) -> subprocess.Popen[str]:
+    def start(
+        self, command: list[str], cwd: Path, *, stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[str]:
         """Start one, in a session of its own: an interrupt at the terminal comes to us first."""
         with self._lock:
             if self._closed:
@@ -86,7 +88,7 @@ class Processes(AbstractContextManager["Processes"]):
             process = subprocess.Popen(
                 command,
                 cwd=cwd,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 encoding="utf-8",
@@ -95,6 +97,10 @@ class Processes(AbstractContextManager["Processes"]):
             )
             self._running.add(process)
             return process
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._running)
 
     def end(self, process: subprocess.Popen[str]) -> None:
         """End it if it still runs, and wait for it."""
@@ -145,9 +151,9 @@ def run_tlc(
             process = processes.start(command, job.module.parent)
         except OSError as error:
             raise EnvironmentProblem(f"Java ({tools.java}) does not start: {error}.") from error
-        watch = _Watch(processes, process, options.timeout)
+        watch = Watch(processes, process, options.timeout)
         try:
-            transcript = _listen(process, on_progress)
+            transcript = listen(process.stdout or (), on_progress)
             process.wait()
         finally:
             watch.stop()
@@ -161,16 +167,26 @@ def run_tlc(
 
 def tlc_command(job: TlcJob, tools: Tools, options: TlcOptions, scratch: Path) -> list[str]:
     """The command line; only options that TLC 2.15 and today's TLC share."""
-    # TLC unpacks its standard modules into java.io.tmpdir; two runs would disturb each other.
-    jvm = (
+    library = f"-DTLA-Library={library_path(job.module, job.search)}"
+    jvm = (*jvm_options(options, scratch, optimize=optimizes(job, options)), library)
+    return tools.command("tlc2.TLC", *tlc_arguments(job, options, scratch), jvm=jvm)
+
+
+def jvm_options(options: TlcOptions, scratch: Path, *, optimize: bool) -> tuple[str, ...]:
+    """What a JVM for TLC is started with, whatever the job."""
+    return (
         f"-Xmx{options.heap}",
         "-XX:+UseSerialGC" if options.workers == 1 else "-XX:+UseParallelGC",
+        # TLC unpacks its standard modules there; two runs would disturb each other.
         f"-Djava.io.tmpdir={scratch}",
-        library_option(job.module, job.search),
         "-Dfile.encoding=UTF-8",
         "-Dstdout.encoding=UTF-8",
-        *(() if _optimizes(job, options) else ("-XX:TieredStopAtLevel=1",)),
+        *(() if optimize else ("-XX:TieredStopAtLevel=1",)),
     )
+
+
+def tlc_arguments(job: TlcJob, options: TlcOptions, scratch: Path) -> list[str]:
+    """What TLC's main method gets; the module and its configuration are found in its library."""
     # A fixed fingerprint polynomial: the same run gives the same collision probability.
     arguments = ["-tool", "-cleanup", "-metadir", str(scratch / "states"), "-fp", "0"]
     arguments += ["-workers", str(options.workers), "-config", job.config.name]
@@ -183,16 +199,18 @@ def tlc_command(job: TlcJob, tools: Tools, options: TlcOptions, scratch: Path) -
         arguments += ["-simulate", f"num={simulation.behaviours}", "-depth", str(simulation.depth)]
         arguments += ["-seed", str(simulation.seed), "-aril", "0"]
     (scratch / "states").mkdir()
-    return tools.command("tlc2.TLC", *arguments, job.module.name, jvm=jvm)
+    return [*arguments, job.module.name]
 
 
-def _optimizes(job: TlcJob, options: TlcOptions) -> bool:
+def optimizes(job: TlcJob, options: TlcOptions) -> bool:
+    """Whether the JVM's optimizing compiler pays for a job."""
     return not job.short if options.optimize is None else options.optimize
 
 
-def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> Transcript:
+def listen(lines: Iterable[str], on_progress: OnProgress) -> Transcript:
+    """All that TLC says, read while it runs."""
     transcript = Transcript()
-    for message in messages(process.stdout or ()):
+    for message in messages(lines):
         transcript.add(message)
         if message.code == Code.PROGRESS and (numbers := statistics(message.text)):
             on_progress(*numbers)
@@ -201,7 +219,7 @@ def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> Transcri
     return transcript
 
 
-class _Watch:
+class Watch:
     """Ends the process when its time is over; `fired` says that it did."""
 
     def __init__(

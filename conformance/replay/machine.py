@@ -60,6 +60,8 @@ class Exploration:
     """Where every example begins; None: in an initial state of its own choice."""
     tally: Tally = field(default_factory=Tally)
     transitions: set[int] = field(default_factory=set)
+    watch: Callable[[State, Action, State], None] = lambda *_: None
+    """Is told of every step that the specification allows."""
     examples: int = 0
     steps: int = 0
     failures: list[DivergenceFound] = field(default_factory=list)
@@ -141,7 +143,9 @@ class SpecMachine(RuleBasedStateMachine):
         exploration.tally.take(action.name)
         exploration.steps += 1
         self._check(divergence)
-        exploration.transitions.add(hash((before[0], action, self._driver.candidates[0])))
+        after = self._driver.candidates[0]
+        exploration.transitions.add(hash((before[0], action, after)))
+        exploration.watch(before[0], action, after)
 
     def _check(self, divergence: Divergence | None) -> None:
         if divergence is not None:

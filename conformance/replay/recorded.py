@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from conformance.replay.engine import Divergence, Kind
 from conformance.replay.oracle import Oracle
 from conformance.tla import Action, State, shows
-from conformance.traces.model import PartialState, Trace, values_of
+from conformance.traces.model import PartialState, Trace, complete, is_complete, values_of
 
 
-def judge(oracle: Oracle, trace: Trace) -> Divergence | None:
+def judge(oracle: Oracle, trace: Trace, *, anywhere: bool = False) -> Divergence | None:
     """The first step at which the trace leaves the spec; None if the spec allows all of it.
+
+    `anywhere`: it may begin in any state, if that was seen whole.
 
     What was not seen, in any state, may be anything: every state of the spec that shows what was
     seen so far remains a candidate.
     """
-    first = tuple(oracle.initial_states())
+    begin = anywhere and is_complete(trace.initial)
+    first = (complete(trace.initial),) if begin else tuple(oracle.initial_states())
     path = [tuple(state for state in first if shows(state, trace.initial))]
     if not path[0]:
         seen = values_of(oracle.variables, trace.initial)

@@ -15,8 +15,10 @@ from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
 from conformance.replay.oracle import Oracle
 from conformance.replay.suite import MakeSystem
 from conformance.replay.telling import behaviour_of, key
+from conformance.replay.turns import TURNS, LoopingSystem, LoopOracle
 from conformance.story.itf import about as about_of
 from conformance.story.itf import trace_of
+from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Action, Json, State, dump_trace, load_trace
 
 
@@ -111,12 +113,39 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, Sequence) else ()
 
 
+def judge_of(saved: SavedDivergence, oracle: Oracle, make_system: MakeSystem) -> Oracle:
+    """The oracle, which also knows the turns of this system's threads if the path may have some."""
+    if saved.variables != (*oracle.variables, TURNS):
+        return oracle
+    system = LoopingSystem(make_system())
+    try:
+        return LoopOracle(oracle, system.looping.loop, system.looping.threads)
+    finally:
+        close(system)
+
+
+def wrapped(
+    path: Sequence[Action], system: SystemUnderTest, oracle: Oracle
+) -> tuple[SystemUnderTest, Oracle]:
+    """The two as a path needs them: that know turns of threads, and interrupted steps.
+
+    UserError if the system lacks what they need.
+    """
+    if isinstance(oracle, LoopOracle):
+        system = LoopingSystem(system)
+    if any(parts(action) for action in path):
+        system = InterruptedSystem(system)
+        oracle = SerialOrders(oracle, system)
+    return system, oracle
+
+
 def replay_again(
     saved: SavedDivergence, oracle: Oracle, make_system: MakeSystem
 ) -> tuple[Again, Divergence | None]:
     """Drive the saved path against a fresh system and compare with how it failed before.
 
-    DataError if the spec does not allow the path any more.
+    The oracle is the one that `judge_of` gives. DataError if the spec does not allow the path any
+    more.
     """
     if saved.variables != oracle.variables:
         raise DataError(
@@ -125,9 +154,7 @@ def replay_again(
         )
     system = make_system()
     try:
-        if any(parts(action) for action in saved.actions):
-            system = InterruptedSystem(system)
-            oracle = SerialOrders(oracle, system)
+        system, oracle = wrapped(saved.actions, system, oracle)
         result = run_path(Driver(system, oracle), saved.initial, saved.actions)
     finally:
         close(system)

@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
-from conformance.replay.engine import Divergence, Driver, PathResult, close, run_path
+from conformance.replay.engine import (
+    Divergence,
+    Driver,
+    PathResult,
+    close,
+    run_path,
+    run_until_believed,
+)
 from conformance.replay.oracle import GraphOracle, Oracle
 from conformance.replay.shorten import shortest_failure
 from conformance.suites.suite import Suite
@@ -24,11 +31,6 @@ from conformance.tla import Action, State
 from conformance.verdict import Verdict
 
 MakeSystem = Callable[[], SystemUnderTest]
-
-_TRIES = 3
-"""Runs of a test that diverges in real time before the divergence is believed."""
-_LATE_TRIES = 12
-"""Runs of a test, in all, whose steps took longer than its timers allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,10 @@ class ReplayResult:
     actions: Mapping[str, int]
     divergences: tuple[Divergence, ...] = ()
     notes: tuple[str, ...] = field(default=())
-    visited: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool), compare=False)
-    """By edge of the graph, whether a test has driven it."""
+    visits: npt.NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros(0, np.int64), compare=False
+    )
+    """By edge of the graph, the steps that went along it."""
     not_driven: Mapping[str, int] = field(default_factory=dict)
     """How many tests the system cannot be driven along, by the reason why."""
 
@@ -109,7 +113,7 @@ class _Run:
         self._divergences: list[Divergence] = []
         self._notes: list[str] = []
         self._taken: Counter[int] = Counter()
-        self._visited = np.zeros(len(graph.source), bool)
+        self._visits = np.zeros(len(graph.source), np.int64)
         self._not_driven: Counter[str] = Counter()
         self._left = iter(range(len(suite)))
         self._told = time.monotonic()
@@ -125,7 +129,7 @@ class _Run:
             test = self._suite.tests[number]
             codes = self._graph.action[test.edges].tolist()
             path = [self._graph.actions[code] for code in codes]
-            outcome, tries = self._run_test(driver, self._starts[test.initial], path)
+            outcome, tries = run_until_believed(driver, self._starts[test.initial], path)
             with self._lock:
                 self._count(number, codes, outcome, tries)
 
@@ -157,24 +161,10 @@ class _Run:
                 return None
             return next(self._left, None)
 
-    def _run_test(
-        self, driver: Driver, initial: State, path: Sequence[Action]
-    ) -> tuple[PathResult, int]:
-        """In real time a divergence is believed when it comes each time that all was in time."""
-        tries, in_time = 0, 0
-        while True:
-            tries += 1
-            outcome = run_path(driver, initial, path)
-            in_time += not outcome.late
-            if outcome.divergence is None or not driver.in_real_time:
-                return outcome, tries
-            if in_time == _TRIES or tries == _LATE_TRIES:
-                return outcome, tries
-
     def _count(self, number: int, codes: Sequence[int], outcome: PathResult, tries: int) -> None:
         self._steps += outcome.steps
         self._taken.update(codes[: outcome.steps])
-        self._visited[self._suite.tests[number].edges[: outcome.steps]] = True
+        np.add.at(self._visits, self._suite.tests[number].edges[: outcome.steps], 1)
         if outcome.divergence is not None and outcome.late:
             self._inconclusive += 1
             self._notes.append(
@@ -215,7 +205,7 @@ class _Run:
             actions=dict(names),
             divergences=tuple(self._divergences),
             notes=tuple(self._notes[:20]),
-            visited=self._visited,
+            visits=self._visits,
             not_driven=dict(self._not_driven),
         )
 

@@ -150,6 +150,15 @@ def _delayed(state: State) -> frozenset[str]:
     return frozenset(str(thread) for thread in turns if cast("Fn", turns[thread])["delayed"])
 
 
+def can_take_turns(make_system: MakeSystem) -> bool:
+    """Whether the loops of this model's system can be driven."""
+    system = make_system()
+    try:
+        return isinstance(system, Looping) and system.make_looping()
+    finally:
+        close(system)
+
+
 @dataclass(frozen=True, slots=True)
 class TurnsResult:
     """What walks with turns showed."""

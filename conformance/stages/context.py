@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -171,6 +171,14 @@ def with_constants(model: Model, constants: Mapping[str, str]) -> Model:
     if merged == model.constants:
         return model
     return replace(model, constants=merged, feeds_suite=False)
+
+
+def announce_benches(context: Context, models: Iterable[Model], system: str | None) -> None:
+    """These models' benches will be made: parse them together, overridden as they will be."""
+    for model in models:
+        path = factory_path(system or model.system, context.settings.systems)
+        known = () if context.strict else expected_of(path, model.spec)
+        context.check.parser.announce([with_deviations(model, known)])
 
 
 def workbench(

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from conformance.errors import DataError
-from conformance.replay.engine import Divergence, Driver, close, run_path
+from conformance.replay.engine import Driver, PathResult, close, run_until_believed
 from conformance.replay.oracle import Oracle
-from conformance.replay.saved import SavedDivergence, load
+from conformance.replay.saved import SavedDivergence, load, wrapped
 from conformance.stages.context import Context, Workbench, one_model, stage, with_constants
 from conformance.stages.context import workbench as make_workbench
 from conformance.stages.overridden import deviating
 from conformance.stages.replay import spec_oracle
-from conformance.systems.deviations import Deviating, Deviation
-from conformance.systems.registry import factory_path
+from conformance.stages.selection import reason_against_model
+from conformance.systems.deviations import Deviating, Deviation, expects
+from conformance.systems.protocol import Distant
+from conformance.systems.registry import factory_path, load_factory
 from conformance.verdict import Verdict
 
 STAGE = "deviations"
@@ -29,6 +31,10 @@ class Presence(StrEnum):
     OTHERWISE = "diverges otherwise"
     UNREACHABLE = "not reachable"
     """Its path needs another deviation, which this version does not have."""
+    HIDDEN = "not to be seen"
+    """What the system shows along its path is the same with and without it."""
+    NOT_DRIVEN = "not driven"
+    """The system cannot be driven along its path; nothing is known then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +46,14 @@ class Shown:
     expected: bool
     consequence: str = ""
     """The formula to whose violation the system follows the counterexample, if it does."""
+    reason: str = ""
+    """Why its path cannot be driven."""
 
     @property
     def as_expected(self) -> bool:
-        """Whether the table says the same."""
+        """Whether the table says the same, or nothing was found out."""
+        if self.presence in (Presence.NOT_DRIVEN, Presence.HIDDEN):
+            return True
         if self.expected:
             return self.presence is Presence.SEEN
         return self.presence in (Presence.GONE, Presence.UNREACHABLE)
@@ -61,6 +71,10 @@ def deviations(context: Context, system: str, specifications: Collection[str] = 
         chosen = [
             one for one in table if not specifications or any(map(one.concerns, specifications))
         ]
+        paths = [] if known is None else [load(known.file(one.path)) for one in chosen]
+        context.check.parser.announce(
+            with_constants(one_model(path.model), path.constants) for path in paths
+        )
         shown = [] if known is None else [_show(context, known, one, system) for one in chosen]
         wrong = [one for one in shown if not one.as_expected]
         outcome.verdict = Verdict.FAIL if wrong else Verdict.PASS
@@ -77,46 +91,81 @@ def _told(shown: Shown) -> str:
     text = f"{shown.deviation.id} {shown.presence}"
     if shown.consequence:
         text += f", down to the violation of {shown.consequence}"
+    if shown.reason:
+        text += f" ({shown.reason})"
     if not shown.as_expected:
         text += f" (the table says {'seen' if shown.expected else 'gone'})"
     return text
 
 
 def _show(context: Context, known: Deviating, deviation: Deviation, system: str) -> Shown:
-    expected = deviation.expected_in(known.version)
-    expected_here = {one.id for one in known.deviations() if one.expected_in(known.version)}
+    expected = expects(known, deviation)
+    here = {one.id: one for one in known.deviations() if expects(known, one)}
     saved = load(known.file(deviation.path))
-    if not {*saved.deviations} <= expected_here:
+    if reason := _against(context, saved, system):
+        return Shown(deviation, Presence.NOT_DRIVEN, expected, reason=reason)
+    if not {*saved.deviations} <= here.keys():
         return Shown(deviation, Presence.UNREACHABLE, expected=False)
-    _, divergence = _follow(context, saved, system, saved.deviations)
-    if divergence is None:
-        return Shown(deviation, Presence.GONE, expected)
-    if divergence.step != len(saved.actions):
-        return Shown(deviation, Presence.OTHERWISE, expected)
-    if not deviation.consequence:
-        return Shown(deviation, Presence.SEEN, expected)
-    counterexample = load(known.file(deviation.consequence))
-    bench, divergence = _follow(context, counterexample, system, (*saved.deviations, deviation.id))
-    reached = divergence is None and deviation.id in bench.deviations
-    return Shown(deviation, Presence.SEEN, expected, deviation.violated if reached else "")
-
-
-def _follow(
-    context: Context, saved: SavedDivergence, system: str, ids: Sequence[str]
-) -> tuple[Workbench, Divergence | None]:
-    """Drive the path, judged by the specification with these deviations."""
-    model = with_constants(one_model(saved.model), saved.constants)
-    bench = make_workbench(context, model, system, with_graph=False, deviations=ids)
-    oracle: Oracle = spec_oracle(bench)
-    driven = bench.make_system()
-    try:
-        result = run_path(Driver(driven, oracle), saved.initial, saved.actions)
-    finally:
-        close(driven)
+    # What another part of the system does otherwise is not what this path is about.
+    others = [one.id for one in here.values() if one.part != deviation.part]
+    ids = (*saved.deviations, *others)
+    _, result = _follow(context, saved, system, ids)
+    divergence, reason = result.divergence, result.not_driven or result.late
+    if reason:
+        return Shown(deviation, Presence.NOT_DRIVEN, expected, reason=reason)
     if result.disabled:
         raise DataError(
             f"The specification does not allow {result.disabled} as step {result.steps + 1} of a "
             "path of the table: it was made for another version of the specification. Make the "
             "paths again."
         )
-    return bench, result.divergence
+    if divergence is None:
+        hidden = expected and _allowed_with(context, deviation, saved, system, ids)
+        return Shown(deviation, Presence.HIDDEN if hidden else Presence.GONE, expected)
+    if divergence.step != len(saved.actions):
+        return Shown(deviation, Presence.OTHERWISE, expected)
+    if not deviation.consequence:
+        return Shown(deviation, Presence.SEEN, expected)
+    counterexample = load(known.file(deviation.consequence))
+    bench, result = _follow(context, counterexample, system, (*ids, deviation.id))
+    reached = result.divergence is None and deviation.id in bench.deviations
+    return Shown(deviation, Presence.SEEN, expected, deviation.violated if reached else "")
+
+
+def _follow(
+    context: Context, saved: SavedDivergence, system: str, ids: Sequence[str]
+) -> tuple[Workbench, PathResult]:
+    """Drive the path, judged by the specification with these deviations."""
+    model = with_constants(one_model(saved.model), saved.constants)
+    bench = make_workbench(context, model, system, with_graph=False, deviations=ids)
+    oracle: Oracle = spec_oracle(bench)
+    driven = bench.make_system()
+    try:
+        driven, oracle = wrapped(saved.actions, driven, oracle)
+        result, _ = run_until_believed(Driver(driven, oracle), saved.initial, saved.actions)
+    finally:
+        close(driven)
+    return bench, result
+
+
+def _allowed_with(
+    context: Context, deviation: Deviation, saved: SavedDivergence, system: str, ids: Sequence[str]
+) -> bool:
+    """Whether a deviation that is expected leaves what is seen along its path as it is."""
+    if not deviation.overrides:
+        return False
+    _, result = _follow(context, saved, system, (*ids, deviation.id))
+    return result.divergence is None and not result.disabled
+
+
+def _against(context: Context, saved: SavedDivergence, system: str) -> str:
+    """Why the system cannot be driven along a path at all; empty if it can."""
+    path = factory_path(system, context.settings.systems)
+    model = with_constants(one_model(saved.model), saved.constants)
+    if reason := reason_against_model(context, path, model):
+        return reason
+    made_by: object = load_factory(path)
+    reasons = made_by.beyond_reach() if isinstance(made_by, Distant) else {}
+    return next(
+        (f"{one.name}: {reasons[one.name]}" for one in saved.actions if one.name in reasons), ""
+    )

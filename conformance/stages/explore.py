@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance.events import JsonValue
+from conformance.modelcheck.branches import BranchCounts
 from conformance.modelcheck.check import known_graph
 from conformance.replay.explore import ExploreResult
 from conformance.replay.explore import explore as run_machine
@@ -42,6 +43,8 @@ def explore(
             {name: spec.state_formula(name) for name in bench.model.check.invariants},
             copies(calibrate(oracle, walks=50, length=30, seed=context.seed)),
         )
+        counts = BranchCounts(spec)
+        exploration.watch = counts.count
         graph = bench.known_graph or known_graph(bench.model, context.check)
         result = run_machine(
             exploration,
@@ -57,7 +60,7 @@ def explore(
             tell(context, bench, oracle, result.divergence, "explore")
         outcome.verdict = _verdict(result, profile)
         outcome.summary = _summary(result)
-        outcome.figures = _figures(name, result)
+        outcome.figures = {**_figures(name, result), "branches": {**counts.by_place()}}
     return result
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from conformance import __version__
 from conformance.events import Held, ModuleText
+from conformance.modelcheck.branches import key
 from conformance.modelcheck.manifest import Model, near
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.prepare import PreparedModel
@@ -20,7 +21,10 @@ def held(prepared: PreparedModel, system: str, version: str = "") -> Held:
     model = prepared.model
     actions = tuple(dict.fromkeys(action.name for action in prepared.spec.actions))
     places = dict(_places(prepared, (*actions, *model.check.invariants, *model.check.properties)))
+    found = (place for name in actions for place in prepared.spec.branch_places(name))
+    branches = {key(place): place for place in found}
     picture = picture_of(model)
+    told = (*places.values(), *branches.values())
     own = __version__ if system.startswith(BUNDLED) else ""
     return Held(
         spec=model.spec,
@@ -30,8 +34,9 @@ def held(prepared: PreparedModel, system: str, version: str = "") -> Held:
         system=system,
         version=version or own,
         actions=actions,
-        modules=tuple(_texts(model, prepared, {where.module for where in places.values()})),
+        modules=tuple(_texts(model, prepared, {at.module for at in told})),
         places={name: (at.module, at.line, at.end_line) for name, at in places.items()},
+        branches={name: (at.module, at.line) for name, at in branches.items()},
     )
 
 

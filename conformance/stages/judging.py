@@ -19,13 +19,8 @@ from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
-from conformance.judge.reading import (
-    Located,
-    RecordingReader,
-    bytes_of,
-    locate,
-    read_recordings,
-)
+from conformance.judge.processes import judge_here
+from conformance.judge.reading import Located, bytes_of, locate, read_recordings
 from conformance.judge.stored import stored_trace
 from conformance.judge.translate import derived_constants, translated
 from conformance.judge.verdict import FormulaVerdict, Judgement
@@ -151,13 +146,14 @@ def judge_files(
 ) -> Tally:
     """Judge every trace of the files; with `store`, the behaviours that explain them are kept.
 
-    Without `spark` it is done in this process, by the same judge.
+    Without `spark` it is done on this machine, by the same judge in as many processes as the
+    settings say.
     """
     subject = str(store or ", ".join(map(str, request.files)))
     with stage(context, name, subject) as outcome:
         bench = _Bench.of(context, request)
         tally = Tally()
-        judgements = bench.here() if spark is None else bench.on(spark, brief=store is None)
+        judgements = bench.judgements(spark, context.settings.jobs, brief=store is None)
         judged = bench.counted(judgements, context, name, tally)
         if store is None:
             for _ in judged:
@@ -200,18 +196,22 @@ class _Bench:
             names,
             invariants_only=request.invariants_only,
         )
+        unknown = [name for name in mapping.coverage.taken if name not in prepared.spec.kinds]
+        if unknown:
+            raise UserError(
+                f"{request.mapping_path}: `coverage.taken` names {unknown[0]}, which is no action "
+                f"of the model's specification: they are {', '.join(prepared.spec.kinds)}."
+            )
         # Made in any case: an error of the mapping is the user's, and no worker's.
         return _Bench(request, prepared, rules, rules.judge(prepared.spec))
 
-    def here(self) -> Iterator[tuple[Located, Judgement]]:
-        """Every trace that is wanted with its judgement, made in this process."""
-        with RecordingReader() as reader:
-            for located in self._wanted():
-                yield located, self.judge.judge(reader.read(located))
-
-    def on(self, spark: SparkSession, *, brief: bool) -> Iterator[tuple[Located, Judgement]]:
-        """The same, made on Spark."""
-        return judge_on(spark, self.rules, self._wanted(), brief=brief)
+    def judgements(
+        self, spark: SparkSession | None, jobs: int, *, brief: bool
+    ) -> Iterator[tuple[Located, Judgement]]:
+        """Every trace that is wanted with its judgement, made on Spark or on this machine."""
+        if spark is not None:
+            return judge_on(spark, self.rules, self._wanted(), brief=brief)
+        return judge_here(self.judge, self._wanted(), processes=jobs, brief=brief)
 
     def _wanted(self) -> Iterator[Located]:
         only = self.request.only
@@ -281,6 +281,8 @@ def _identity(bench: _Bench) -> Identity:
     """Of a store whose dictionary lists the actions that occur."""
     request = bench.request
     parameters = {"files": ", ".join(path.name for path in request.files)}
+    if request.mapping.start.at == "any":
+        parameters["start"] = "any"
     if request.mapping_path is not None:
         parameters["mapping"] = request.mapping_path.read_text(encoding="utf-8")
     return identity(bench.prepared, FOREIGN, parameters, actions=())
@@ -292,8 +294,9 @@ def _identity(bench: _Bench) -> Identity:
 def _tell(
     outcome: Outcome, request: Request, bench: _Bench, tally: Tally, store: Path | None
 ) -> None:
-    outcome.verdict = tally.verdict
+    covered = None if request.invariants_only else _Covered.of(bench, tally)
     counts = tally.counts
+    outcome.verdict = tally.verdict
     parts = [
         f"{tally.traces:,} traces, {tally.events:,} events",
         f"{counts[Verdict.PASS]:,} pass, {counts[Verdict.FAIL]:,} fail, "
@@ -301,8 +304,11 @@ def _tell(
     ]
     if tally.silent:
         parts.append(f"{tally.silent:,} of {tally.steps:,} steps were not seen")
+    if covered is not None:
+        parts.append(covered.summary)
+        if covered.short and tally.verdict is Verdict.PASS:
+            outcome.verdict = Verdict.INCONCLUSIVE
     outcome.summary = "; ".join(parts)
-    known = bench.prepared.module.operator
     outcome.figures = {
         "store": None if store is None else str(store),
         "model": reference(request.model),
@@ -317,12 +323,37 @@ def _tell(
         "steps": tally.steps,
         "silent_steps": tally.silent,
         "most_candidates": tally.most_candidates,
-        "actions": {n: c for n, c in tally.actions.most_common() if known(n) is not None},
+        "actions": dict(tally.actions.most_common()),
+        **({} if covered is None else {"never_taken": list(covered.never)}),
         "formulas_judged": dict(tally.formulas),
         "unjudged": [one.to_json() for one in list(tally.unclear.values())[:100]],
     }
     if tally.traces == 1 and tally.last is not None:
         outcome.figures["judgement"] = _one(tally.last)
+
+
+@dataclass(frozen=True, slots=True)
+class _Covered:
+    """Which kinds of action the explanations take, beside what the mapping asks for."""
+
+    kinds: tuple[str, ...]
+    never: tuple[str, ...]
+    short: bool
+
+    @staticmethod
+    def of(bench: _Bench, tally: Tally) -> _Covered:
+        kinds, wanted = bench.prepared.spec.kinds, bench.request.mapping.coverage
+        never = tuple(name for name in kinds if not tally.actions[name])
+        share = (len(kinds) - len(never)) / len(kinds) if kinds else 1.0
+        return _Covered(kinds, never, share < wanted.actions or bool({*wanted.taken} & {*never}))
+
+    @property
+    def summary(self) -> str:
+        """How many, and those that are missed."""
+        told = f"{len(self.kinds) - len(self.never)} of {len(self.kinds)} kinds of action taken"
+        if not self.short:
+            return told
+        return f"{told}, less than the mapping asks for: never {', '.join(self.never)}"
 
 
 def _one(judgement: Judgement) -> JsonValue:

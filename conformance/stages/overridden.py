@@ -8,14 +8,14 @@ from dataclasses import replace
 import msgspec
 
 from conformance.modelcheck.manifest import Model
-from conformance.systems.deviations import Deviating, Deviation
+from conformance.systems.deviations import Deviating, Deviation, expects
 from conformance.systems.registry import load_factory
 
 
 def deviating(factory: str) -> Deviating | None:
-    """The factory at this path, if it has a table of deviations."""
+    """The factory at this path, if it has a table of deviations with something in it."""
     found: object = load_factory(factory)
-    return found if isinstance(found, Deviating) else None
+    return found if isinstance(found, Deviating) and found.deviations() else None
 
 
 def expected_of(factory: str, specification: str) -> tuple[Deviation, ...]:
@@ -24,9 +24,7 @@ def expected_of(factory: str, specification: str) -> tuple[Deviation, ...]:
     if known is None:
         return ()
     return tuple(
-        one
-        for one in known.deviations()
-        if one.concerns(specification) and one.expected_in(known.version)
+        one for one in known.deviations() if one.concerns(specification) and expects(known, one)
     )
 
 

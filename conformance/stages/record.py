@@ -20,7 +20,7 @@ from conformance.audit.referee import referee as run_referee
 from conformance.audit.result import AuditResult
 from conformance.audit.rules import compile_rules
 from conformance.audit.workers import Evaluator
-from conformance.errors import DataError
+from conformance.errors import DataError, UserError
 from conformance.events import Emit, Event, Finding, StageFinished
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
@@ -31,7 +31,7 @@ from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.record import Plan, RecordResult
 from conformance.replay.record import record as run_record
-from conformance.stages.context import Context, Workbench, stage
+from conformance.stages.context import Context, Workbench, stage, with_constants
 from conformance.stages.held import held
 from conformance.stages.identity import FOREIGN, identity, spec_hash
 from conformance.story.exhibit import exhibit
@@ -109,6 +109,9 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
         )
     graph: StateGraph | None = None
     foreign = store.manifest.identity.system == FOREIGN  # its dictionary lists what occurs
+    if foreign and model_name is None:  # a mapping may have made the constants of the events
+        own = store.manifest.identity.constants
+        model = with_constants(model, {name: own[name] for name in model.constants if name in own})
     if not foreign and (model.feeds_suite or model.expect is None):
         graph, prepared = graph_and_spec(model, context.check, context.emit)
     else:
@@ -141,6 +144,7 @@ def audit(
         store.actions,
         check.invariants,
         properties,
+        anywhere=store.manifest.identity.begins_anywhere,
         native=native,
     )
     table = None if graph is None else ModelTable.of_graph(graph, store.actions)
@@ -181,7 +185,15 @@ def _telling(emit: Emit, subject: Subject) -> Emit:
 
 
 def referee(context: Context, subject: Subject, listing: Path, *, traces: int) -> RefereeResult:
-    """Have TLC judge a sample of the store, and compare; `listing` is what the audit wrote."""
+    """Have TLC judge a sample of the store, and compare; `listing` is what the audit wrote.
+
+    UserError of a store whose traces may begin anywhere: TLC holds each against Init.
+    """
+    if subject.store.manifest.identity.begins_anywhere:
+        raise UserError(
+            f"The traces of {subject.store.path} may begin in any state, and the referee holds "
+            "each trace against the initial states. Audit the store without --referee."
+        )
     with stage(context, REFEREE, str(subject.store.path), traces) as outcome:
         result = run_referee(
             subject.store,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from conformance.errors import UserError
-from conformance.events import Finding
+from conformance.events import Finding, JsonValue, Reason
+from conformance.judge.behaviour import TOLD_STEPS
+from conformance.modelcheck.branches import BranchCounts, count_edges
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
@@ -15,13 +18,13 @@ from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.recorded import judge
-from conformance.replay.saved import Again, SavedDivergence, replay_again, save
+from conformance.replay.saved import Again, SavedDivergence, judge_of, replay_again, save
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
 from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
-from conformance.story.behaviour import Locate
+from conformance.story.behaviour import Behaviour, Locate, Step, lines
 from conformance.suites.suite import Suite
 from conformance.tla import Action, State
 from conformance.traces.model import End, Trace
@@ -89,8 +92,16 @@ def report_replay(
         "not_driven": dict(result.not_driven),
         "notes": [*not_driven_lines(result), *result.notes],
         "shape": shape(bench.graph, bench.prepared, context.seed),
-        "unvisited": unvisited(bench.graph, result.visited),
+        "unvisited": unvisited(bench.graph, result.visits > 0),
+        "branches": _branches(bench, result),
     }
+
+
+def _branches(bench: Workbench, result: ReplayResult) -> JsonValue:
+    """Steps by the disjuncts that they took."""
+    counts = BranchCounts(bench.prepared.spec)
+    count_edges(counts, bench.graph, result.visits)
+    return {**counts.by_place()}
 
 
 def locator(bench: Workbench) -> Locate:
@@ -124,7 +135,20 @@ def tell(
     context: Context, bench: Workbench, oracle: Oracle, divergence: Divergence, name: str
 ) -> None:
     """Keep the divergence as an ITF file and report it with the command that replays that."""
-    found = _finding(bench, oracle, divergence, name)
+    why = reasons(bench.prepared.spec, divergence)
+    keep(context, bench, oracle, divergence, _finding(bench, oracle, divergence, name), why)
+
+
+def keep(
+    context: Context,
+    bench: Workbench,
+    oracle: Oracle,
+    divergence: Divergence,
+    found: Finding,
+    why: Sequence[Reason],
+) -> None:
+    """Write the divergence to an ITF file, and report what was found of it with that file."""
+    name = found.stage
     stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{name}-{found.key}").strip("-")
     path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
     save(
@@ -135,7 +159,7 @@ def tell(
         system=bench.factory,
         constants=bench.model.constants,
         deviations=bench.deviations,
-        reasons=reasons(bench.prepared.spec, divergence),
+        reasons=why,
     )
     context.emit(replace(found, reproduce=f"kconform replay {path}", artifact=str(path)))
 
@@ -145,7 +169,7 @@ def replay_saved(
 ) -> tuple[Again, Divergence | None]:
     """Replay one saved path: as before, differently, or fixed."""
     with stage(context, "replay", bench.model.name) as outcome:
-        oracle = spec_oracle(bench)
+        oracle = judge_of(saved, spec_oracle(bench), bench.make_system)
         again, divergence = replay_again(saved, oracle, bench.make_system)
         if divergence is not None:
             context.emit(_finding(bench, oracle, divergence))
@@ -165,16 +189,20 @@ def replay_saved(
 _AGAIN = {Again.FIXED: Verdict.PASS, Again.ELSEWHERE: Verdict.INCONCLUSIVE}
 
 
-def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> None:
+def replay_recorded(
+    context: Context, bench: Workbench, trace: Trace, *, anywhere: bool = False
+) -> tuple[str, ...]:
     """Step along what was seen of an implementation that is not here, to where it leaves the spec.
 
+    `anywhere`: it may begin in any state. What is still to be told of it comes back: its steps,
+    where no finding has told them.
     UserError for a trace that could not be read whole when it was imported.
     """
     if trace.problem is not None and trace.end is not End.DIVERGED:
         raise UserError(f"Trace {trace.trace_id} cannot be judged: {trace.problem}.")
     with stage(context, "replay", bench.model.name) as outcome:
         oracle = spec_oracle(bench)
-        divergence = judge(oracle, trace)
+        divergence = judge(oracle, trace, anywhere=anywhere)
         outcome.summary = f"trace {trace.trace_id}, {len(trace.steps)} steps: the spec allows them"
         outcome.verdict = Verdict.PASS
         if divergence is not None:
@@ -187,6 +215,17 @@ def replay_recorded(context: Context, bench: Workbench, trace: Trace) -> None:
             outcome.summary = f"trace {trace.trace_id} left the spec: {trace.problem}"
             outcome.verdict = Verdict.FAIL
         outcome.figures = {"model": bench.model.name, "trace": trace.trace_id}
+    return () if divergence is not None else _story(bench, trace)
+
+
+def _story(bench: Workbench, trace: Trace) -> tuple[str, ...]:
+    """The trace's last steps."""
+    first = max(len(trace.steps) - TOLD_STEPS, 0)
+    begin = Step(None, trace.initial)
+    steps = (begin, *(Step(step.action, step.state) for step in trace.steps))[first:]
+    behaviour = Behaviour(bench.prepared.spec.variables, steps, ending=trace.problem or "")
+    told = lines(behaviour, first)
+    return (f"... {first} steps before", *told) if first else told
 
 
 def spec_oracle(bench: Workbench) -> Oracle:

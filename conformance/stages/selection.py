@@ -37,9 +37,9 @@ def select(context: Context, models: Iterable[Model], system: str) -> Selection:
     path = factory_path(system, context.settings.systems)
     taken: list[Model] = []
     left_out: list[LeftOut] = []
-    for model in models:
-        if not model.feeds_suite:
-            continue
+    feeding = [model for model in models if model.feeds_suite]
+    context.check.parser.announce(feeding)
+    for model in feeding:
         reason = reason_against_model(context, path, model)
         if reason:
             left_out.append(LeftOut(model.name, reason))

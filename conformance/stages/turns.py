@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from conformance.modelcheck.manifest import reference
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.telling import finding
 from conformance.replay.turns import TurnsResult, take_turns
 from conformance.stages.context import Context, Workbench, stage
-from conformance.stages.replay import locator
+from conformance.stages.replay import keep, locator
 
 STAGE = "turns"
 
@@ -29,7 +26,7 @@ def turns(context: Context, bench: Workbench, *, walks: int, length: int) -> Tur
             found = finding(
                 oracle, result.divergence, stage=STAGE, locate=locator(bench), reasons=()
             )
-            context.emit(replace(found, reproduce=_command(context, bench, result.walks, length)))
+            keep(context, bench, oracle, result.divergence, found, ())
         taken = sum(result.turns.values())
         outcome.verdict = result.verdict
         outcome.summary = (
@@ -45,9 +42,3 @@ def turns(context: Context, bench: Workbench, *, walks: int, length: int) -> Tur
             "seconds": round(result.seconds, 3),
         }
     return result
-
-
-def _command(context: Context, bench: Workbench, walks: int, length: int) -> str:
-    """The walk that diverged is the last of these."""
-    options = f"--system {bench.factory} --seed {context.seed} --walks {walks} --length {length}"
-    return f"kconform turns {reference(bench.model)} {options}"

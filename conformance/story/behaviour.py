@@ -53,9 +53,10 @@ class Behaviour:
         return tuple(self.observed.get(name, value) for name, value in pairs)
 
 
-def lines(behaviour: Behaviour) -> tuple[str, ...]:
+def lines(behaviour: Behaviour, first: int = 0) -> tuple[str, ...]:
     """The story, line by line; what a step changed is indented below its action.
 
+    The steps are numbered from `first` on.
     An implementation's story begins with its first action and ends with how it departs: what
     differs there is told beside it.
     """
@@ -65,7 +66,7 @@ def lines(behaviour: Behaviour) -> tuple[str, ...]:
     for number, step in enumerate(behaviour.steps):
         action = "Initial state" if step.action is None else behaviour.told(step.action)
         if not (behaviour.departs and step.action is None):
-            told.append(f"{number}. {action}")
+            told.append(f"{first + number}. {action}")
         if number == 0 and not behaviour.departs:
             told += [f"     {line}" for line in state_lines(behaviour.variables, step.state)]
         elif number and not (behaviour.departs and number == last):

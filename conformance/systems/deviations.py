@@ -30,6 +30,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     id: str
     specification: str = ""
     """The root module that it departs from; empty where the system is driven by one only."""
+    part: str = ""
+    """Whose versions are meant where a system has several parts; empty: what it is named by."""
     report: str
     """Of the project itself: a JIRA with its pull request, or `no report known`."""
     title: str
@@ -51,7 +53,7 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The saved divergence that shows it; it names its model."""
     consequence: str = ""
     """A counterexample of a model with the override, which the implementation follows; empty where
-    all formulas still hold."""
+    all formulas still hold, or what breaks costs a user nothing."""
     violated: str = ""
     """The formula that is false at the counterexample's end."""
 
@@ -91,12 +93,16 @@ def load_deviations(path: Path) -> tuple[Deviation, ...]:
 class Deviating(Protocol):
     """Optional, of a factory: its systems are known to depart from the specification."""
 
-    @property
-    def version(self) -> str:
-        """The version of what is driven, as the table's."""
+    def version_of(self, part: str) -> str:
+        """The version of a part of what is driven, as the table's (`Deviation.part`)."""
 
     def deviations(self) -> tuple[Deviation, ...]:
-        """The whole table: of all versions."""
+        """The table, of all versions, of the parts that are driven."""
 
     def file(self, name: str) -> Path:
         """Where a saved path of the table lies."""
+
+
+def expects(known: Deviating, deviation: Deviation) -> bool:
+    """Whether the table says that what this factory makes departs so."""
+    return deviation.expected_in(known.version_of(deviation.part))

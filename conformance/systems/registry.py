@@ -19,6 +19,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "controller": "conformance.systems.controller:create",
         "delayed": "conformance.systems.delayed:create",
         "group": "conformance.systems.group:create",
+        "offsets": "conformance.systems.offsets:create",
         "replication": "conformance.systems.replication:create",
     }
 )
@@ -68,8 +69,8 @@ def factory_path(name: str, configured: Mapping[str, str] = BUILT_IN) -> str:
 def load_factory(path: str) -> SystemFactory:
     """The factory at `module:function`, or what the scheme of the name makes of the rest.
 
-    The current folder counts as importable. Raises UserError when the module or the function
-    does not exist, the import fails, or the scheme's maker rejects the name.
+    For a user's system the current folder counts as importable. Raises UserError when the module
+    or the function does not exist, the import fails, or the scheme's maker rejects the name.
     """
     found = _scheme(path)
     if found is None:
@@ -80,12 +81,13 @@ def load_factory(path: str) -> SystemFactory:
 
 
 def _scheme(name: str) -> tuple[Scheme, str] | None:
-    """The scheme of a name and what follows it; the scheme's name alone where that is a name."""
+    """The scheme of a name and what follows it; the scheme's name alone where that is a name, or
+    has something added to it (`kafka+client`)."""
     for word, scheme in SCHEMES.items():
         if name.startswith(word + scheme.separator):
             return scheme, name.removeprefix(word + scheme.separator)
-        if name == word and scheme.separator != ":":
-            return scheme, ""
+        if scheme.separator != ":" and name.partition("+")[0] == word:
+            return scheme, name.removeprefix(word)
     return None
 
 
@@ -95,7 +97,7 @@ def _load(path: str, *, own: bool) -> Callable[..., object]:
     if not module_name or not function:
         raise UserError(f"{path!r} is no factory: write it as `package.module:function`.")
     here = str(Path.cwd())
-    if here not in sys.path:
+    if not own and here not in sys.path:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import takewhile
 
+import conformance.systems.bundled  # noqa: F401  (finds impl)
 from conformance.systems.protocol import ActionRefused
 from impl.concurrency import Event, Lock, NoConcurrency, Thread
 from impl.deterministic_scheduler import FINISHED, DeadlockError, DeterministicScheduler

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from conformance.tla.front.sany import (
         COMMUNITY_MODULES,
         OWN_MODULES,
-        library_option,
+        library_path,
     )
     from conformance.tla.front.syntax import (
         BUILTINS,
@@ -158,7 +158,7 @@ _NAMES = {
     "errors": "DataError EnvironmentProblem SpecError UnsupportedError UserError",
     "front.config": "ModelConfig Override ScopedValue parse_config",
     "front.reader": "load_module",
-    "front.sany": "COMMUNITY_MODULES OWN_MODULES library_option",
+    "front.sany": "COMMUNITY_MODULES OWN_MODULES library_path",
     "front.syntax": (
         "Variable OperatorArg Constant Argument BUILTINS Binding "
         "Builtin Call Definition Expr Location Module STANDARD_MODULES"
@@ -284,7 +284,7 @@ __all__ = [
     "infer",
     "infer_schema",
     "java_candidates",
-    "library_option",
+    "library_path",
     "load_module",
     "load_trace",
     "make_function",

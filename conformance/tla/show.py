@@ -29,6 +29,7 @@ from conformance.tla.front.tree import head, tree_lines
 from conformance.tla.python.machine import Listing, Machine
 from conformance.tla.python.spec import Spec
 from conformance.tla.python.standard import SearchLevel
+from conformance.tla.search import reachable_states
 from conformance.tla.spark.api import (
     SparkFormula,
     compile_action,
@@ -48,7 +49,7 @@ from conformance.tla.spark.formulas import (
 )
 from conformance.tla.spark.physical import ddl
 from conformance.tla.spark.writer import expression, staged
-from conformance.tla.values import State, format_value
+from conformance.tla.values import format_value
 from conformance.tla.values.schema import Schema, infer, infer_schema
 from conformance.tla.values.types import Type
 
@@ -98,7 +99,7 @@ class Subject:
         """The types of the variables: those given, or those of the first states of a search."""
         if self.schema is not None:
             return self.schema
-        return infer_schema(self.spec.variables, islice(_states(self.spec), SAMPLE))
+        return infer_schema(self.spec.variables, islice(reachable_states(self.spec), SAMPLE))
 
 
 def show(
@@ -112,18 +113,6 @@ def show(
     subject = Subject(spec, name, schema)
     chosen = tuple(STAGES) if stages is None else tuple(stages)
     return [Shown(stage, title, text) for stage in chosen for title, text in STAGES[stage](subject)]
-
-
-def _states(spec: Spec) -> Iterator[State]:
-    """The states of a search from the initial ones, breadth first."""
-    seen = dict.fromkeys(spec.initial_states())
-    queue = list(seen)
-    for state in queue:
-        yield state
-        for _, following in spec.successors(state):
-            if following not in seen:
-                seen[following] = None
-                queue.append(following)
 
 
 Titled = Iterator[tuple[str, str]]

@@ -51,6 +51,11 @@ class Identity(msgspec.Struct, frozen=True):
     parameters: dict[str, str] = {}  # msgspec copies mutable defaults
     """How the traces were made: seed and length, or the files that were imported."""
 
+    @property
+    def begins_anywhere(self) -> bool:
+        """Whether a trace may begin in any state: its recorder came when the system was running."""
+        return self.parameters.get("start") == "any"
+
     def parsed_actions(self) -> tuple[Action, ...]:
         """The dictionary of actions as values."""
         return tuple(map(parse_action, self.actions))

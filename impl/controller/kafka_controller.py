@@ -12,7 +12,11 @@ from dataclasses import replace
 
 from impl.control_requests import ControlRequest, UpdateMetadataBroker
 from impl.controller.channel_manager import ControllerChannelManager
-from impl.controller.context import ControllerContext, LeaderIsrAndControllerEpoch
+from impl.controller.context import (
+    ControllerContext,
+    LeaderIsrAndControllerEpoch,
+    ReplicaAssignment,
+)
 from impl.controller.events import (
     ControllerEvent,
     LeaderAndIsrResponseReceived,
@@ -235,6 +239,65 @@ class KafkaController:
         """Let a member of the ISR lead, be it the one that leads already."""
         isr = self.context.partition_leadership_info[topic_partition].isr
         self._change_leadership(topic_partition, leader, isr)
+
+    # ---- reassignment ----------------------------------------------------------------------
+
+    def on_partition_reassignment(
+        self, topic_partition: TopicPartition, target: tuple[int, ...]
+    ) -> None:
+        """Let these brokers have the replicas: the new ones first, then without the old ones.
+
+        `target` in the order of preference. A leader without a replica hands over to the first live
+        member of the ISR that keeps its own.
+        """
+        current = self.context.partition_replica_assignment(topic_partition)
+        removed = [one for one in current if one not in target]
+        added = [one for one in target if one not in current]
+        if added:
+            self._begin_reassignment(topic_partition, current, added)
+        if target != current:
+            self._assign(topic_partition, ReplicaAssignment(target))
+        for broker_id in removed:
+            self._stop_removed_replica(topic_partition, broker_id)
+
+    def _begin_reassignment(
+        self, topic_partition: TopicPartition, current: tuple[int, ...], added: list[int]
+    ) -> None:
+        """Phase A: present replicas hear of the next leader epoch, the others that they are new.
+
+        Source: updateLeaderEpochAndSendRequest, startNewReplicasForReassignedPartition.
+        """
+        known = self.context.partition_leadership_info[topic_partition]
+        self._change_leadership(topic_partition, known.leader, known.isr)
+        live = self.context.live_or_shutting_down_broker_ids
+        self._assign(topic_partition, ReplicaAssignment((*current, *added), tuple(added)))
+        self.request_batch.add_leader_and_isr_request_for_brokers(
+            [one for one in added if one in live],
+            topic_partition,
+            self.context.partition_leadership_info[topic_partition],
+            is_new=True,
+        )
+
+    def _stop_removed_replica(self, topic_partition: TopicPartition, broker_id: int) -> None:
+        """Phase B: out of office and out of the ISR, then OfflineReplica, ReplicaDeletionStarted.
+
+        The request names the leader epoch, so that one which comes late deletes no replica that
+        the broker was given since (KIP-570).
+        """
+        leadership = self.context.partition_leadership_info[topic_partition]
+        isr = tuple(one for one in leadership.isr if one != broker_id)
+        if len(isr) < len(leadership.isr):
+            leads = leadership.leader == broker_id
+            leader = self._first_live(topic_partition, isr) if leads else leadership.leader
+            self._change_leadership(topic_partition, leader, isr, untold=broker_id)
+        for delete in (False, True):
+            self.request_batch.add_stop_replica_request_for_brokers(
+                [broker_id], topic_partition, delete
+            )
+
+    def _assign(self, topic_partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+        self._zookeeper.set_assignment(topic_partition, assignment, self.context.epoch)
+        self.context.partition_assignments[topic_partition] = assignment
 
     def _change_leadership(
         self,

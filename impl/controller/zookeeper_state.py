@@ -48,6 +48,13 @@ class ZooKeeperState:
         self._check(state.controller_epoch)
         self.partition_states[topic_partition] = state
 
+    def set_assignment(
+        self, topic_partition: TopicPartition, assignment: ReplicaAssignment, controller_epoch: int
+    ) -> None:
+        """Write who has the replicas. Raises `ControllerMovedException`."""
+        self._check(controller_epoch)
+        self.assignments[topic_partition] = assignment
+
     def delete_topic(self, topic: str, controller_epoch: int) -> None:
         """Nothing of the topic is left on any broker. Raises `ControllerMovedException`."""
         self._check(controller_epoch)

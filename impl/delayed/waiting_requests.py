@@ -82,10 +82,12 @@ class WaitingRequests:
         self._delete_records: DelayedOperationPurgatory[DelayedDeleteRecords] = self._purgatory(
             "DeleteRecords", _DELETE_PURGE_INTERVAL
         )
-        self._expired_produces = metrics.new_meter(MetricName("ProducerExpiresPerSec"))
+        self._expired_produces = metrics.new_meter(
+            MetricName("DelayedProduceMetrics", "ExpiresPerSec")
+        )
         self._expired_fetches: dict[bool, Meter] = {
             is_follower: metrics.new_meter(
-                MetricName("FetchExpiresPerSec", (("fetcherType", fetcher),))
+                MetricName("DelayedFetchMetrics", "ExpiresPerSec", (("fetcherType", fetcher),))
             )
             for is_follower, fetcher in ((True, "follower"), (False, "consumer"))
         }

@@ -228,7 +228,7 @@ class AbstractFetcherManager(ABC, Generic[T]):
             "DeadThreadCount": lambda: self.dead_thread_count,
         }
         for name, value in gauges.items():
-            self._runtime.metrics.new_gauge(MetricName(name, tags), value)
+            self._runtime.metrics.new_gauge(MetricName(type(self).__name__, name, tags), value)
 
 
 def _initial_states(

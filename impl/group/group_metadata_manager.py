@@ -148,7 +148,12 @@ class GroupMetadataManager:
 
     def append(self, group_id: str, records: Sequence[Record], callback: AppendCallback) -> None:
         """Append to the group's partition; without ownership NOT_LEADER_OR_FOLLOWER."""
-        partition = self.partition_for(group_id)
+        self.append_to(self.partition_for(group_id), records, callback)
+
+    def append_to(
+        self, partition: int, records: Sequence[Record], callback: AppendCallback
+    ) -> None:
+        """Append to a partition of the offsets topic; without ownership as `append`."""
         epoch = self._owned.get(partition)
         if epoch is None:
             callback(Errors.NOT_LEADER_OR_FOLLOWER, -1)

@@ -6,7 +6,7 @@ not the order in which appends are acknowledged or transactions end (KAFKA-5247)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from impl.errors import IllegalStateException
@@ -68,6 +68,24 @@ class GroupOffsets:
         """The committed position."""
         found = self._offsets.get(topic_partition)
         return None if found is None else found.offset_and_metadata
+
+    def commit_of(self, topic_partition: TopicPartition) -> CommitRecordMetadataAndOffset | None:
+        """The committed position, and where it lies in the log."""
+        return self._offsets.get(topic_partition)
+
+    def pending_commit_of(self, topic_partition: TopicPartition) -> OffsetAndMetadata | None:
+        """The last plain commit that is on its way."""
+        return self._pending.get(topic_partition)
+
+    def pending_txn_commits_of(
+        self, topic_partition: TopicPartition
+    ) -> Mapping[int, CommitRecordMetadataAndOffset]:
+        """What open transactions commit, by producer; those that are on their way have no place."""
+        return {
+            producer: pending[topic_partition]
+            for producer, pending in self._pending_transactional.items()
+            if topic_partition in pending
+        }
 
     def all_offsets(self) -> PartitionOffsets:
         """Every committed position."""
@@ -158,22 +176,17 @@ class GroupOffsets:
                     )
                 self._put_if_newer(topic_partition, commit)
 
-    def has_pending_txn_of(self, producer_id: int) -> bool:
-        """Whether the producer has an open transaction that commits positions of this group."""
-        return producer_id in self._pending_transactional
-
     # -- removal
 
-    def remove_offsets(self, topic_partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Forget the positions, also what is pending; return those that were committed."""
-        removed = []
-        for topic_partition in topic_partitions:
-            self._pending.pop(topic_partition, None)
-            for pending in self._pending_transactional.values():
-                pending.pop(topic_partition, None)
-            if self._offsets.pop(topic_partition, None) is not None:
-                removed.append(topic_partition)
-        return removed
+    def expire_offsets(self, topic_partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Forget committed positions; what an open transaction commits stays, and may show later.
+
+        Source: GroupMetadata.removeExpiredOffsets.
+        """
+        expired = [tp for tp in topic_partitions if tp in self._offsets]
+        for topic_partition in expired:
+            del self._offsets[topic_partition]
+        return expired
 
     def remove_all_offsets(self) -> list[TopicPartition]:
         """Forget everything; return what was committed."""

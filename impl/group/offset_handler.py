@@ -188,20 +188,17 @@ class OffsetHandler:
     def handle_txn_completion(
         self, producer_id: int, partitions: Collection[int], is_commit: bool
     ) -> None:
-        """Write the producer's marker to the partitions, and apply or drop what is pending."""
-        pending = [
-            group
-            for group in self._manager.current_groups()
-            if self._manager.partition_for(group.group_id) in partitions
-            and group.offsets.has_pending_txn_of(producer_id)
-        ]
-        marked: set[int] = set()
-        for group in pending:
-            partition = self._manager.partition_for(group.group_id)
-            if partition not in marked:
-                marked.add(partition)
-                marker = transaction_marker(producer_id, is_commit, self._clock.milliseconds())
-                self._manager.append(group.group_id, (marker,), lambda _error, _offset: None)
+        """Write the producer's marker to the partitions, and apply or drop what is pending.
+
+        A marker is written also where nothing is pending: the log may hold a commit whose append
+        was answered with an error, and without a marker whoever loads it would find it open.
+        """
+        for partition in partitions:
+            marker = transaction_marker(producer_id, is_commit, self._clock.milliseconds())
+            self._manager.append_to(partition, (marker,), lambda _error, _offset: None)
+        for group in self._manager.current_groups():
+            if self._manager.partition_for(group.group_id) not in partitions:
+                continue
             with group.lock:
                 if not group.is_in(DEAD):
                     group.offsets.complete_pending_txn_offset_commit(producer_id, is_commit)
@@ -229,7 +226,7 @@ class OffsetHandler:
 
         def select(group: GroupMetadata) -> list[TopicPartition]:
             expired = expired_offsets(group, now, self._config.offsets_retention_ms)
-            return group.offsets.remove_offsets(expired)
+            return group.offsets.expire_offsets(expired)
 
         return self._manager.cleanup_group_metadata(self._manager.current_groups(), select)
 

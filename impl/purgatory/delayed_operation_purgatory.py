@@ -158,7 +158,11 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def _metric_names(self) -> tuple[MetricName, MetricName]:
         tags = (("delayedOperation", self.name),)
-        return MetricName("PurgatorySize", tags), MetricName("NumDelayedOperations", tags)
+        type_ = "DelayedOperationPurgatory"
+        return (
+            MetricName(type_, "PurgatorySize", tags),
+            MetricName(type_, "NumDelayedOperations", tags),
+        )
 
     def _register_metrics(self) -> None:
         if self._metrics is not None:

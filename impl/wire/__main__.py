@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import signal
 import socket
+import ssl
 
 from impl.group.config import GroupConfig
 from impl.types import BrokerEndPoint
@@ -26,6 +27,8 @@ def main() -> None:
     parser.add_argument("--min-session-ms", type=int, default=6_000)
     parser.add_argument("--max-size", type=int, default=2**31 - 1)
     parser.add_argument("--seed", type=int, default=1, help="decides the member ids")
+    parser.add_argument("--tls-cert", metavar="FILE", help="TLS: the certificate chain (PEM)")
+    parser.add_argument("--tls-key", metavar="FILE", help="TLS: its key (PEM), if it is apart")
     options = parser.parse_args()
     topics = dict(_topic(parser, text) for text in options.topic)
     endpoint = BrokerEndPoint(0, options.host, options.port or _free_port(options.host))
@@ -34,7 +37,17 @@ def main() -> None:
         group_initial_rebalance_delay_ms=options.initial_delay_ms,
         group_max_size=options.max_size,
     )
-    asyncio.run(_serve(BrokerConfig(endpoint, topics, groups=groups, seed=options.seed)))
+    tls = _tls(parser, options.tls_cert, options.tls_key) if options.tls_cert else None
+    asyncio.run(_serve(BrokerConfig(endpoint, topics, groups=groups, seed=options.seed), tls))
+
+
+def _tls(parser: argparse.ArgumentParser, certificate: str, key: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        parser.error(f"--tls-cert {certificate} and its key cannot be read: {error}")
+    return context
 
 
 def _topic(parser: argparse.ArgumentParser, text: str) -> tuple[str, int]:
@@ -51,12 +64,12 @@ def _free_port(host: str) -> int:
         return port
 
 
-async def _serve(config: BrokerConfig) -> None:
+async def _serve(config: BrokerConfig, tls: ssl.SSLContext | None) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    async with Server(config):
+    async with Server(config, tls):
         print(f"listening on {config.endpoint.host}:{config.endpoint.port}", flush=True)
         await ended.wait()
 

@@ -9,6 +9,7 @@ in Kafka (SocketServer mutes a channel until its response is sent).
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 
 from impl.clock import SystemClock
@@ -32,8 +33,9 @@ MAX_FRAME = 100 * 1024 * 1024
 class Server:
     """The server while it listens; use it as an asynchronous context manager."""
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, tls: ssl.SSLContext | None = None) -> None:
         self._config = config
+        self._tls = tls
         self.broker = Broker(config, SystemClock(), _later)
         self._connections: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
@@ -41,7 +43,9 @@ class Server:
 
     async def __aenter__(self) -> Server:
         endpoint = self._config.endpoint
-        self._server = await asyncio.start_server(self._connected, endpoint.host, endpoint.port)
+        self._server = await asyncio.start_server(
+            self._connected, endpoint.host, endpoint.port, ssl=self._tls
+        )
         self._ticking = asyncio.create_task(self._tick())
         return self
 

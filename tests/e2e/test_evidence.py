@@ -118,6 +118,64 @@ def test_an_import_that_fails_says_so_and_why(kconform: Command) -> None:
     assert (again.code, "--force" in again.err) == (2, True)
 
 
+ANYWHERE = """schema = 1
+[silent]
+actions = ["Put"]
+steps = 1
+[start]
+at = "any"
+values = { answer = '"none"' }
+invariants = ["TypeOK", "EveryWriteHasItsVersion"]
+[constants]
+Versions = '0..9'
+"""
+
+
+@pytest.mark.parametrize("master", ["", pytest.param("--master local[1]", marks=pytest.mark.spark)])
+def test_a_trace_from_the_middle_passes_wherever_it_is_judged(
+    kconform: Command, master: str
+) -> None:
+    """Neither Init nor the model's own constants are asked of it later."""
+    write([{"state": {'version["a"]': 6}}, {"state": {'version["a"]': 7}}])
+    Path("mapping.toml").write_text(ANYWHERE)
+    imported = kconform(f"import run.ndjson -o store --model {MODEL} --mapping mapping.toml")
+    audited = kconform(f"audit store {master}")
+    replayed = kconform("replay --store store --trace 0")
+    assert [imported.code, audited.code, replayed.code] == [0, 0, 0]
+    assert "6 -> 7" in replayed.out
+    refereed = kconform("audit store --referee 1")
+    assert (refereed.code, "without --referee" in refereed.err) == (2, True)
+
+
+def test_a_step_that_is_none_is_found_in_a_trace_from_the_middle(kconform: Command) -> None:
+    write([{"state": {'version["a"]': 6}}, {"action": "Put", "state": {'version["a"]': 4}}])
+    Path("mapping.toml").write_text(ANYWHERE)
+    options = f"--model {MODEL} --mapping mapping.toml"
+    imported = kconform(f"import run.ndjson -o store {options}")
+    audited, replayed = kconform("audit store"), kconform("replay --store store --trace 0")
+    assert [imported.code, audited.code, replayed.code] == [1, 1, 1]
+
+
+COVERAGE = {
+    "nothing asked": ("", 0, "1 of 3 kinds of action taken"),
+    "a share that is reached": ("actions = 0.3", 0, "1 of 3 kinds of action taken"),
+    "a share that is missed": ("actions = 0.5", 3, "never CompareAndSet, Remove"),
+    "an action that is taken": ('taken = ["Put"]', 0, "1 of 3"),
+    "an action that is missed": ('taken = ["Put", "Remove"]', 3, "less than the mapping asks for"),
+    "an action that is none": ('taken = ["Stael"]', 2, "which is no action of the model's"),
+}
+
+
+@pytest.mark.parametrize("case", COVERAGE)
+def test_coverage_is_told_and_its_thresholds_are_the_mappings(kconform: Command, case: str) -> None:
+    asked, code, told = COVERAGE[case]
+    write([FIRST, put("a"), put("b", step=2)])
+    Path("mapping.toml").write_text(f"schema = 1\n[coverage]\n{asked}\n")
+    run = kconform(f"judge run.ndjson --model {MODEL} --mapping mapping.toml")
+    assert run.code == code
+    assert told in run.out + run.err
+
+
 def test_the_page_shows_what_explains_the_trace_and_where_it_ends(kconform: Command) -> None:
     hidden = {"action": "Remove", "state": {'version["a"]': 2}}
     write([hidden, {"action": "Remove"}, {"state": {'version["a"]': 9}}])

@@ -225,6 +225,19 @@ def test_a_kill_leaves_nothing_behind(here: Path, name: str) -> None:
     assert not [path for path in scratch(here).iterdir() if not path.name.startswith("hsperfdata")]
 
 
+@pytest.mark.parametrize("end", [by_terminal, by_kill])
+def test_the_processes_of_a_judge_end_with_it(
+    here: Path, end: Callable[[subprocess.Popen[str]], None]
+) -> None:
+    """Many traces of three processes each, all orders of whose events are tried."""
+    events = [{"action": "CompareAndSet", "process": one} for one in ("p", "q", "r") * 4]
+    lines = [json.dumps({"trace": n, **event}) for n in range(20_000) for event in events]
+    (here / "many.ndjson").write_text("\n".join(lines))
+    (here / "mapping.toml").write_text('schema = 1\norder = "process"\n')
+    command = f"judge many.ndjson --model {MODEL} --mapping mapping.toml"
+    interrupted(here, Phase(command, lambda _folder, mark: len(processes(mark)) == 3), end)
+
+
 def prepare(folder: Path, name: str) -> None:
     """What a phase on Spark needs to begin with."""
     event = {"trace": 1, "step": 0, "state": {"answer": "none"}}

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.kafka_needed import VERSIONS, jars_or_skip
+from tests.segment_files import partition_folder, run_of, write_segment
+
 pytestmark = pytest.mark.tlc
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,6 +107,16 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.split()[0])
 def test_what_is_printed_is_what_is_documented(here: Path, command: str) -> None:
     hold(run(here, command))
+
+
+def test_what_data_directories_prove_is_printed_as_documented(here: Path) -> None:
+    jars_or_skip(VERSIONS[-1])
+    written = write_segment(partition_folder(here / "b1", "orders"), run_of(9))
+    written.path.write_bytes(written.path.read_bytes()[:70] + b"damage")
+    body = run(here, f"inspect b1=b1 -o inspected --kafka {VERSIONS[-1]}")
+    hold(body)
+    assert body["findings"] != []
+    assert body["partitions"] == 1
 
 
 def test_a_saved_divergence_and_a_mistake_have_what_is_said_of_them(here: Path) -> None:

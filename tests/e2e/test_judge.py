@@ -76,20 +76,26 @@ def view(seed: int, variables: Sequence[str]) -> Recording:
     return Recording(str(seed), tuple(events), str(seed))
 
 
-@pytest.mark.parametrize("variables", [COORDINATOR, COORDINATOR[:1]], ids=["five", "one"])
-def test_tlc_explains_as_many_events_of_each_recording(variables: Sequence[str]) -> None:
+@pytest.mark.parametrize(
+    ("variables", "each"),
+    [(COORDINATOR, None), (COORDINATOR[:1], None), (COORDINATOR, 1)],
+    ids=["five variables", "one variable", "one unseen step of each process"],
+)
+def test_tlc_explains_as_many_events_of_each_recording(
+    variables: Sequence[str], each: int | None
+) -> None:
     originals = [one for seed in range(12) if (one := view(seed, variables)).events]
     recordings = [*originals, *(one.recording for one in mutants(originals, 40, seed=3))]
-    judge = Judge(group().spec, DECLARED)
+    silent, limits = DECLARED.silent, replace(DECLARED.limits, each=each)
+    judge = Judge(group().spec, replace(DECLARED, limits=limits))
     found = [judge.judge(one) for one in recordings]
-    with Processes() as processes:
-        other = referee(
-            group(), recordings, DECLARED.silent, STEPS, find_tools(), TlcOptions(), processes
-        )
+    with Processes() as running:
+        tools, options = find_tools(), TlcOptions()
+        other = referee(group(), recordings, silent, STEPS, tools, options, running, each=each)
     assert list(other.explained) == [one.explained for one in found]
-    verdicts = [one.verdict for one in found]
-    assert verdicts[: len(originals)] == [Verdict.PASS] * len(originals)
-    assert Verdict.FAIL in verdicts
+    verdicts = [one.verdict for one in found[: len(originals)]]
+    assert (set(verdicts) == {Verdict.PASS}) is (each is None)
+    assert Verdict.FAIL in [one.verdict for one in found]
 
 
 def test_a_lie_is_found_at_its_event() -> None:

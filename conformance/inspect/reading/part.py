@@ -341,7 +341,7 @@ def _rows(
 ) -> Iterator[Row]:
     for record in found:
         try:
-            row = decode(header["leader_epoch"], control, record)
+            row = decode(header, control, record)
         except DataError as error:
             tell(header["position"], record.offset, "unknown-record", str(error))
             continue

@@ -23,7 +23,7 @@ from conformance.inspect.reading.names import Place, place_of
 from conformance.inspect.reading.sources import listed, opened
 from conformance.inspect.reading.texts import identity as identity_of
 
-FORMAT = 1
+FORMAT = 2
 """Of the tables and of this plan: a run does not go on with those of another one."""
 _PART_BYTES = 256 << 20
 _PART_FILES = 3000

@@ -16,6 +16,7 @@ from conformance.inspect.reading.inputs import Inputs, check_places, time_zone
 from conformance.inspect.reading.part import Job, read_part
 from conformance.inspect.reading.plan import Part, identity, planned, schemas_identity
 from conformance.inspect.store import PartWriter, finished, remove_unfinished
+from conformance.inspect.workers import Workers
 
 SPARK_FROM = 1 << 30
 """Bytes from which a JVM's start is worth its time."""
@@ -33,13 +34,12 @@ def read(
     output: Path,
     jars: Sequence[Path],
     *,
-    spark: bool | None = None,
-    master: str | None = None,
+    workers: Workers | None = None,
     tell: Tell = _silent,
 ) -> Evidence:
     """The evidence in the files, kept below `output`; a run that was ended goes on there.
 
-    `jars` are those of a version of Kafka, for its schemas. `spark` None: when it pays. Raises
+    `jars` are those of a version of Kafka, for its schemas. `workers` None: in this process. Raises
     UserError (a folder or log that is none, an output of another reading) and DataError.
     """
     time_zone(inputs.zone)
@@ -51,7 +51,7 @@ def read(
         return Evidence.open(output)
     remove_unfinished(output)
     job = Job(output, inputs.filters, inputs.verify, inputs.zone, tuple(jars))
-    _read_parts(job, parts, spark, master, tell)
+    _read_parts(job, parts, workers, tell)
     last = parts[-1].number + 1
     if last not in finished(output):
         with PartWriter(output, last) as writer:
@@ -63,20 +63,19 @@ def read(
     return Evidence.open(output)
 
 
-def _read_parts(
-    job: Job, parts: Sequence[Part], spark: bool | None, master: str | None, tell: Tell
-) -> None:
+def _read_parts(job: Job, parts: Sequence[Part], workers: Workers | None, tell: Tell) -> None:
     done = finished(job.folder)
     waiting = [part for part in parts if part.number not in done]
     total = sum(part.size for part in parts)
     left = sum(part.size for part in waiting)
     tell(total - left, total)
-    if spark or (spark is None and (master is not None or left >= SPARK_FROM)):
+    if waiting and workers is not None and workers.pay(left, SPARK_FROM):
         # Not at the top: importing PySpark takes longer than reading a small incident.
         from conformance.inspect.reading.workers import read_with_spark
 
         sizes = {part.number: part.size for part in parts}
-        read_with_spark(job, [part.number for part in waiting], sizes, master, tell)
+        numbers = [part.number for part in waiting]
+        read_with_spark(workers.session(), job, numbers, sizes, tell)
         return
     for part in waiting:
         read_part(job, part)

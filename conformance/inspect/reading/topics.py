@@ -26,8 +26,10 @@ _CONTROL = {
 }
 
 Row = dict[str, Any]
-Decode = Callable[[int, bool, Record], Row | None]
-"""From leader epoch, whether it is a control record, and the record: the row, if it has one."""
+Header = Mapping[str, int]
+"""Columns of the table `batches`."""
+Decode = Callable[[Header, bool, Record], Row | None]
+"""From the batch, whether it holds control records, and a record: the row, if it has one."""
 
 
 def as_json(body: object) -> str:
@@ -46,12 +48,12 @@ def metadata_rows(schemas: Schemas, broker: str, path: str, place: Place) -> Dec
     snapshot = place.kind == "metadata-snapshot"
     sequence = count()
 
-    def decode(epoch: int, control: bool, record: Record) -> Row | None:
+    def decode(batch: Header, control: bool, record: Record) -> Row | None:
         name, version, body = _metadata(schemas, control, record)
         return {
             "broker": broker,
             "offset": place.base_offset - 1 if snapshot else record.offset,
-            "epoch": place.epoch if snapshot else epoch,
+            "epoch": place.epoch if snapshot else batch["leader_epoch"],
             "timestamp": record.timestamp,
             "type": name,
             "version": version,
@@ -84,7 +86,7 @@ def _metadata(
 def group_rows(schemas: Schemas, broker: str, place: Place) -> Decode:
     """How a record of the offsets topic becomes a row."""
 
-    def decode(epoch: int, control: bool, record: Record) -> Row | None:
+    def decode(batch: Header, control: bool, record: Record) -> Row | None:
         if control:
             return None  # a transaction's marker
         if record.key is None:
@@ -98,7 +100,8 @@ def group_rows(schemas: Schemas, broker: str, place: Place) -> Decode:
             "broker": broker,
             "partition": place.partition,
             "offset": record.offset,
-            "epoch": epoch,
+            "batch": batch["base_offset"],
+            "epoch": batch["leader_epoch"],
             "timestamp": record.timestamp,
             "type": key.name,
             "key": as_json(key.body),

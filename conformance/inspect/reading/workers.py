@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
-from conformance.audit.session import spark_session
 from conformance.inspect.reading.part import Job, read_part
 from conformance.inspect.reading.plan import only
 from conformance.inspect.store import finished
@@ -17,10 +17,10 @@ _POLL = 0.5
 
 
 def read_with_spark(
+    session: SparkSession,
     job: Job,
     numbers: Sequence[int],
     sizes: Mapping[int, int],
-    master: str | None,
     tell: Callable[[int, int], None],
 ) -> None:
     """Read the parts of those numbers. The output must be a folder that all workers see."""
@@ -32,15 +32,13 @@ def read_with_spark(
             tell(sum(sizes.get(number, 0) for number in finished(job.folder)), total)
 
     watcher = threading.Thread(target=look, daemon=True)
-    with spark_session(master, name="kconform inspect") as session:
-        watcher.start()
-        try:
-            count = len(numbers)
-            tasks = session.range(0, count, 1, max(count, 1))
-            tasks.mapInArrow(_task(job, list(numbers)), "part long").collect()
-        finally:
-            stop.set()
-            watcher.join()
+    watcher.start()
+    try:
+        tasks = session.range(0, len(numbers), 1, len(numbers))
+        tasks.mapInArrow(_task(job, list(numbers)), "part long").collect()
+    finally:
+        stop.set()
+        watcher.join()
     tell(total, total)
 
 

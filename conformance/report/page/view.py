@@ -274,6 +274,11 @@ def _gaps(report: Report) -> Iterator[Gap]:
             if stopped:
                 why += ", which stopped at a divergence"
             yield Gap(f"{spec.spec}: {', '.join(spec.never)}", why)
+        if spec.never_taken:
+            yield Gap(
+                f"{spec.spec}: {spec.never_taken} of {spec.disjuncts} disjuncts of its actions",
+                "no step took them: they are marked in the text under Coverage",
+            )
     if report.header.get("incomplete"):
         yield Gap("the later stages", "the run was interrupted, or ended with an error")
 

@@ -331,5 +331,13 @@ OF_BROKERS: dict[str, Callable[[Observer, Node], Value]] = {
 }
 """Each variable that is a function of the brokers, and how a broker shows it."""
 
-VARIABLES = ("registration", "activeController", "online", "late", *OF_CONTROLLERS, *OF_BROKERS)
+VARIABLES = (
+    "registration",
+    "activeController",
+    "assigned",
+    "online",
+    "late",
+    *OF_CONTROLLERS,
+    *OF_BROKERS,
+)
 """Observed: all but the ghosts."""

@@ -55,6 +55,8 @@ class ControllerSystem:
             "ElectLeader": self._elect_leader,
             "DeleteTopic": self._delete_topic,
             "CompleteDeletion": self._complete_deletion,
+            "RemoveReplica": self._remove_replica,
+            "AddReplica": self._add_replica,
             "OnBrokerFailure": self._on_broker_failure,
             "OnBrokerStartup": self._on_broker_startup,
             "ControlledShutdown": self._controlled_shutdown,
@@ -129,6 +131,7 @@ class ControllerSystem:
         values: dict[str, Value] = {
             "registration": self._observer.registration(self._zookeeper),
             "activeController": self._zookeeper.controller_epoch,
+            "assigned": self._names.brokers(self._assigned),
             "online": self._names.by_broker(self._online),
             "late": self._names.by_broker(late),
         }
@@ -233,6 +236,21 @@ class ControllerSystem:
         if not kafka.is_deletion_complete(TOPIC_PARTITION.topic):
             raise ActionRefused("replicas are left")
         kafka.complete_delete_topic(TOPIC_PARTITION.topic)
+
+    @property
+    def _assigned(self) -> tuple[int, ...]:
+        """Who has a replica; where there is no topic, who will have one."""
+        assignment = self._zookeeper.assignments.get(TOPIC_PARTITION)
+        return self._brokers if assignment is None else assignment.replicas
+
+    def _remove_replica(self, epoch: int, broker: int) -> None:
+        target = tuple(one for one in self._assigned if one != broker)
+        self._gathering(epoch).kafka.on_partition_reassignment(TOPIC_PARTITION, target)
+
+    def _add_replica(self, epoch: int, broker: int) -> None:
+        had = {*self._assigned, broker}
+        target = tuple(one for one in self._brokers if one in had)
+        self._gathering(epoch).kafka.on_partition_reassignment(TOPIC_PARTITION, target)
 
     def _on_broker_failure(self, epoch: int, broker: int) -> None:
         controller = self._gathering(epoch)

@@ -4,19 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Protocol
 
-from conformance.systems.group.member import Process
+from conformance.systems.group.exchange import Exchange
 from conformance.systems.protocol import ActionRefused
 from conformance.tla import Value
 
 
-def _change_protocols(process: Process, args: Sequence[Value]) -> None:
+class MemberProcess(Protocol):
+    """A member process, whoever's consumer it runs: `member.Process` tells what each step is.
+
+    A step raises ActionRefused where the consumer would not take it.
+    """
+
+    name: str
+    channel: Exchange | None
+    heartbeat: Exchange | None
+
+    def send_join_group(self) -> None: ...
+    def complete_join(self) -> None: ...
+    def send_heartbeat(self) -> None: ...
+    def send_offset_commit(self) -> None: ...
+    def leave_group(self) -> None: ...
+    def request_rejoin(self) -> None: ...
+    def change_protocols(self, names: frozenset[str]) -> None: ...
+    def restart(self) -> None: ...
+    def process(self, exchange: Exchange | None) -> None: ...
+    def lose(self, exchange: Exchange | None) -> None: ...
+    def abandon(self) -> None: ...
+    def end(self) -> None: ...
+
+
+def _change_protocols(process: MemberProcess, args: Sequence[Value]) -> None:
     if not isinstance(args[1], frozenset):
         raise ActionRefused("protocols are a set of names")
     process.change_protocols(frozenset([str(each) for each in args[1]]))
 
 
-OF_A_PROCESS: Mapping[str, Callable[[Process, Sequence[Value]], None]] = MappingProxyType(
+OF_A_PROCESS: Mapping[str, Callable[[MemberProcess, Sequence[Value]], None]] = MappingProxyType(
     {
         "SendJoinGroup": lambda process, _: process.send_join_group(),
         "ProcessJoinGroup": lambda process, _: process.process(process.channel),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +25,14 @@ class Proposal(msgspec.Struct, frozen=True, rename="camel"):
     def by(self, leader: int) -> LeaderAndIsr:
         """The same in the controller's words."""
         return LeaderAndIsr(leader, self.leader_epoch, self.isr, self.partition_epoch)
+
+
+class IsrChange(NamedTuple):
+    """A follower that a leader may take into the ISR, or put out of it."""
+
+    leader: int
+    follower: int
+    expand: bool
 
 
 class _View(msgspec.Struct, frozen=True, array_like=True):
@@ -76,14 +85,14 @@ class Brokers:
             {"command": "reset", "brokers": len(self._ids), "metadata_version": version}
         ]
         for broker, state in states.items():
-            commands.append(_hear(broker, state))
+            commands.append(hearing(broker, state))
             if state.leader != broker:  # Init lies after the first round, which truncates nothing
                 commands.append({"command": "truncate", "broker": broker})
         self._run(commands, self._ids)
 
     def hear(self, broker: int, state: LeaderAndIsrPartitionState) -> None:
         """The broker's metadata tells of the partition's registration."""
-        self._run([_hear(broker, state)], (broker,))
+        self._run([hearing(broker, state)], (broker,))
 
     def step(self, command: str, broker: int, **members: object) -> None:
         """A step of one broker that answers nothing."""
@@ -96,12 +105,8 @@ class Brokers:
     def change_isr(self, leader: int, follower: int, *, expand: bool) -> LeaderAndIsr | None:
         """Let the leader look at a follower; the AlterPartition that it sends, if it does."""
         command = {"command": "change_isr", "broker": leader, "follower": follower}
-        return self._proposal(leader, [{**command, "expand": expand}], (leader,))
-
-    def rehearse(self, leader: int, follower: int, *, expand: bool) -> LeaderAndIsr | None:
-        """What it would send; nothing changes."""
-        command = {"command": "rehearse", "broker": leader, "follower": follower}
-        return self._proposal(leader, [{**command, "expand": expand}], ())
+        proposed = _as_proposal(self._run([{**command, "expand": expand}], (leader,)))
+        return None if proposed is None else proposed.by(leader)
 
     def complete(self, leader: int, error: str, partition_epoch: int) -> None:
         """The controller's answer arrives at the leader."""
@@ -117,6 +122,14 @@ class Brokers:
         ]
         self._run(commands, (leader, follower))
 
+    def interrupted(self, leader: int, follower: int, between: Mapping[str, object]) -> bool:
+        """The leader handles a fetch, with a command between its read and its count.
+
+        False if it did not come so far: then the command was not run.
+        """
+        command = {"command": "handle_interrupted", "leader": leader, "follower": follower}
+        return _as_truth(self._run([{**command, "between": between}], (leader, follower)))
+
     def do_work(self, leader: int, follower: int, *, lost: bool) -> tuple[tuple[str, ...], bool]:
         """One turn of the fetcher's own loop: what it asked, and whether it waited."""
         command = {"command": "do_work", "broker": follower, "lost": lost}
@@ -127,9 +140,26 @@ class Brokers:
         """Whether the partition waits out an error in the broker's fetcher."""
         return _as_truth(self._run([{"command": "backs_off", "broker": broker}], ()))
 
-    def next_steps(self, broker: int) -> list[str]:
-        """What its fetcher would do next, by the specification's names."""
-        return _as_steps(self._run([{"command": "next_steps", "broker": broker}], ()))
+    def intentions(
+        self, brokers: Sequence[int], changes: Sequence[IsrChange]
+    ) -> tuple[list[list[str]], list[LeaderAndIsr | None]]:
+        """What brokers would do by themselves, asked in one line; nothing changes.
+
+        Of each broker what its fetcher would do next, by the specification's names; of each change
+        of the ISR what its leader would send, if anything.
+        """
+        commands: list[dict[str, object]] = [
+            {"command": "next_steps", "broker": broker} for broker in brokers
+        ]
+        for leader, follower, expand in changes:
+            command = {"command": "rehearse", "broker": leader, "follower": follower}
+            commands.append({**command, "expand": expand})
+        answers = self._channel.call(commands) if commands else []
+        proposals = zip(changes, map(_as_proposal, answers[len(brokers) :]), strict=True)
+        return (
+            [_as_steps(answer) for answer in answers[: len(brokers)]],
+            [proposed and proposed.by(change.leader) for change, proposed in proposals],
+        )
 
     def view(self, broker: int, item: AlterPartitionItem | None) -> BrokerView:
         """The broker as the specification's variables see it."""
@@ -151,12 +181,6 @@ class Brokers:
         fields["partition_epoch"] = partition_epoch
         return BrokerView(**fields, alter_partition=alter_partition_view(None))
 
-    def _proposal(
-        self, leader: int, commands: list[dict[str, object]], touched: tuple[int, ...]
-    ) -> LeaderAndIsr | None:
-        proposal = _as_proposal(self._run(commands, touched))
-        return None if proposal is None else proposal.by(leader)
-
     def _run(self, commands: list[dict[str, object]], touched: tuple[int, ...]) -> msgspec.Raw:
         """What the first command was answered; the touched brokers are viewed in the same line."""
         look: list[dict[str, object]] = [{"command": "view", "brokers": touched}] if touched else []
@@ -166,7 +190,8 @@ class Brokers:
         return answers[0]
 
 
-def _hear(broker: int, state: LeaderAndIsrPartitionState) -> dict[str, object]:
+def hearing(broker: int, state: LeaderAndIsrPartitionState) -> dict[str, object]:
+    """The command that tells a broker of the partition's registration."""
     return {
         "command": "hear",
         "broker": broker,

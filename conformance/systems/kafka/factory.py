@@ -26,6 +26,11 @@ TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
 TRIED_FOR_GROUPS: Final = ("3.8.1", "4.4.0")
 """Versions whose group coordinator was driven through suites."""
 
+_CLIENT: Final = "+client"
+"""At the end of a system's name, alone or as `+client-VERSION`."""
+_JAVA_CLIENT: Final = "client"
+"""The part of a deviation that is the Java consumer's."""
+
 _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = Limits(start=120.0, call=30.0)
@@ -49,15 +54,24 @@ class KafkaFactory:
 
     release: str
     """Empty for one's own build."""
+    client: str | None = None
+    """The release whose Java consumers are a group's members; None: they are kconform's."""
 
     @property
     def version(self) -> str:
         """As the jars themselves tell it."""
         return self.release or _jars("").version
 
+    def version_of(self, part: str) -> str:
+        """Of the brokers, or of the Java client where that is another one."""
+        return self.client or self.version if part == _JAVA_CLIENT else self.version
+
     def deviations(self) -> tuple[Deviation, ...]:
         """Where Kafka is known to depart from the specification."""
-        return load_deviations(_TABLE)
+        known = load_deviations(_TABLE)
+        if self.client is None:
+            known = tuple(one for one in known if one.part != _JAVA_CLIENT)
+        return known
 
     def file(self, name: str) -> Path:
         """Where a saved path of the table lies."""
@@ -66,7 +80,10 @@ class KafkaFactory:
     @property
     def name(self) -> str:
         """The system's name, as it is given on the command line."""
-        return f"kafka-{self.release}" if self.release else "kafka"
+        name = _name(self.release)
+        if self.client is None:
+            return name
+        return name + _CLIENT + (f"-{self.client}" if self.client != self.release else "")
 
     def __call__(self, constants: Mapping[str, Value]) -> KafkaSystem | KafkaGroupSystem:
         """A system for these constants. UserError if Kafka does not run that protocol."""
@@ -74,22 +91,28 @@ class KafkaFactory:
         reason = self.cannot_take(_GROUPS if of_groups else _REPLICATION, constants)
         if reason:
             raise UserError(f"{self.name} cannot take this model: {reason}.")
-        channel = CHANNELS.borrow(
-            self.name, lambda: BridgeTransport(_command(self.release)), _LIMITS
-        )
+        if not of_groups:
+            channel = _bridge(self.release, self.name, _COMMANDS)
+            return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
+        coordinators = _bridge(self.release, self.name, _GROUP_COMMANDS)
+        return KafkaGroupSystem(coordinators, settings_of(constants), self._clients(coordinators))
+
+    def _clients(self, coordinators: Channel) -> Channel | None:
+        """Where the consumers run: beside the coordinators if they are of the same jars."""
+        if self.client is None or self.client == self.release:
+            return None if self.client is None else coordinators
         try:
-            _greet(channel, self.name, _GROUP_COMMANDS if of_groups else _COMMANDS)
+            return _bridge(self.client, self.name, ())
         except BaseException:
-            CHANNELS.give_back(channel)
+            CHANNELS.give_back(coordinators)
             raise
-        if of_groups:
-            return KafkaGroupSystem(channel, settings_of(constants))
-        return KafkaSystem(channel, constants, _METADATA_VERSIONS[str(constants["Protocol"])])
 
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """What Kafka does not speak: other specifications, the protocols of history."""
         if specification == _GROUPS:
             return ""
+        if self.client is not None:
+            return "its Java consumers are driven by GroupMembership only"
         if specification != _REPLICATION:
             driven = f"{_REPLICATION} and {_GROUPS}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
@@ -101,22 +124,37 @@ class KafkaFactory:
         return ""
 
 
-def of_version(version: str) -> SystemFactory:
+def of_version(text: str) -> SystemFactory:
     """`kafka-VERSION`, or `kafka` for the jars of one's own build.
 
-    UserError if the version is too old to be driven, or nothing says where the build is.
+    With `+client` the members of groups are Kafka's own Java consumers of the same jars, with
+    `+client-VERSION` those of a release. UserError if a version is too old to be driven, or nothing
+    says where the build is.
     """
+    release, plus, client = text.partition(_CLIENT)
+    if client and not client.startswith("-"):
+        raise UserError(f"{text!r} names no client: write `{_CLIENT}` or `{_CLIENT}-VERSION`.")
+    chosen = client.removeprefix("-") or release if plus else None
+    for version in (release, chosen):
+        _check(version)
+    return KafkaFactory(release, chosen)
+
+
+def _check(version: str | None) -> None:
     if version and release_of(version) < _OLDEST:
         raise UserError(
             f"Kafka {version} cannot be driven: its classes are older than the bridge knows. Tried "
             f"were {', '.join(TRIED)}."
         )
-    if not version and not os.environ.get("KCONFORM_KAFKA_LIB"):
+    if version == "" and not os.environ.get("KCONFORM_KAFKA_LIB"):
         raise UserError(
             "The system `kafka` is your own build: name the folder of its jars with --kafka-lib or "
             f"KCONFORM_KAFKA_LIB. A release is `kafka-VERSION`; tried were {', '.join(TRIED)}."
         )
-    return KafkaFactory(version)
+
+
+def _name(release: str) -> str:
+    return f"kafka-{release}" if release else "kafka"
 
 
 @cache
@@ -136,6 +174,17 @@ def _command(version: str) -> str:
 
 _COMMANDS: Final = ({"command": "reset", "brokers": 2, "metadata_version": None},)
 _GROUP_COMMANDS: Final = ({"command": "group_reset", "max_size": 2, "initial_delay_ms": 1},)
+
+
+def _bridge(release: str, name: str, greeting: Sequence[Mapping[str, object]]) -> Channel:
+    """A bridge that can set up what the greeting asks for. EnvironmentProblem if it cannot."""
+    channel = CHANNELS.borrow(_name(release), lambda: BridgeTransport(_command(release)), _LIMITS)
+    try:
+        _greet(channel, name, greeting)
+    except BaseException:
+        CHANNELS.give_back(channel)
+        raise
+    return channel
 
 
 def _greet(channel: Channel, name: str, commands: Sequence[Mapping[str, object]]) -> None:

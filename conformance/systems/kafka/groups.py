@@ -1,8 +1,8 @@
 """The system under test: Kafka's own group coordinators, driven by GroupMembership.tla's actions.
 
-Only the coordinator is Kafka's, as at a port: the members are ours (`systems/group`), and where the
-specification lets the coordinator handle a request, it goes to the JVM as the frame that a client
-would send. Time stands still, so every variable is seen after every step.
+The members are ours (`systems/group`) or Kafka's own Java consumers (`members`). Either way, where
+the specification lets the coordinator handle a request, it goes to the JVM as the frame that the
+client sends. Time stands still, so every variable is seen after every step.
 """
 
 from __future__ import annotations
@@ -21,9 +21,15 @@ from conformance.systems.group.exchange import Exchange
 from conformance.systems.group.member import Process
 from conformance.systems.group.observation import VARIABLES, Observer
 from conformance.systems.group.settings import GROUP_ID, TOPIC, Settings
-from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, REQUESTS_OF_HEARTBEAT
+from conformance.systems.group.steps import (
+    OF_A_PROCESS,
+    REQUESTS_OF_CHANNEL,
+    REQUESTS_OF_HEARTBEAT,
+    MemberProcess,
+)
 from conformance.systems.group.threads import SESSIONS
 from conformance.systems.group.view import GroupMemberView, GroupView, ProcessView, process_view
+from conformance.systems.kafka.members import KafkaProcess
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.wire.ids import MemberIds
 from conformance.tla import Action, Value
@@ -96,17 +102,22 @@ _as_view = msgspec.json.Decoder(_View).decode
 
 
 class KafkaGroupSystem:
-    """Two of Kafka's coordinators in a JVM, members of ours, an environment that does what the
-    actions say."""
+    """Two of Kafka's coordinators in a JVM, members, an environment that does what the actions say.
+
+    `clients` is where Kafka's consumers run that are the members; None: they are ours.
+    """
 
     variables = VARIABLES
 
-    def __init__(self, channel: Channel, settings: Settings) -> None:
+    def __init__(
+        self, channel: Channel, settings: Settings, clients: Channel | None = None
+    ) -> None:
         self._channel = channel
+        self._clients = clients
         self._settings = settings
         self._observer = Observer(settings)
         self._real_ids = settings.real_ids()
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, MemberProcess] = {}
         self._views: dict[str, ProcessView] = {}
         self._others: Mapping[str, Callable[[], None]] = {
             "FailOver": lambda: self._command("group_fail_over"),
@@ -125,14 +136,19 @@ class KafkaGroupSystem:
         for process in self._processes.values():
             process.end()
         self._ids = MemberIds(self._settings)
-        self._processes = {name: Process(name, self._settings) for name in self._settings.members}
+        self._processes = {name: self._start(name) for name in self._settings.members}
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[Process, Exchange, str, int]] = {}
+        self._waiting: dict[int, tuple[MemberProcess, Exchange, str, int]] = {}
         self._joining = ""
         self._views = {}
         self._command(
             "group_reset", max_size=self._settings.maximum_size, initial_delay_ms=INITIAL_DELAY_MS
         )
+
+    def _start(self, name: str) -> MemberProcess:
+        if self._clients is not None:
+            return KafkaProcess(self._clients, name, self._settings)
+        return Process(name, self._settings)
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if Kafka or a member cannot."""
@@ -162,7 +178,7 @@ class KafkaGroupSystem:
         """The observed variables as the coordinator's and the members' objects have them now."""
         for name, process in self._processes.items():
             if name not in self._views:
-                self._views[name] = process_view(process)
+                self._views[name] = _view_of(process)
         return self._observer.observe(
             self._group, tuple(self._views[one] for one in self._processes)
         )
@@ -172,10 +188,14 @@ class KafkaGroupSystem:
         for process in self._processes.values():
             process.end()
         CHANNELS.give_back(self._channel)
+        if self._clients is not None:
+            CHANNELS.give_back(self._clients)
 
     # ---- requests --------------------------------------------------------------------------
 
-    def _handle(self, process: Process, exchange: Exchange | None, *, refuse: bool = False) -> None:
+    def _handle(
+        self, process: MemberProcess, exchange: Exchange | None, *, refuse: bool = False
+    ) -> None:
         if exchange is None or not exchange.is_under_way:
             raise ActionRefused(f"no request of {process.name} is under way")
         message = exchange.request.request
@@ -229,7 +249,7 @@ class KafkaGroupSystem:
     # ---- member ids ------------------------------------------------------------------------
 
     def _learn(self, group: _Group | None) -> None:
-        """A member id that is new belongs to who has joined last."""
+        """A new member id belongs to the member that joined last."""
         if group is not None:
             for theirs in (*(one.member_id for one in group.members), *group.pending):
                 self._give(theirs, self._joining)
@@ -282,3 +302,10 @@ class KafkaGroupSystem:
         )
         leader = ours(stored.leader) if stored.leader else None
         return GroupMetadataValue("", stored.generation, stored.protocol, leader, -1, members)
+
+
+def _view_of(process: MemberProcess) -> ProcessView:
+    if isinstance(process, KafkaProcess):
+        return process.view()
+    assert isinstance(process, Process)
+    return process_view(process)

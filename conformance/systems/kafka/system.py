@@ -6,14 +6,14 @@ brokers are processes' worth of Kafka's objects in a JVM.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
 
 from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, Channel
-from conformance.systems.kafka.brokers import Brokers
+from conformance.systems.kafka.brokers import Brokers, IsrChange, hearing
 from conformance.systems.protocol import ActionRefused, Turn
 from conformance.systems.replication.broker import TOPIC_PARTITION
 from conformance.systems.replication.controller import (
@@ -23,10 +23,14 @@ from conformance.systems.replication.controller import (
 )
 from conformance.systems.replication.fetcher_loop import FetcherLoop
 from conformance.systems.replication.observation import VARIABLES, Observer
+from conformance.systems.replication.threads import in_parts
 from conformance.systems.replication.view import BrokerView
 from conformance.tla import Action, Fn, Value
 from impl.errors import Errors
 from impl.partition_state import LeaderAndIsr
+
+_MEETS_FETCHES = frozenset({"BecomeLeader", "BecomeFollower", "UpdateIsr", "AppendAsLeader"})
+"""What may come between the parts of a fetch's handling, and is one command."""
 
 _ROUND_TRIPS = {"SendEpochRequest": "EpochRoundTrip", "SendFetch": "FetchRoundTrip"}
 """What a request is called where the whole round trip is one step."""
@@ -140,14 +144,24 @@ class KafkaSystem:
     def offers(self) -> frozenset[Action]:
         """The ISR changes that leaders would propose, the requests that fetchers would send."""
         running = [broker for broker in self._all if self._view(broker).online]
-        found = [step for broker in running for step in self._next_requests(broker)]
-        for leader in running:
-            found += self._isr_changes(leader)
+        changes = [change for leader in running for change in self._conceivable(leader)]
+        requests, proposals = self._brokers.intentions(running, changes)
+        found = [
+            step
+            for broker, steps in zip(running, requests, strict=True)
+            for step in self._next_requests(broker, steps)
+        ]
+        prefix = "Submit" if self._two_step else ""
+        for change, proposed in zip(changes, proposals, strict=True):
+            if proposed and (self._two_step or self._controller.accepts(proposed)):
+                names = (self._names[change.leader - 1], self._names[change.follower - 1])
+                found.append(
+                    Action(prefix + ("ExpandIsr" if change.expand else "ShrinkIsr"), names)
+                )
         return frozenset(found)
 
-    def _next_requests(self, broker: int) -> list[Action]:
+    def _next_requests(self, broker: int, steps: Sequence[str]) -> list[Action]:
         name, leader = self._names[broker - 1], self._view(broker).leader
-        steps = self._brokers.next_steps(broker)
         if self._fine or not steps or leader is None:
             return [Action(step, (name,)) for step in steps]
         return [
@@ -158,21 +172,12 @@ class KafkaSystem:
             if step not in _ROUND_TRIPS or self._view(leader).online
         ]
 
-    def _isr_changes(self, leader: int) -> list[Action]:
-        """Changes that the leader would propose and, if that is one step, the controller take."""
+    def _conceivable(self, leader: int) -> list[IsrChange]:
+        """Changes that a leader may look at; AlterPartitionManager has one in flight at most."""
         if self._view(leader).leader != leader or leader in self._items:
-            return []  # AlterPartitionManager has one item of a partition in flight
-        prefix = "Submit" if self._two_step else ""
-        found = []
-        for follower in self._all:
-            for change, expand in (("ExpandIsr", True), ("ShrinkIsr", False)):
-                if follower == leader:
-                    continue
-                proposed = self._brokers.rehearse(leader, follower, expand=expand)
-                if proposed and (self._two_step or self._controller.accepts(proposed)):
-                    names = (self._names[leader - 1], self._names[follower - 1])
-                    found.append(Action(prefix + change, names))
-        return found
+            return []
+        followers = [broker for broker in self._all if broker != leader]
+        return [IsrChange(leader, one, expand) for one in followers for expand in (True, False)]
 
     # ---- Looping ---------------------------------------------------------------------------
 
@@ -203,6 +208,44 @@ class KafkaSystem:
     def end_back_off(self, thread: str) -> None:
         """As if replica.fetch.backoff.ms had passed."""
         self._brokers.step("end_back_off", self._ids[thread])
+
+    # ---- Interruptible ---------------------------------------------------------------------
+
+    unconditional: frozenset[str] = frozenset()
+
+    @property
+    def voluntary(self) -> frozenset[str]:
+        """What brokers start by themselves."""
+        return self.offerable
+
+    def make_interruptible(self) -> bool:
+        """A fetch must be handled in a step of its own."""
+        return self._fine
+
+    def concurrent(self, running: Action, between: Action) -> bool:
+        """A fetch that a leader handles can meet what else that broker does in one command."""
+        handles = running.name == "HandleFetch" and running.args[:1] == between.args[:1]
+        return handles and between.name in _MEETS_FETCHES
+
+    def in_parts(self, running: Action, between: Action) -> bool:
+        """The read and the count are one step of the specification: as for `impl`."""
+        return in_parts(running, between)
+
+    def interrupt(self, running: Action, point: int, between: Action) -> str:
+        """The one point: between Partition.fetchRecords' read and updateFollowerFetchState."""
+        leader, follower = (self._ids[str(name)] for name in running.args)
+        if point == 1 and self._brokers.interrupted(leader, follower, self._command(between)):
+            return "updateFollowerFetchState"
+        if point > 1:
+            self.apply(running)
+        self.apply(between)
+        return ""
+
+    def _command(self, action: Action) -> dict[str, object]:
+        broker, number = self._ids[str(action.args[0])], cast("int", action.args[1])
+        if action.name == "AppendAsLeader":
+            return {"command": "append", "broker": broker}
+        return hearing(broker, self._controller.partition_state(number))
 
     # ---- leader ----------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Any broker's group coordinator, seen through its port alone: nothing but Kafka's protocol."""
 
-from conformance.systems.wire.system import of_address
+import conformance.systems.bundled  # noqa: F401  (finds impl)
+from conformance.systems.wire.factory import of_address
 
 __all__ = ["of_address"]

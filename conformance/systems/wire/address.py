@@ -39,6 +39,9 @@ APIS: Mapping[str, str] = MappingProxyType(
         "CreateTopics": "create_topics",
         "DeleteTopics": "delete_topics",
         "IncrementalAlterConfigs": "incremental_alter_configs",
+        "DescribeConfigs": "describe_configs",
+        "ConsumerGroupHeartbeat": "consumer_group_heartbeat",
+        "ConsumerGroupDescribe": "consumer_group_describe",
     }
 )
 """The requests whose version can be fixed, by Kafka's name."""
@@ -52,6 +55,9 @@ OPTIONAL = frozenset(
         "create_topics",
         "delete_topics",
         "incremental_alter_configs",
+        "describe_configs",
+        "consumer_group_heartbeat",
+        "consumer_group_describe",
     }
 )
 """Requests that a broker may lack: what they would show or do is left out then."""
@@ -67,7 +73,7 @@ _NUMBERS = (
     "groups",
     "store-failures",
 )
-_TEXTS = ("config", "tls-ca", "fail-over")
+_TEXTS = ("config", "tls-ca", "fail-over", "deviations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +84,9 @@ class Address:
     `rebalance` that of a rebalance that is to expire; `groups`: so many side by side; `max_size`
     its group.max.size, 0 if it is not said; `store_failures`: 1 if its offsets topic may be made to
     refuse an append for a moment; `config`: a client's configuration file; `tls_ca`: a PEM file of
-    whom to trust; `fail_over`: a command that moves the coordinator; `versions`: of requests by
-    kio's name, others get the newest that both sides know."""
+    whom to trust; `fail_over`: a command that moves the coordinator; `deviations`: a system whose
+    known deviations the broker has too; `versions`: of requests by kio's name, others get the
+    newest that both sides know."""
 
     host: str
     port: int
@@ -94,6 +101,7 @@ class Address:
     config: str = ""
     tls_ca: str = ""
     fail_over: str = ""
+    deviations: str = ""
     versions: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:

@@ -6,12 +6,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from uuid import UUID
 
 from conformance.errors import UserError
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.port import CLIENT_ID, Port
 from impl.errors import Errors
-from impl.group.messages import OffsetCommitRequest, OffsetCommitRequestPartition
+from impl.group.messages import (
+    DeleteGroupsRequest,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+)
 from impl.types import TopicPartition
 from impl.wire.entities import make, milliseconds, module_of
 from impl.wire.group_responses import error_of
@@ -24,13 +29,15 @@ _TOPIC, _SET = 2, 0
 _MORE_REPLICAS_THAN_THERE_ARE = 9
 
 
-def make_topic(port: Port, name: str, partitions: int) -> bool:
-    """Create a topic and wait until its partitions have leaders; False if the broker cannot.
+_NO_TOPIC_ID = UUID(int=0)
 
-    Raises UserError if it refuses.
+
+def make_topic(port: Port, name: str, partitions: int) -> UUID | None:
+    """Create a topic, wait until its partitions have leaders, and give its id (KIP-516; zero before
+    CreateTopics 7); None if the broker cannot. Raises UserError if it refuses.
     """
     if not (port.offers("create_topics") and port.offers("metadata")):
-        return False
+        return None
     module = module_of("create_topics", port.versions["create_topics"], "request")
     topic = make(
         module.CreatableTopic,
@@ -54,7 +61,7 @@ def make_topic(port: Port, name: str, partitions: int) -> bool:
         if time.monotonic() > until:
             raise SystemFailed(f"The topic {name} has no leaders after {_TOPIC_SECONDS:.0f} s")
         time.sleep(0.05)
-    return True
+    return getattr(result, "topic_id", None) or _NO_TOPIC_ID
 
 
 def _has_leaders(port: Port, name: str, partitions: int) -> bool:
@@ -78,6 +85,15 @@ def delete_topic(port: Port, name: str) -> None:
         wait = milliseconds(int(_TOPIC_SECONDS * 1000))
         request = make(module.DeleteTopicsRequest, topic_names=(name,), timeout=wait)
         port.ask_body(request, 2 * _TOPIC_SECONDS)
+
+
+def delete_group(port: Port, group_id: str) -> Errors:
+    """Delete a group without members; UNSUPPORTED_VERSION if the broker deletes none."""
+    if not port.offers("delete_groups"):
+        return Errors.UNSUPPORTED_VERSION
+    (result,) = port.ask(DeleteGroupsRequest((group_id,))).results
+    error: Errors = result.error_code
+    return error
 
 
 def listed_state(port: Port, group_id: str) -> str | None:

@@ -37,12 +37,13 @@ class LoginFailed(Exception):
 class Pending:
     """A request that was sent; `body` is its answer once that is there."""
 
-    __slots__ = ("api", "body", "sent", "version")
+    __slots__ = ("api", "body", "received", "sent", "version")
 
     def __init__(self, api: str, version: int, sent: bytes) -> None:
         self.api = api
         self.version = version
         self.sent = sent
+        self.received = b""
         self.body: Entity | None = None
 
     def __str__(self) -> str:
@@ -132,6 +133,7 @@ class Connection:
         if len(self._received) > 4 + size:
             raise self._failed("more than one answer arrived")
         pending.body = self._decode(pending, frame)
+        pending.received = bytes(self._received)
         self._received.clear()
         self.pending = None
 
@@ -182,9 +184,7 @@ class Connection:
     def _failed(self, what: str) -> SystemFailed:
         request = "" if self.pending is None else f"{self.pending}: "
         sent = b"" if self.pending is None else self.pending.sent
-        return SystemFailed(
-            f"{request}{what}.\nsent     {_hex(sent)}\nreceived {_hex(bytes(self._received))}"
-        )
+        return SystemFailed(f"{request}{what}.\n{both_ways(sent, bytes(self._received))}")
 
     def close(self) -> None:
         """Nothing that is under way is waited for."""
@@ -203,6 +203,11 @@ def _connected(host: str, port: int, timeout: float, security: Security) -> sock
         connected.close()
         raise
     return connected
+
+
+def both_ways(sent: bytes, received: bytes) -> str:
+    """The bytes of a request and of its answer, as a finding shows them."""
+    return f"sent     {_hex(sent)}\nreceived {_hex(received)}"
 
 
 def _hex(data: bytes) -> str:

@@ -10,7 +10,13 @@ from typing import Any
 from conformance.errors import UserError
 from conformance.systems.protocol import SystemFailed, SystemHangs
 from conformance.systems.wire.address import APIS, OPTIONAL, Address
-from conformance.systems.wire.connection import Connection, LoginFailed, Pending, wait_for
+from conformance.systems.wire.connection import (
+    Connection,
+    LoginFailed,
+    Pending,
+    both_ways,
+    wait_for,
+)
 from conformance.systems.wire.security import Security
 from impl.errors import Errors
 from impl.group.messages import (
@@ -211,7 +217,8 @@ def decoded(pending: Pending) -> Any:
     try:
         return group_responses.from_entity(pending.api, pending.body, pending.version)
     except group_responses.UnknownError as error:
-        raise SystemFailed(f"{pending}: the answer has the unknown {error}") from error
+        shown = both_ways(pending.sent, pending.received)
+        raise SystemFailed(f"{pending}: the answer has the unknown {error}.\n{shown}") from error
 
 
 _NEWEST: Mapping[str, int] = {
@@ -226,8 +233,11 @@ _NEWEST: Mapping[str, int] = {
     "list_groups": 5,
     "offset_fetch": 9,
     "metadata": 9,
-    "create_topics": 5,
+    "create_topics": 7,
     "delete_topics": 5,
     "incremental_alter_configs": 1,
+    "describe_configs": 4,
+    "consumer_group_heartbeat": 1,
+    "consumer_group_describe": 1,
 }
 """The newest versions that are spoken here."""

@@ -23,12 +23,13 @@ from conformance.errors import UserError
 from conformance.systems.group.exchange import Exchange, partitions
 from conformance.systems.group.member import Process
 from conformance.systems.group.observation import OF_PROCESSES, Observer
-from conformance.systems.group.settings import NO_INSTANCE, TOPIC, Settings, settings_of
+from conformance.systems.group.settings import NO_INSTANCE, TOPIC, Settings
 from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, REQUESTS_OF_HEARTBEAT
 from conformance.systems.group.view import process_view
 from conformance.systems.protocol import ActionRefused, SystemFailed
-from conformance.systems.wire.address import Address, parse_address
+from conformance.systems.wire.address import Address
 from conformance.systems.wire.admin import (
+    delete_group,
     delete_topic,
     listed_state,
     make_topic,
@@ -38,12 +39,11 @@ from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.failover import run_command
 from conformance.systems.wire.ids import MemberIds
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, decoded
-from conformance.systems.wire.security import Security, security_of
+from conformance.systems.wire.security import Security
 from conformance.systems.wire.timers import (
     REBALANCES,
     SESSIONS,
     Foresight,
-    beyond_reach,
     foresight,
     not_drivable,
 )
@@ -411,7 +411,8 @@ class WireSystem:
     def _own_topic(self) -> str:
         """A topic whose offsets the members commit; what they call it is theirs."""
         name = f"kconform-{os.getpid()}-{self._run}"
-        return name if make_topic(self._entry, name, self._settings.partitions) else TOPIC
+        made = make_topic(self._entry, name, self._settings.partitions)
+        return TOPIC if made is None else name
 
     def _fetch_what_was_committed(self, exchange: Exchange, answer: OffsetCommitResponse) -> None:
         """OffsetFetch must give what a commit was told is stored."""
@@ -473,11 +474,7 @@ class WireSystem:
                 port.ask(DeleteGroupsRequest(tuple(made[start : start + _DELETED_AT_ONCE])))
 
     def _deleted(self, group_id: str) -> Errors:
-        if not self._coordinator.offers("delete_groups"):
-            return Errors.UNSUPPORTED_VERSION
-        (result,) = self._coordinator.ask(DeleteGroupsRequest((group_id,))).results
-        error: Errors = result.error_code
-        return error
+        return delete_group(self._coordinator, group_id)
 
     def _delete_group(self) -> None:
         error = self._deleted(self._group_id)
@@ -571,52 +568,3 @@ def _as_asked(exchange: Exchange, answer: Any) -> Any:
 
 def _offsets(offsets: Mapping[TopicPartition, int]) -> str:
     return ", ".join(f"{partition}: {offset}" for partition, offset in offsets.items()) or "nothing"
-
-
-class WireFactory:
-    """Makes systems for a broker, and says which models its port allows."""
-
-    def __init__(self, address: Address) -> None:
-        self._address = address
-        self._security = security_of(address.config, address.tls_ca)
-
-    def __call__(self, constants: Mapping[str, Value]) -> WireSystem:
-        """A system for a model's constants. Raises UserError where no broker answers."""
-        address = self._address
-        demands = Demands(
-            commits=constants["Commits"] is True,
-            fail_overs=constants["FailOvers"] is True and bool(address.fail_over),
-            store_failures=constants["StoreFailures"] is True and bool(address.store_failures),
-        )
-        return WireSystem(settings_of(constants), address, self._security, demands)
-
-    def beyond_reach(self) -> Mapping[str, str]:
-        """What no path can bring about with the settings that were given."""
-        return beyond_reach(self._address)
-
-    def passes(self, state: Mapping[str, Value]) -> str:
-        """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
-        if state["groupState"] == "PreparingRebalance" and not state["members"]:
-            return "a rebalance of a group without members is over at once"
-        return ""
-
-    def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
-        """Why a model cannot be driven; empty if it can."""
-        if specification != SPECIFICATION:
-            return f"a port shows the group protocol ({SPECIFICATION}) only"
-        settings = settings_of(constants)
-        size = self._address.max_size
-        if len(settings.members) > settings.maximum_size != size:
-            return (
-                f"it needs group.max.size={settings.maximum_size}: if your broker is set so, say "
-                f"max-size={settings.maximum_size}"
-            )
-        forced = self._address.versions.get("join_group")
-        if forced is not None and forced > _LAST_ONCE and not settings.joins_twice:
-            return f"its members join at once, which JoinGroup {forced} does not do"
-        return ""
-
-
-def of_address(text: str) -> WireFactory:
-    """The factory for what follows `wire:`."""
-    return WireFactory(parse_address(text))

@@ -54,7 +54,10 @@ def beyond_reach(address: Address) -> dict[str, str]:
             "min.insync.replicas of the offsets topic for a moment"
         )
     if not address.session:
-        why = "it needs a short session: if group.min.session.timeout.ms allows it, say session=150"
+        why = (
+            "it needs a short session: if group.min.session.timeout.ms (of KIP-848: "
+            "group.consumer.min.session.timeout.ms) allows it, say session=400"
+        )
         found.update(dict.fromkeys(sorted(SESSIONS), why))
     return found
 

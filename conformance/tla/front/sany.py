@@ -29,8 +29,8 @@ _NOISE = re.compile(
 _CULPRIT = re.compile(r"Could not parse module (\w+) from file|, col \d+ of module (\w+)")
 
 
-def library_option(module: Path, search: Iterable[Path]) -> str:
-    """The JVM option that puts the module's own folder, `search` and ours on the search path.
+def library_path(module: Path, search: Iterable[Path]) -> str:
+    """The value of TLA-Library that has the module's own folder, `search` and ours.
 
     SpecError for a folder whose name has the sign that stands between two folders of a path.
     """
@@ -41,7 +41,7 @@ def library_option(module: Path, search: Iterable[Path]) -> str:
                 f"The TLA+ tools cannot read modules in {folder}: they take {os.pathsep!r} for the "
                 "end of a folder's name. Rename the folder, or copy the modules elsewhere."
             )
-    return f"-DTLA-Library={os.pathsep.join(folders)}"
+    return os.pathsep.join(folders)
 
 
 def _folders(module: Path, search: Iterable[Path]) -> list[Path]:
@@ -56,7 +56,7 @@ def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes
         # SANY unpacks its standard modules into java.io.tmpdir: shared, two runs would collide.
         jvm = (
             f"-Djava.io.tmpdir={scratch}",
-            library_option(module, search),
+            f"-DTLA-Library={library_path(module, search)}",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-Dfile.encoding=UTF-8",

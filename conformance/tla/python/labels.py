@@ -63,6 +63,10 @@ MOST_INSTANCES = 100_000
 """So many instances of one pattern are listed at most."""
 
 
+_TRIED = 2
+"""Of each set so many elements are tried to learn which actions there are."""
+
+
 class TooManyInstances(Exception):
     """What is known of an action leaves more instances of it than anybody could try."""
 
@@ -77,11 +81,23 @@ class ActionLister:
         self._machine = machine
         self._within: dict[tuple[int, int], s.Expr] = {}
         self._goal: ActionPattern | None = None
+        self._most: int | None = None
         self._named_in: dict[int, frozenset[str]] = {}
 
     def instances(self, next_: s.Definition) -> list[Reached]:
         """All instances, in TLC's order."""
         return list(self._list(next_.body, _Place(Action(next_.name), {}, {})))
+
+    def kinds(self, next_: s.Definition) -> list[str]:
+        """The names of the actions, in TLC's order, found without listing all instances.
+
+        Of each set that a name ranges over the first elements are tried.
+        """
+        self._most = _TRIED
+        try:
+            return list(dict.fromkeys(one.action.name for one in self.instances(next_)))
+        finally:
+            self._most = None
 
     def matching(self, next_: s.Definition, pattern: ActionPattern) -> list[Reached]:
         """The instances that a pattern admits, in TLC's order.
@@ -264,7 +280,7 @@ class ActionLister:
 
     def _elements(self, node: s.Expr, place: _Place) -> list[Value] | None:
         value = self._evaluate(node, place)
-        return list(canonical_sorted(value)) if isinstance(value, frozenset) else None
+        return list(canonical_sorted(value))[: self._most] if isinstance(value, frozenset) else None
 
     def _evaluate(self, node: s.Argument, place: _Place) -> Value | None:
         """The value of an expression that is constant here; None for everything else."""

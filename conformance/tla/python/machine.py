@@ -10,6 +10,7 @@ from typing import cast
 from conformance.tla.front import syntax as s
 from conformance.tla.front.syntax import Location
 from conformance.tla.python import logic, runtime, standard
+from conformance.tla.python.branches import UNDEFINED, Branches, branch_code
 from conformance.tla.python.emitter import TooLong
 from conformance.tla.python.protocol import CodeWriter
 from conformance.tla.python.scope import Bound, Code, Entry, Frame, Kind, Lazy, Named, kind_of
@@ -80,6 +81,7 @@ class Machine:
         self.variables = tuple(variable.name for variable in program.module.variables)
         self._namespace: dict[str, object] = {
             **_runtime_namespace(),
+            UNDEFINED: (EvaluationError, RecursionError, *_RAISED_BY_GENERATED_CODE),
             "decide": self._decide,
             "tlc_get": level,
         }
@@ -273,6 +275,22 @@ class Machine:
             self._expressions[key] = (node, self._make(write, "expression", ("s", "t", *python)))
         compiled = self._expressions[key][1]
         return lambda *args: cast("equality.Unforced", self.guarded(compiled, *args))
+
+    def branches(
+        self, branches: Branches, node: s.Expr, params: Sequence[s.Bound]
+    ) -> Callable[..., int]:
+        """f(state, next_state, *arguments): the branches of an action that a step takes, as bits.
+
+        -1 where the action is false.
+        """
+        names = [f"a_{index}" for index in range(len(params))]
+        context = self._two_states(params, names, None)
+
+        def write(writer: Writer) -> None:
+            branch_code(writer, branches, node, context)
+
+        function = self._make(write, "branches", ("s", "t", *names))
+        return lambda *args: cast("int", self.guarded(function, *args))
 
     def _two_states(self, names: Sequence[s.Bound], python: Sequence[str], kind: Kind) -> Frame:
         pairs = zip(names, python, strict=True)

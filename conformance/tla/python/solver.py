@@ -146,6 +146,11 @@ class Solver:
             node, context = callee
         return node, context
 
+    def _open_target(self, left: s.Argument, context: Frame) -> str | None:
+        """The variable on the left side, if it has no value yet."""
+        name = self._target(left, context)
+        return None if name in self._assignments.of(context) else name
+
     def _assign(self, name: str, code: Code, context: Frame) -> Frame:
         python = self.writer.emitter.fresh(f"n_{name}")
         self.writer.emitter.line(f"{python} = {code.text}")
@@ -162,8 +167,8 @@ class Solver:
         context: Frame,
         then: Then,
     ) -> None:
-        name = self._target(left, context)
-        if name is None or name in self._assignments.of(context):
+        name = self._open_target(left, context)
+        if name is None:
             self._condition(node, context, then)
             return
         then(self._assign(name, self.writer.value(right, context), context))
@@ -176,8 +181,8 @@ class Solver:
         context: Frame,
         then: Then,
     ) -> None:
-        name = self._target(left, context)
-        if name is None or name in self._assignments.of(context):
+        name = self._open_target(left, context)
+        if name is None:
             self._condition(node, context, then)
             return
         assert not isinstance(right, s.OperatorArg)

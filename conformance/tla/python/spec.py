@@ -10,6 +10,7 @@ from typing import TypeVar
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front import syntax as s
 from conformance.tla.front.config import ModelConfig
+from conformance.tla.python.branches import Branches
 from conformance.tla.python.explain import Explainer, Explanation
 from conformance.tla.python.labels import ActionLister, Reached
 from conformance.tla.python.machine import Instance, Machine, Search, Successor
@@ -81,6 +82,21 @@ class ActionFormula:
 
 
 @dataclass(frozen=True, slots=True)
+class ActionBranches:
+    """The disjuncts of an action instance: `branches(state, next_state)` are those of a step.
+
+    Bit n of the result stands for `places[n]`; -1 if the step is none of the action.
+    """
+
+    places: tuple[s.Location, ...]
+    args: tuple[Value, ...]
+    _call: Callable[..., int]
+
+    def __call__(self, state: State, next_state: State) -> int:
+        return self._call(state, next_state, *self.args)
+
+
+@dataclass(frozen=True, slots=True)
 class Property:
     """A temporal property as a search meets it: of initial states, of all states, of steps.
 
@@ -138,6 +154,8 @@ class Spec:
         self.machine = Machine(program, self._level, patient=patient)
         self._state_formulas: dict[str, StateFormula] = {}
         self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
+        self._branch_places: dict[str, Branches] = {}
+        self._branch_calls: dict[str, Callable[..., int]] = {}
         self._searches: dict[tuple[object, ...], Search] = {}
 
     @cached_property
@@ -257,6 +275,11 @@ class Spec:
     def actions(self) -> tuple[Action, ...]:
         """Every action instance of the next-state relation, in TLC's order, each once."""
         return tuple(dict.fromkeys(reached.action for reached in self._instances))
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of the actions; needs no list of their instances."""
+        return tuple(self._lister.kinds(self._init_and_next[1]))
 
     @cached_property
     def _templates(self) -> tuple[_Template, ...]:
@@ -427,6 +450,40 @@ class Spec:
             )
             self._action_formulas[name] = (step, compiled)
         return self._action_formulas[name]
+
+    def branch_places(self, action: str) -> tuple[s.Location, ...]:
+        """Where the disjuncts of an action stand; see `conformance.tla.python.branches`.
+
+        None of an action that a LET defines: no name outside of it reaches its formula.
+        """
+        step = self._init_and_next[1]
+        known = action == step.name or self.module.operator(action) is not None
+        return self._branches_of(action).places if known else ()
+
+    def _branches_of(self, action: str) -> Branches:
+        if action not in self._branch_places:
+            body = self._action(action).body
+            self._branch_places[action] = Branches(self.program, self.machine.analysis, body)
+        return self._branch_places[action]
+
+    def _action(self, name: str) -> s.Definition:
+        """The operator of that name; the next-state relation itself may have none."""
+        step = self._init_and_next[1]
+        return step if name == step.name else self.program.operator(name, "an action")
+
+    def branches(self, action: Action) -> ActionBranches:
+        """The disjuncts of an action instance, ready to be asked of steps."""
+        branches = self._branches_of(action.name)
+        return ActionBranches(branches.places, action.args, self._compiled_branches(action.name))
+
+    def _compiled_branches(self, name: str) -> Callable[..., int]:
+        if name not in self._branch_calls:
+            step = self._action(name)
+            self._branch_calls[name] = self._settled(
+                self.machine.branches(self._branches_of(name), step.body, step.params),
+                lambda spec: spec._compiled_branches(name),
+            )
+        return self._branch_calls[name]
 
     def reads(self, formula: str) -> tuple[int, ...]:
         """The positions of the variables that a formula's value depends on."""

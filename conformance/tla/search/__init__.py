@@ -14,6 +14,7 @@ from conformance.tla.search.breadth_first import (
     Transitions,
     Verdict,
     problem_of,
+    reachable_states,
     search,
 )
 
@@ -29,5 +30,6 @@ __all__ = [
     "Transitions",
     "Verdict",
     "problem_of",
+    "reachable_states",
     "search",
 ]

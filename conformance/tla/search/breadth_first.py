@@ -32,6 +32,7 @@ __all__ = [
     "Transitions",
     "Verdict",
     "problem_of",
+    "reachable_states",
     "search",
 ]
 
@@ -440,3 +441,18 @@ class _Search:
             for name in self.problem.unchecked
         )
         return (*judged, *unchecked)
+
+
+def reachable_states(spec: Spec) -> Iterator[State]:
+    """The states within the constraints, breadth first, as far as somebody asks for them."""
+    constraints = [spec.state_formula(name) for name in spec.config.constraints]
+    seen = dict.fromkeys(spec.initial_states())
+    queue = list(seen)
+    for state in queue:
+        if not all(constraint(state) for constraint in constraints):
+            continue
+        yield state
+        for _, following in spec.successors(state):
+            if following not in seen:
+                seen[following] = None
+                queue.append(following)

@@ -46,6 +46,9 @@ class Release:
         command = PYTHON.removeprefix("exec:")
         return of_command(f"{command} exec={self.fault}" if self.fault else command)(constants)
 
+    def version_of(self, _part: str) -> str:
+        return self.version
+
     def deviations(self) -> tuple[Deviation, ...]:
         return (FORGETS,)
 

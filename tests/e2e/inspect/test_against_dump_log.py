@@ -12,15 +12,20 @@ from pathlib import Path
 
 import pytest
 
+from conformance.inspect.classic_groups import ClassicGroups
 from conformance.inspect.evidence import Evidence
+from conformance.inspect.groups import CLASSIC, Topics, read_groups
+from conformance.inspect.history import Controller
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of
 from conformance.inspect.reading.reader import read
+from conformance.inspect.specifications import CLASSIC_GROUP, Specifications
 from conformance.kafka.jars import kafka_jars
 from conformance.kafka.schemas import Record, Schemas
 from conformance.tla import find_java
 from tests.kafka_needed import dump_log_class_path, jars_or_skip
 from tests.segment_files import Batch, partition_folder, record, write_segment
 
+TOPICS = Topics(Controller({}, {}, frozenset(), -1, -1))
 _LINE = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .*producerId: (-?\d+) .*"
     r"partitionLeaderEpoch: (-?\d+) isTransactional: (\w+) isControl: (\w+).* position: (\d+) "
@@ -142,7 +147,7 @@ def test_metadata_and_groups(schemas: Schemas, tmp_path: Path) -> None:
     write_segment(partition_folder(root, "__cluster_metadata"), metadata)
     write_segment(partition_folder(root, "__consumer_offsets", 4), [Batch(0, group(schemas), 2)])
     jars = kafka_jars("4.4.0").classpath
-    evidence = read(Inputs(brokers_of([f"b1={root}"])), tmp_path / "out", jars, spark=False)
+    evidence = read(Inputs(brokers_of([f"b1={root}"])), tmp_path / "out", jars)
     rows = list(evidence.rows("metadata"))
     assert [(row["type"], row["offset"]) for row in rows] == [
         ("LeaderChangeMessage", 0),
@@ -159,12 +164,12 @@ def test_metadata_and_groups(schemas: Schemas, tmp_path: Path) -> None:
     )
     assert second["value"] is None
     late = Inputs(brokers_of([f"b1={root}"]), filters=Filters(since=1_800_000_000_000))
-    later = read(late, tmp_path / "later", jars, spark=False)
+    later = read(late, tmp_path / "later", jars)
     assert later.table("metadata").num_rows == 3
     assert later.table("group_records").num_rows == 0
 
 
-def group(schemas: Schemas) -> tuple[tuple[bytes, bytes | None], ...]:
+def group(schemas: Schemas, version: int = 3) -> tuple[tuple[bytes, bytes | None], ...]:
     assignment = schemas.message("ConsumerProtocolAssignment").encode(
         1, {"assignedPartitions": [{"topic": "t", "partitions": [0, 1]}]}
     )
@@ -177,6 +182,35 @@ def group(schemas: Schemas) -> tuple[tuple[bytes, bytes | None], ...]:
         "assignment": struct.pack(">h", 1) + assignment,
     }
     body = {"protocolType": "consumer", "generation": 1, "members": [member]}
-    value = schemas.message("GroupMetadataValue").encode(3, body)
+    value = schemas.message("GroupMetadataValue").encode(version, body)
     key = struct.pack(">hh", 2, 1) + b"g"
-    return ((key, struct.pack(">h", 3) + value), (key, None))
+    return ((key, struct.pack(">h", version) + value), (key, None))
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_values_of_groups_and_offsets_are_read_in_every_version(
+    schemas: Schemas, tmp_path: Path, version: int
+) -> None:
+    """Logs hold what older brokers wrote; offsets under both keys, which groups do not have."""
+    grouped, _ = group(schemas, version)
+    keys = (0, 1) if version == 0 else (1,)  # the older key had the oldest value only
+    number = struct.pack(">h", version)
+    offset = {"offset": 7, "metadata": "", "commitTimestamp": 5}
+    committed = number + schemas.message("OffsetCommitValue").encode(version, offset)
+    place = b"\x00\x01g\x00\x01t" + struct.pack(">i", 0)
+    records = (
+        grouped,
+        *((struct.pack(">h", kind) + place, committed) for kind in keys),
+    )
+    root = tmp_path / "b1"
+    write_segment(partition_folder(root, "__consumer_offsets"), [Batch(0, records, 0)])
+    jars = kafka_jars("4.4.0").classpath
+    evidence = read(Inputs(brokers_of([f"b1={root}"])), tmp_path / "out", jars)
+    assert evidence.table("damage").num_rows == 0
+    rows = list(evidence.rows("group_records"))
+    assert [row["version"] for row in rows] == [version] * (1 + len(keys))
+    assert [row["batch"] for row in rows] == [0] * (1 + len(keys))
+    assert all('"offset":7' in row["value"] for row in rows[1:])
+    (one,) = read_groups(evidence)
+    assert (one.name, one.type) == ("g", CLASSIC)
+    assert ClassicGroups(Specifications()[CLASSIC_GROUP], TOPICS).judge(one).rows[0].generation == 1

@@ -75,8 +75,8 @@ def group_record(offset: int, generation: int) -> dict[str, Any]:
         "members": [member(EVIL, [0])],
     }  # fmt: skip
     return {
-        "broker": "b1", "directory": "", "partition": 0, "offset": offset, "epoch": 0,
-        "timestamp": 5, "type": "GroupMetadataKey", "key": json.dumps({"group": EVIL}),
+        "broker": "b1", "directory": "", "partition": 0, "offset": offset, "batch": offset,
+        "epoch": 0, "timestamp": 5, "type": "GroupMetadataKey", "key": json.dumps({"group": EVIL}),
         "value": json.dumps(value), "version": 3, "state": "",
     }  # fmt: skip
 

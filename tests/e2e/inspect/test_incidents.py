@@ -13,16 +13,19 @@ from typing import Any
 
 import pytest
 
+from conformance.inspect import traces
 from conformance.inspect.faults import FAULTS, Site
 from conformance.inspect.inspection import Inspection, inspect
 from conformance.inspect.reading.inputs import Inputs
 from conformance.inspect.reading.reader import read
+from conformance.inspect.specifications import Specifications
 from conformance.kafka.incidents import INCIDENTS, TOPIC
 from conformance.verdict import Verdict
 from tests.kafka_needed import VERSIONS, jars_or_skip
 
 BROKERS = ("b1", "b2", "b3")
 NEW = VERSIONS[-1]
+SPECIFICATIONS = Specifications()
 
 
 def kconform(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -69,7 +72,13 @@ def test_a_clean_run_gives_no_finding_and_its_files_stay_as_they_are(
     assert (code, found["verdict"], found["findings"]) == (0, "pass", [])
     assert found["files"]["error"] == 0
     formulas = found["formulas"]
-    for name in ("LogMatching", "ElectableHasExposed", "GenerationsNeverFall", "LeaderInIsr"):
+    for name in (
+        "LogMatching",
+        "ElectableHasExposed",
+        "GenerationsNeverFall",
+        "LeaderInIsr",
+        "HeldByOneMember",
+    ):
         assert formulas[name]["holds"] >= 1
     assert contents(clean) == before
     page = (tmp_path / "index.html").read_text("utf-8")
@@ -81,8 +90,11 @@ def test_the_exported_trace_is_judged_alike(clean: Path, tmp_path: Path) -> None
     inspected(clean, tmp_path)
     stem = tmp_path / "traces" / f"{TOPIC}-0"
     mapping = ["--mapping", f"{stem}.mapping.toml", "--invariants-only"]
-    model = ["--model", "replication/kip320-coarse-3b"]
+    model = ["--model", traces.MODEL]
     done = kconform("judge", f"{stem}.ndjson", *model, *mapping)
+    assert done.returncode == 0, done.stdout + done.stderr
+    mapping = ["--mapping", f"{stem}.elections.mapping.toml", "-o", str(tmp_path / "store")]
+    done = kconform("import", f"{stem}.elections.ndjson", *model, *mapping)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -91,7 +103,9 @@ def test_a_planted_fault_is_found(clean: Path, tmp_path: Path, kind: str) -> Non
     copies = tmp_path / "copies"
     for broker in BROKERS:
         shutil.copytree(clean / broker / "data", copies / broker / "data")
-    planted = FAULTS[kind].plant(Site(copies, TOPIC, BROKERS, random.Random(1)), "b2")
+    site = Site(copies, TOPIC, BROKERS, random.Random(1))
+    assert FAULTS[kind].needs(site)
+    planted = FAULTS[kind].plant(site, "b2")
     told = [one for one in judged(copies, tmp_path).found if one.kind in FAULTS[kind].told_by]
     assert any(one.verdict is Verdict.FAIL for one in told), planted
     assert any(not one.brokers or set(one.brokers) & set(planted.brokers) for one in told)
@@ -99,7 +113,8 @@ def test_a_planted_fault_is_found(clean: Path, tmp_path: Path, kind: str) -> Non
 
 def judged(copies: Path, folder: Path) -> Inspection:
     inputs = Inputs({broker: (str(copies / broker / "data"),) for broker in BROKERS})
-    return inspect(read(inputs, folder / "evidence", jars_or_skip(NEW).classpath))
+    evidence = read(inputs, folder / "evidence", jars_or_skip(NEW).classpath)
+    return inspect(evidence, specifications=SPECIFICATIONS)
 
 
 def test_an_unclean_election_is_told_with_the_truncation_that_it_caused(tmp_path: Path) -> None:

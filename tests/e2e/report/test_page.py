@@ -51,6 +51,16 @@ PICTURE = Picture(
 )
 
 
+TEXT = f"""\
+Send ==
+  \\/ here \\/ there
+  \\/ nowhere
+\\* {EVIL}
+Never == 2
+"""
+BRANCHES = {"Spec:2:6-2:9": 2, "Spec:2:14-2:17": 2, "Spec:3:6-3:12": 3}
+
+
 def state(ours: tuple[int, ...], kind: str) -> State:
     message = Fn({"type": kind, "text": EVIL if kind == "Ask" else ""})
     silent = Fn({"type": "None", "text": ""})
@@ -84,8 +94,9 @@ def events() -> Iterator[Event]:
         system=EVIL,
         version="1",
         actions=("Send", "Append", "Never"),
-        modules=(ModuleText("Spec", "spec/Spec.tla", f"Send == 1\n\\* {EVIL}\nNever == 2\n"),),
-        places={"Send": ("Spec", 1, 2), "Never": ("Spec", 3, 3)},
+        modules=(ModuleText("Spec", "spec/Spec.tla", TEXT),),
+        places={"Send": ("Spec", 1, 4), "Never": ("Spec", 5, 5)},
+        branches={one: ("Spec", line) for one, line in BRANCHES.items()},
     )
     for number, verdict in enumerate([Verdict.PASS, Verdict.FAIL, Verdict.PASS]):
         figures: dict[str, JsonValue] = {
@@ -97,6 +108,7 @@ def events() -> Iterator[Event]:
     for number, verdict in enumerate([Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE]):
         counts: dict[str, JsonValue] = {"Send": 3 + number, EVIL: 1}
         replayed: dict[str, JsonValue] = {"model": "m", "actions": counts, "steps": 10 - number}
+        replayed["branches"] = {"Spec:2:6-2:9": 1, "Spec:2:14-2:17": 2}
         yield StageFinished("replay", f"suite {number}", verdict, 10 - number, EVIL, replayed)
     one = Finding(
         key="Append:not_allowed:log",
@@ -292,6 +304,24 @@ def test_a_screen_reader_finds_names_and_an_outline(opened: Browser) -> None:
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+def test_each_disjunct_has_its_count_beside_its_line(opened: Browser) -> None:
+    opened.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    lines = opened.run("""return [...document.querySelectorAll('.source span')]
+        .map((one) => [one.textContent.trim().split(/\\s+/), one.className, one.title])""")
+    assert [line[:4] for line, _, _ in lines] == [
+        ["12", "1", "Send", "=="],
+        ["3", "6", "2", "\\/"],
+        ["0", "3", "\\/", "nowhere"],
+        ["0", "5", "Never", "=="],
+    ]
+    assert [name for _, name, _ in lines] == ["met", "met part", "never part", "never"]
+    assert lines[1][2] == (
+        "a disjunct or branch: 3 steps (replay 3); a disjunct or branch: 6 steps (replay 6)"
+    )
+    assert "disjuncts never taken on line 3" in text(opened, "main")
+    assert "Spec: 1 of 3 disjuncts of its actions" in text(opened, ".gaps")
 
 
 def test_without_its_script_the_page_still_tells_everything(browser: Browser, file: Path) -> None:

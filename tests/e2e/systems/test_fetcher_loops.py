@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from conformance.config import Settings
 from conformance.errors import UserError
+from conformance.events import Event, Finding
 from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.check import CheckOptions
+from conformance.replay.saved import Again, load
 from conformance.replay.turns import TurnsResult
 from conformance.stages.context import Context, one_model, workbench
+from conformance.stages.replay import replay_saved
 from conformance.stages.turns import turns
 from conformance.systems.external import CHANNELS
 from conformance.verdict import Verdict
@@ -89,6 +95,28 @@ def test_a_loop_with_a_fault_diverges_at_a_turn(
     assert result.divergence is not None
     assert result.divergence.action is not None
     assert result.divergence.action.name in ("DoWork", "DoWorkInVain")
+
+
+def test_a_diverging_walk_is_kept_and_replays_until_the_fault_is_mended(
+    context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    events: list[Event] = []
+    settings = Settings(output=str(tmp_path))
+    kept = replace(context, settings=settings, emit=events.append)
+    monkeypatch.setattr(AbstractFetcherThread, "do_work", fetches_first)
+    taken(kept, TRUNCATES_ON_FETCH)
+    [found] = [event for event in events if isinstance(event, Finding)]
+    saved = load(Path(found.artifact))
+    bench = workbench(context, one_model(TRUNCATES_ON_FETCH), with_graph=False)
+
+    before, divergence = replay_saved(context, bench, saved)
+    monkeypatch.undo()
+    after, _ = replay_saved(context, bench, saved)
+
+    assert found.reproduce == f"kconform replay {found.artifact}"
+    assert (before, after) == (Again.AS_BEFORE, Again.FIXED)
+    assert divergence is not None
+    assert divergence.step == len(saved.actions)
 
 
 def test_a_model_whose_round_trips_are_one_step_is_refused(context: Context) -> None:

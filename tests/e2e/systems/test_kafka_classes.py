@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -13,6 +14,7 @@ from conformance.errors import DataError, UserError
 from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.prepare import prepare
+from conformance.replay.interruptions import interrupt_steps
 from conformance.replay.saved import load
 from conformance.stages.context import Context, one_model, with_constants, workbench
 from conformance.stages.deviations import Presence, deviations
@@ -20,8 +22,9 @@ from conformance.stages.overridden import with_deviations
 from conformance.stages.replay import replay
 from conformance.stages.suite import make_suite
 from conformance.systems.deviations import Deviation
-from conformance.systems.external import CHANNELS
+from conformance.systems.external import CHANNELS, ProcessTransport
 from conformance.systems.kafka import KafkaFactory
+from conformance.systems.kafka.bridge import bridge_command
 from conformance.tla import find_tools
 from conformance.verdict import Verdict
 from tests.kafka_needed import VERSIONS, jars_or_skip
@@ -77,6 +80,7 @@ def test_the_table_of_deviations_is_what_the_classes_do(context: Context, versio
     assert fixed is (version == "4.4.0")
     fenced = shown["fenced-in-an-old-epoch"].presence
     assert fenced is (Presence.UNREACHABLE if fixed else Presence.SEEN)
+    assert shown["fetch-counted-in-a-later-epoch"].presence is Presence.SEEN
 
 
 @pytest.mark.parametrize(
@@ -101,6 +105,23 @@ def test_what_is_false_along_a_counterexample_is_what_the_table_says_breaks(
         state = after
 
     assert false == {*deviation.breaks}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_interrupted_fetch_shows_nothing_that_is_not_known(
+    context: Context, version: str
+) -> None:
+    jars_or_skip(version)
+    model = one_model("replication/bench/truncate-on-fetch-fine-2b")
+    bench = workbench(context, model, f"kafka-{version}")
+
+    result = interrupt_steps(bench.graph, bench.make_system, samples=4, seed=3)
+
+    assert result.verdict is Verdict.PASS
+    assert {*result.interruptions} == {
+        f"HandleFetch_interrupted_by_{other}"
+        for other in ("AppendAsLeader", "BecomeFollower", "BecomeLeader")
+    }
 
 
 def test_without_the_overrides_a_known_deviation_fails(context: Context) -> None:
@@ -130,3 +151,17 @@ def test_a_corrupt_jar_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(DataError, match="is damaged"):
         KafkaFactory("").version  # noqa: B018
+
+
+def test_a_bridge_whose_caller_was_killed_leaves_no_folder(tmp_path: Path) -> None:
+    """Its input ends, and nobody is left to remove the folder, which may be in memory."""
+    folder = tmp_path / "disks"
+    (folder / "broker").mkdir(parents=True)
+    command = bridge_command(jars_or_skip(VERSIONS[0]))
+    bridge = ProcessTransport(shlex.join([*shlex.split(command), str(folder)]))
+
+    bridge.hang_up()
+
+    assert bridge.ends_within(60)
+    bridge.close()
+    assert not folder.exists()

@@ -5,6 +5,7 @@ The brokers here are ours: the server over impl, and small ones that break the p
 
 from __future__ import annotations
 
+import shutil
 import socket
 import socketserver
 import struct
@@ -13,28 +14,59 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from conformance.bugs.fault import load_catalogue, relocated
 from conformance.cli.main import app
+from conformance.systems.protocol import SystemHangs
+from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.port import Port
+from conformance.systems.wire.security import security_of
+from impl.wire.entities import class_of, make
 
 INITIAL_DELAY = 150
 ROOT = Path(__file__).resolve().parents[3]
+FAULTS = ROOT / "conformance" / "systems" / "group" / "faults.toml"
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[str]:
-    """The address of our own coordinator, in a process of its own."""
+@contextmanager
+def served(*options: str, folder: Path = ROOT) -> Iterator[str]:
+    """The address of the coordinator of this folder's `impl`, in a process of its own."""
     command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
-    command += ["--initial-delay-ms", str(INITIAL_DELAY), "--min-session-ms", "10"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    command += ["--initial-delay-ms", str(INITIAL_DELAY), "--min-session-ms", "10", *options]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().split()[-1]
         process.terminate()
         assert process.wait(10) == 0
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    with served() as address:
+        yield address
+
+
+def test_a_suite_agrees_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl to make a certificate")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    made += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(made, check=True, capture_output=True)
+    with served("--tls-cert", str(certificate), "--tls-key", str(key)) as address:
+        system = f"wire:{address}?initial-delay={INITIAL_DELAY}&groups=24&tls-ca={certificate}"
+        code, output = replay("group/protocols-2m", system, tmp_path, monkeypatch)
+        plain, _ = replay("group/protocols-2m", f"wire:{address}", tmp_path, monkeypatch)
+    assert "203 tests passed, 0 failed" in output
+    assert (code, plain) == (0, 2)
 
 
 def replay(
@@ -78,6 +110,22 @@ def test_the_version_of_a_request_is_chosen(
     assert "they go with --system wire:HOST:PORT" in " ".join(ended.output.split())
 
 
+@pytest.mark.parametrize(
+    ("fault", "model"),
+    [("D1", "group/initial-delay-3m"), ("D7", "group/pending-timeouts-2m")],
+)
+def test_a_fault_of_a_coordinator_is_found_through_its_port(
+    fault: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of the faults that `benchmarks/wire_faults.py` looks for."""
+    (wanted,) = (one for one in load_catalogue(FAULTS).faults if one.id == fault)
+    with relocated(wanted) as folder, served(folder=folder) as address:
+        system = f"wire:{address}?initial-delay={INITIAL_DELAY}&session=400&min-session=10"
+        code, output = replay(model, f"{system}&groups=24", tmp_path, monkeypatch)
+    assert code == 1, output
+    assert "1 failed, 0 inconclusive" in output
+
+
 def test_real_consumers_join_rebalance_and_leave(broker: str) -> None:
     reason = "the extra `clients` is not installed"
     kafka = pytest.importorskip("kafka", reason=reason)
@@ -119,6 +167,13 @@ OFFERED = [
 ]
 
 
+def coordinator_answer(error_code: int) -> bytes:
+    """FindCoordinator's answer in version 4."""
+    body = b"CCCC" + b"\0\0\0\0\0\x02\x02g\0\0\0\x01\x0alocalhost\0\0\0\x01"
+    body += struct.pack(">h", error_code) + b"\0\0\0"
+    return struct.pack(">i", len(body)) + body
+
+
 class Liar(socketserver.BaseRequestHandler):
     """Says what it offers, then does what `lie` says with the next request."""
 
@@ -155,9 +210,11 @@ def liar(request: pytest.FixtureRequest) -> Iterator[str]:
         (b"\x7f\xff\xff\xff", "the answer says that it has 2147483647 bytes"),
         (b"\0\0\0\x08CCCC\0\xff\xff\xff", "the answer cannot be read"),
         (b"\0\0\0\x0bXXXX\0\0\0\0\0\x01\0", "the answer is to correlation id"),
+        (coordinator_answer(9999), "9999 is not a valid ErrorCode"),
+        (coordinator_answer(118), "the answer has the unknown error code 118"),
     ],
     indirect=["liar"],
-    ids=["closes", "endless", "garbage", "another's answer"],
+    ids=["closes", "endless", "garbage", "another's answer", "no code", "a code of share groups"],
 )
 def test_a_broker_that_breaks_the_protocol_is_a_finding_with_the_bytes(
     liar: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -166,6 +223,17 @@ def test_a_broker_that_breaks_the_protocol_is_a_finding_with_the_bytes(
     assert code == 1, output
     assert told in output
     assert "sent     00 00 00" in output
+
+
+@pytest.mark.parametrize("liar", [b"\0\0\0\x08CCCC"], indirect=True, ids=["half an answer"])
+def test_a_broker_that_never_ends_its_answer_hangs(liar: str) -> None:
+    port = Port(parse_address(liar), security_of("", ""))
+    request = make(class_of("list_groups", 4, "request"), states_filter=())
+    try:
+        with pytest.raises(SystemHangs, match="list_groups version 4 was not answered within"):
+            port.ask_body(request, 0.3)
+    finally:
+        port.close()
 
 
 def test_nobody_who_listens_is_told_in_one_paragraph(

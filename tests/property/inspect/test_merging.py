@@ -15,10 +15,12 @@ from conformance.inspect.abstraction import (
     windows,
 )
 from conformance.inspect.exposure import merged as merged_runs
-from conformance.inspect.formulas import LOG_FORMULAS, ReplicationFormulas
+from conformance.inspect.formulas import ReplicationFormulas
 from conformance.inspect.partitions import Run
+from conformance.inspect.specifications import REPLICATION, Specifications
 
-FORMULAS = ReplicationFormulas()
+SPECIFICATION = Specifications()[REPLICATION]
+FORMULAS = ReplicationFormulas(SPECIFICATION)
 
 
 @st.composite
@@ -94,10 +96,10 @@ def moments(draw: st.DrawFn) -> Moment:
 @settings(max_examples=150, deadline=None)
 @given(moments(), st.integers(2, 5))
 def test_merged_and_windowed_verdicts_are_those_of_every_offset(moment: Moment, size: int) -> None:
-    alone = FORMULAS.judge(LOG_FORMULAS, moment, merged=False)
-    merged = FORMULAS.judge(LOG_FORMULAS, moment, size=100)
-    windowed = FORMULAS.judge(LOG_FORMULAS, moment, size=size)
-    for formula in LOG_FORMULAS:
+    alone = FORMULAS.judge(SPECIFICATION.invariants, moment, merged=False)
+    merged = FORMULAS.judge(SPECIFICATION.invariants, moment, size=100)
+    windowed = FORMULAS.judge(SPECIFICATION.invariants, moment, size=size)
+    for formula in SPECIFICATION.invariants:
         truth = alone[formula].holds
         assert (formula, merged[formula].holds) == (formula, truth)
         assert (formula, windowed[formula].holds) == (formula, truth)

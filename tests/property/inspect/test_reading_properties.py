@@ -108,7 +108,7 @@ def test_no_damage_to_any_file_stops_the_reading_or_goes_untold(data: st.DataObj
                 content[at:at] = data.draw(st.binary(min_size=1, max_size=30))
         changed = bytes(content) != target.read_bytes()
         target.write_bytes(content)
-        evidence = read(Inputs(brokers_of([f"b1={root}"])), Path(name) / "out", (), spark=False)
+        evidence = read(Inputs(brokers_of([f"b1={root}"])), Path(name) / "out", ())
         accounted = [row["path"] for row in evidence.rows("files")]
         assert sorted(accounted) == [str(path.relative_to(root)) for path in files]
         if changed and target.suffix == ".log" and len(content) > at:

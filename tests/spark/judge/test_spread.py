@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import random
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,42 +10,18 @@ from pyspark.sql import SparkSession
 from conformance.audit import spread
 from conformance.audit.spread import Rules, deal, judge_on
 from conformance.judge.reading import locate, read_recordings
-from conformance.judge.verdict import Judgement
 from conformance.tla import Spec
 from conformance.verdict import Verdict
-from tests.unit.judge.locks import locks, mapping
+from tests.unit.judge.locks import HIDDEN, locks, mapping, write
 
 pytestmark = pytest.mark.tlc
 
-HIDDEN = '[silent]\nactions = ["Ask", "Queue"]\nsteps = 4\n'
 INVARIANTS, PROPERTIES = ("HolderWasGranted", "FewGrants"), ("GrantsNeverFall",)
 
 
 @pytest.fixture(scope="module")
 def spec(tmp_path_factory: pytest.TempPathFactory) -> Spec:
     return locks(tmp_path_factory.mktemp("locks"))
-
-
-def write(path: Path, traces: int) -> Path:
-    """Traces of many lengths, the lines of each with the others', with lies and damage in them."""
-    rng, lines = random.Random(5), []
-    for number in range(traces):
-        for grants in range(1, 1 + rng.choice((1, 1, 2, 4, 7))):
-            holder = rng.choice("ab")
-            told = grants if rng.random() < 0.9 else 4
-            grant = {"action": "Grant", "state": {"holder": holder, "granted": told}}
-            lines += [(number, grant), (number, {"action": "Release"})]
-        if number % 9 == 0:
-            lines.append((number, {"action": "Steal"}))
-    order = sorted(lines, key=lambda _: rng.random())
-    order.sort(key=lambda line: line[0] // 5)
-    text = [json.dumps({"trace": f"run-{number}", **event}) for number, event in order]
-    path.write_text("\n".join([*text, "{no event", ""]))
-    return path
-
-
-def timeless(judgements: Sequence[Judgement]) -> list[Judgement]:
-    return [replace(one, seconds=0.0) for one in judgements]
 
 
 @pytest.mark.parametrize("wave", [20_000, 7], ids=["one wave", "waves of seven"])
@@ -62,10 +34,10 @@ def test_the_judgements_are_those_of_one_judge(
     judge = rules.judge()
     here = [judge.judge(one) for one in read_recordings([path])]
     there = [one for _, one in judge_on(spark, rules, locate([path]), brief=False)]
-    assert timeless(there) == timeless(here)
+    assert there == here
     assert {one.verdict for one in there} == {Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE}
     brief = [one for _, one in judge_on(spark, rules, locate([path]), brief=True)]
-    assert timeless(brief) == timeless([one.brief() for one in here])
+    assert brief == [one.brief() for one in here]
 
 
 def test_a_judgement_does_not_depend_on_those_before(spec: Spec, tmp_path: Path) -> None:
@@ -74,7 +46,7 @@ def test_a_judgement_does_not_depend_on_those_before(spec: Spec, tmp_path: Path)
     recordings = list(read_recordings([path]))
     judge, alone = rules.judge(spec), [rules.judge(spec).judge(one) for one in recordings]
     backwards = [judge.judge(one) for one in reversed(recordings)]
-    assert timeless(backwards[::-1]) == timeless(alone)
+    assert backwards[::-1] == alone
 
 
 def test_a_file_that_workers_cannot_read_makes_its_traces_inconclusive(

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from conformance.tla import Action, EvaluationError, Spec, State, infer, infer_schema
 from conformance.tla.arrow import write_states, write_values
+from conformance.tla.search import reachable_states
 from conformance.tla.spark import (
     SparkFormula,
     compile_action,
@@ -39,21 +40,6 @@ class Count:
     false: int
     undefined: int
     differing: int
-
-
-def reachable(spec: Spec) -> Iterator[State]:
-    """The states within the constraints, breadth first."""
-    constraints = [spec.state_formula(name) for name in spec.config.constraints]
-    seen = dict.fromkeys(spec.initial_states())
-    queue = list(seen)
-    for state in queue:
-        if not all(constraint(state) for constraint in constraints):
-            continue
-        yield state
-        for _, following in spec.successors(state):
-            if following not in seen:
-                seen[following] = None
-                queue.append(following)
 
 
 def verdict(formula: Callable[..., bool], *states: State) -> bool | None:
@@ -84,7 +70,7 @@ class Comparison:
     ) -> None:
         self._spark, self._spec, self._folder = spark, spec, folder
         self._random = Random(seed)
-        self._states = list(islice(reachable(spec), states))
+        self._states = list(islice(reachable_states(spec), states))
         self._steps = [
             (state, action, after)
             for state in self._sample(self._states, steps)

@@ -76,7 +76,7 @@ def test_where_there_is_no_visit_the_columns_still_have_their_types(worker: _Wor
     asked = pa.schema([*keys, ("visits", pa.int64()), ("listed", flag), ("asked", flag)])
     judged = worker.judge_visits(pa.RecordBatch.from_pylist([], asked))
     added = [("ready", flag), ("illegal", flag), ("violations", texts), ("doubts", texts)]
-    assert judged.schema == pa.schema([*asked, *added])
+    assert judged.schema == pa.schema([*asked, *added, ("taken", pa.string())])
 
 
 def visit(
@@ -209,6 +209,7 @@ class Rows:
     ) -> pa.Table:
         """Spark takes the columns that were promised, by name, and their types."""
         spark = {"long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_()}
+        spark["string"] = pa.string()
         fields = [part.rsplit(" ", 1) for part in schema.split(", ")]
         types = [(name, spark.get(type_, pa.list_(pa.string()))) for name, type_ in fields]
         batches = list(judge(iter(self.batches)))

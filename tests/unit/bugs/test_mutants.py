@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conformance.bugs.mutants import differs, draw, mutants_of
-from conformance.bugs.reach import note_reached
+from conformance.bugs.mutants import Mutant, differs, draw, mutants_of
+from conformance.bugs.reach import Noting, Reach, Statement, note_reached, statements_of
 from conformance.bugs.scope import changed_files, files_of, systems_of
+from conformance.errors import DataError
 from conformance.resources import resource_root
 
 IMPL = resource_root() / "impl"
@@ -76,31 +80,47 @@ def test_a_longer_draw_begins_with_a_shorter_one_of_its_seed(tmp_path: Path) -> 
     assert draw(tmp_path, ["a.py"], 100, seed=4)[0] != every
 
 
-def test_a_copy_notes_which_statements_it_runs(tmp_path: Path) -> None:
+@pytest.fixture
+def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, list[Mutant]]]:
+    """A package with notes, importable as `noted`, and the mutants of its module `a`."""
     package = tmp_path / "noted"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    text = '"""Text."""\n\nfrom __future__ import annotations\n\n\n' + FUNCTION
-    (package / "a.py").write_text(text)
-    mutants = mutants_of("a.py", text)
-    note_reached(package, mutants)
-    space: dict[str, object] = {}
-    notes: dict[str, object] = {}
-    exec((package / "_kconform_reached.py").read_text(), notes)
-    noted = (
-        (package / "a.py")
-        .read_text()
-        .replace("from noted._kconform_reached import reached as _kconform_reached", "")
+    text = (
+        '"""Text."""\n\nfrom __future__ import annotations\n\nONE = 1\n"""Of a constant."""\n\n\n'
+        + FUNCTION
     )
-    exec(noted, {**space, "_kconform_reached": notes["reached"]}, space)
-    function = space["f"]
-    assert callable(function)
-    reached = notes["REACHED"]
-    assert isinstance(reached, set)
-    assert function(1) == 0
-    assert {mutants[number].line for number in reached} == {7, 9}
-    assert function(2) == 2
-    assert {mutants[number].line for number in reached} == {7, 8, 9}
+    (package / "a.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield package, mutants_of("a.py", text)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "noted"]:
+        del sys.modules[name]
+
+
+def test_a_copy_notes_which_statements_each_test_runs(noted: tuple[Path, list[Mutant]]) -> None:
+    package, mutants = noted
+    statements = statements_of(package.parent, ["noted/a.py"])
+    statements = tuple(Statement("a.py", one.start) for one in statements)
+    lines = {Statement(one.file, one.statement): one.line for one in mutants}
+    note_reached(package, statements)
+    function = importlib.import_module("noted.a").f
+    noting = Noting("noted", len(statements))
+    for argument, result in ((1, 0), (2, 2)):
+        noting.begin()
+        assert function(argument) == result
+        noting.end()
+    content = noting.reach().to_bytes()
+    reach = Reach.from_bytes(content, len(statements))
+    by_line = {lines[one]: reach.tests(number) for number, one in enumerate(statements)}
+    assert by_line == {5: [0, 1], 10: [0, 1], 11: [1], 12: [0, 1]}, "what imports run, all run"
+    assert reach.statements == frozenset(range(len(statements)))
+    with pytest.raises(DataError, match="no notes of 90 statements"):
+        Reach.from_bytes(content, 90)
+
+
+def test_nothing_reaches_nothing() -> None:
+    assert len(Reach.of_nothing()) == 0
+    assert Reach.of_nothing().statements == frozenset()
 
 
 def test_a_systems_files_are_those_that_its_adapter_imports() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from conformance.bugs.worker import Found
+from conformance.bugs.worker import Begun, Found, Job
 from conformance.cli import bugs as command
 from conformance.errors import ExitCode
 
@@ -34,7 +38,7 @@ def test_the_verdict_on_a_clean_copy(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(command, "by_oracles", lambda _job, _folder, _timeout: found)
+    monkeypatch.setattr(command, "by_oracles", lambda *_: found)
     with pytest.raises(SystemExit) as ended:
         command.bugs(clean=True, system="group")
     assert ended.value.code == code
@@ -48,3 +52,43 @@ def test_the_list_says_what_the_spec_does_not_see(capsys: pytest.CaptureFixture[
     assert lines["E11"].endswith("keeps the join that is over")
     assert lines["E28"].endswith("(by tests of impl)")
     assert lines["D32"].endswith("(not applicable)")
+
+
+def test_all_systems_are_asked_and_each_finding_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Job] = []
+
+    def judged(job: Job, _folder: Path, _timeout: float, tell: Callable[[Begun], None]) -> Found:
+        asked.append(job)
+        tell(Begun(f"transition suite of {job.models[0]}", 0, 4))
+        title = f"{job.system} differs"
+        return Found(killed=job.system != "group", oracle="Hypothesis", title=title, note="")
+
+    monkeypatch.setattr(command, "by_oracles", judged)
+    with pytest.raises(SystemExit) as ended:
+        command.bugs(clean=True, as_json=True)
+    told, shown = capsys.readouterr()
+    report = json.loads(told)
+    assert ended.value.code == ExitCode.FAIL
+    assert [job.system for job in asked] == report["systems"]
+    others = [system for system in report["systems"] if system != "group"]
+    assert [one["title"] for one in report["findings"]] == [f"{one} differs" for one in others]
+    assert "delayed: 1 of 4: transition suite of delayed/" in shown
+
+
+def test_a_spent_budget_leaves_each_later_system_hardly_any(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budgets: list[float] = []
+
+    def judged(job: Job, *_: object) -> Found:
+        budgets.append(job.budget)
+        return Found(killed=False, note=f"no time for {job.system}")
+
+    monkeypatch.setattr(command, "by_oracles", judged)
+    with pytest.raises(SystemExit) as ended:
+        command.bugs(clean=True, budget=1e-9)
+    assert ended.value.code == ExitCode.INCONCLUSIVE
+    assert set(budgets) == {0.001}
+    assert "no time for group" in capsys.readouterr().out

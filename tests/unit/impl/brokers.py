@@ -13,6 +13,7 @@ from impl.log import Log
 from impl.log_loader import load_log
 from impl.log_manager import LogManager
 from impl.log_types import FetchIsolation, LogConfig
+from impl.metrics import IsrStats, MetricName, MetricsRegistry
 from impl.partition import FetchParams, LogReadInfo, Partition
 from impl.partition_state import AlterPartitionCallback, LeaderAndIsr, LeaderAndIsrPartitionState
 from impl.records import MemoryRecords, Record
@@ -169,6 +170,7 @@ class PartitionBed:
 
     def __post_init__(self) -> None:
         concurrency = NoConcurrency()
+        self.metrics = MetricsRegistry(self.clock)
         self.logs = LogManager(
             self.disk,
             ("logs", "other"),
@@ -186,7 +188,17 @@ class PartitionBed:
             concurrency,
             replica_lag_time_max_ms=self.max_lag_ms,
             try_complete_delayed_requests=self.completed.append,
+            alter_partition_listener=IsrStats(self.metrics),
         )
+
+    @property
+    def isr_changes(self) -> tuple[float, float, float]:
+        """How many were made and failed: (expands, shrinks, failed)."""
+        names = ("IsrExpandsPerSec", "IsrShrinksPerSec", "FailedIsrUpdatesPerSec")
+        expands, shrinks, failed = (
+            self.metrics.value(MetricName("ReplicaManager", name)) for name in names
+        )
+        return expands, shrinks, failed
 
     @property
     def log(self) -> Log:

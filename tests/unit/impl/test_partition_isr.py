@@ -299,3 +299,46 @@ def test_a_read_of_an_earlier_epoch_does_not_count_in_this_one(
     )
 
     assert replica.state.log_end_offset == expected
+
+
+def test_isr_changes_are_counted_when_the_controller_has_answered() -> None:
+    bed = a_leader(isr=(LEADER,))
+    bed.fetch(F1, 0)
+    assert bed.isr_changes == (0, 0, 0), "a proposal is no change"
+    bed.controller.accept()
+    assert bed.isr_changes == (1, 0, 0)
+
+    bed.append(1)
+    bed.clock.sleep(30_001)
+    bed.partition.maybe_shrink_isr()
+    assert bed.isr_changes == (1, 0, 0)
+    bed.controller.accept()
+    assert bed.isr_changes == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "error", [Errors.INELIGIBLE_REPLICA, Errors.FENCED_LEADER_EPOCH, Errors.NETWORK_EXCEPTION]
+)
+def test_a_refused_isr_change_is_counted_as_failed(error: Errors) -> None:
+    bed = a_leader(isr=(LEADER,))
+    bed.fetch(F1, 0)
+    bed.controller.reject(error)
+    assert bed.isr_changes == (0, 0, 1)
+
+
+def test_an_answer_to_a_change_that_was_overtaken_is_not_counted() -> None:
+    bed = a_leader(isr=(LEADER,))
+    bed.fetch(F1, 0)
+    bed.partition.make_leader(state(LEADER, 1, isr=(LEADER, F2)))
+    bed.controller.accept()
+    assert bed.isr_changes == (0, 0, 0)
+
+
+def test_an_answer_of_an_earlier_epoch_is_counted_as_failed() -> None:
+    bed = a_leader(isr=(LEADER,))
+    bed.fetch(F1, 0)
+    proposed = bed.partition.partition_state
+    bed.partition.make_leader(state(LEADER, 1, isr=(LEADER,), partition_epoch=5))
+    bed.partition.partition_state = proposed  # as if the new epoch had kept what is in flight
+    bed.controller.accept()
+    assert bed.isr_changes == (0, 0, 1)

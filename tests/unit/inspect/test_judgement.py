@@ -9,15 +9,17 @@ import pytest
 
 from conformance.inspect.abstraction import CacheEntry
 from conformance.inspect.copies import Copies, Copy
-from conformance.inspect.formulas import LOG_FORMULAS, ReplicationFormulas
+from conformance.inspect.formulas import ReplicationFormulas
 from conformance.inspect.history import Elections, Registration
 from conformance.inspect.judgement import Judge, Judged
 from conformance.inspect.lines import Line
 from conformance.inspect.partitions import Log, Run
+from conformance.inspect.specifications import REPLICATION, Specifications
 from conformance.inspect.subjects import Held, Subject
 from conformance.verdict import Verdict
 
-FORMULAS = ReplicationFormulas()
+SPECIFICATION = Specifications()[REPLICATION]
+FORMULAS = ReplicationFormulas(SPECIFICATION)
 NODES = {"b1": 1, "b2": 2, "b3": 3}
 NOW = 1_000_000
 
@@ -203,9 +205,11 @@ def test_what_the_copies_hold_and_what_is_told(name: str) -> None:
 def test_every_offset_for_itself_and_small_windows_say_the_same(name: str) -> None:
     """The stories make every formula false somewhere; see also tests/property/inspect."""
     moment = STORIES[name][0].judged().moment
-    alone = FORMULAS.judge(LOG_FORMULAS, moment, merged=False)
-    windowed = FORMULAS.judge(LOG_FORMULAS, moment, size=2)
-    assert {f: alone[f].holds for f in LOG_FORMULAS} == {f: windowed[f].holds for f in LOG_FORMULAS}
+    alone = FORMULAS.judge(SPECIFICATION.invariants, moment, merged=False)
+    windowed = FORMULAS.judge(SPECIFICATION.invariants, moment, size=2)
+    assert {f: alone[f].holds for f in SPECIFICATION.invariants} == {
+        f: windowed[f].holds for f in SPECIFICATION.invariants
+    }
 
 
 def test_what_was_lost_names_who_wrote_it_and_which_election_lost_it() -> None:

@@ -148,7 +148,7 @@ def lines_of(
         (str(tmp_path / "b1" / "*.log*"),),
         **options,
     )
-    return read(inputs, tmp_path / "out", (), spark=False)
+    return read(inputs, tmp_path / "out", ())
 
 
 def line(message: str, time: str = "2024-05-04 10:11:12,345", level: str = "INFO") -> str:
@@ -231,7 +231,7 @@ def test_a_log_belongs_to_the_broker_whose_folder_is_beside_it_or_that_is_named(
         brokers_of([f"b1={tmp_path}/b1/data", f"b2={tmp_path}/b2/data"]),
         (f"b2={tmp_path}/y.log", f"{tmp_path}/**/*.log"),
     )
-    evidence = read(inputs, tmp_path / "out", (), spark=False)
+    evidence = read(inputs, tmp_path / "out", ())
     owners = {Path(row["path"]).relative_to(tmp_path).as_posix(): row["broker"]
               for row in evidence.rows("log_lines")}  # fmt: skip
     assert owners == {"b1/x.log": "b1", "b2/data/x.log": "b2", "x.log": "", "y.log": "b2"}
@@ -255,7 +255,7 @@ def test_a_log_that_lies_elsewhere_belongs_to_the_broker_whose_node_id_it_tells(
         properties = tmp_path / "data" / f"b{node}" / "meta.properties"
         properties.write_text(f"version=1\nnode.id={node}\n")
     brokers = brokers_of([f"x={tmp_path}/data/b1", f"y={tmp_path}/data/b2"])
-    evidence = read(Inputs(brokers, (f"{tmp_path}/logs/*",)), tmp_path / "out", (), spark=False)
+    evidence = read(Inputs(brokers, (f"{tmp_path}/logs/*",)), tmp_path / "out", ())
     owners = {Path(row["path"]).name: row["broker"] for row in evidence.rows("log_lines")}
     assert owners == {"one.log": "x", "two.log": "y", "both.log": "", "none.log": ""}
 
@@ -264,6 +264,6 @@ def test_patterns_that_name_nothing_and_unknown_zones_are_the_users(tmp_path: Pa
     (tmp_path / "b1").mkdir()
     brokers = brokers_of([f"b1={tmp_path / 'b1'}"])
     with pytest.raises(UserError, match="names no file"):
-        read(Inputs(brokers, (f"{tmp_path}/no*",)), tmp_path / "out", (), spark=False)
+        read(Inputs(brokers, (f"{tmp_path}/no*",)), tmp_path / "out", ())
     with pytest.raises(UserError, match="no time zone"):
-        read(Inputs(brokers, zone="Mars"), tmp_path / "out2", (), spark=False)
+        read(Inputs(brokers, zone="Mars"), tmp_path / "out2", ())

@@ -76,7 +76,7 @@ def test_every_file_is_read_or_skipped_with_a_reason_or_in_error(tmp_path: Path)
     (root / "disk1" / "server.log").write_text("[]")
     write_checkpoint(root / "disk1" / "replication-offset-checkpoint", "t 0 3")
     (folder / f"{99:020d}.index").write_bytes(b"")
-    evidence = read(inputs_of(f"b1={root}"), tmp_path / "out", (), spark=False)
+    evidence = read(inputs_of(f"b1={root}"), tmp_path / "out", ())
     found = accounts(evidence)
     listed = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
     assert set(found) == listed
@@ -92,7 +92,7 @@ def test_several_directories_of_a_broker_are_told_apart(tmp_path: Path) -> None:
     for disk in ("one", "two"):
         write_segment(partition_folder(tmp_path / disk / "d", "t"), run_of(2))
     inputs = inputs_of(f"b1={tmp_path / 'one'}", f"b1={tmp_path / 'two'}")
-    evidence = read(inputs, tmp_path / "out", (), spark=False)
+    evidence = read(inputs, tmp_path / "out", ())
     assert evidence.table("batches").num_rows == 4
     assert evidence.brokers == ("b1",)
 
@@ -105,7 +105,7 @@ class TestSafety:
         folders = {p: p.stat().st_mtime_ns for p in (root, written.path.parent)}
         for path in before:
             path.chmod(0o444)
-        read(inputs_of(f"b1={root}"), tmp_path / "out", (), spark=False)
+        read(inputs_of(f"b1={root}"), tmp_path / "out", ())
         after = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
         assert after == {path: data for path, (_, data) in before.items()}
         assert {p: p.stat().st_mtime_ns for p in folders} == folders
@@ -118,7 +118,7 @@ class TestSafety:
         (root / "u-0").symlink_to(elsewhere / "u-0")
         (root / "t-1").symlink_to(written.path.parent)
         (root / "t-0" / f"{6:020d}.log").symlink_to("/proc/self/mem")
-        evidence = read(inputs_of(f"b1={root}"), tmp_path / "out", (), spark=False)
+        evidence = read(inputs_of(f"b1={root}"), tmp_path / "out", ())
         found = accounts(evidence)
         assert evidence.table("batches").num_rows == 2
         assert found["u-0"][0] == found[f"t-0/{5:020d}.log"][0] == "error"
@@ -130,7 +130,7 @@ class TestSafety:
         os.mkfifo(folder / f"{0:020d}.log")
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(os.path.relpath(folder / f"{1:020d}.log"))
-            evidence = read(inputs_of(f"b1={tmp_path / 'b1'}"), tmp_path / "out", (), spark=False)
+            evidence = read(inputs_of(f"b1={tmp_path / 'b1'}"), tmp_path / "out", ())
         assert set(accounts(evidence).values()) == {("skipped", "no regular file")}
 
     def test_a_folder_that_becomes_a_link_is_not_entered(self, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ class TestSafety:
         list(plan.planned(inputs, plan.schemas_identity(()), out))
         folder.rename(tmp_path / "moved")
         folder.symlink_to(tmp_path / "moved")
-        evidence = read(inputs, out, (), spark=False)
+        evidence = read(inputs, out, ())
         assert {status for status, _ in accounts(evidence).values()} == {"error"}
         assert evidence.table("batches").num_rows == 0
 
@@ -153,7 +153,7 @@ class TestSafety:
             folder = root / os.fsdecode(name)
             folder.mkdir(parents=True)
             (folder / f"{0:020d}.log").write_bytes(Batch(0).encoded())
-        evidence = read(inputs_of(f"b1={root}"), tmp_path / "out", (), spark=False)
+        evidence = read(inputs_of(f"b1={root}"), tmp_path / "out", ())
         found = accounts(evidence)
         assert len(found) == 5
         assert f"\\xff\\xfe-0/{0:020d}.log" in found
@@ -174,7 +174,7 @@ class TestGoingOn:
     def test_a_killed_run_goes_on_and_counts_nothing_twice(
         self, inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        whole = read(inputs, tmp_path / "whole", (), spark=False)
+        whole = read(inputs, tmp_path / "whole", ())
         reads: list[int] = []
 
         def dies_at_third(job: Any, part: plan.Part) -> None:
@@ -185,13 +185,13 @@ class TestGoingOn:
 
         monkeypatch.setattr(reader, "read_part", dies_at_third)
         with pytest.raises(KeyboardInterrupt):
-            read(inputs, tmp_path / "out", (), spark=False)
+            read(inputs, tmp_path / "out", ())
         with pytest.raises(DataError, match="not finished"):
             Evidence.open(tmp_path / "out")
         monkeypatch.setattr(
             reader, "read_part", lambda j, p: (reads.append(p.number), read_part(j, p))
         )
-        evidence = read(inputs, tmp_path / "out", (), spark=False)
+        evidence = read(inputs, tmp_path / "out", ())
         assert sorted(reads) == list(range(6))
         for table in TABLES:
             assert evidence.table(table).equals(whole.table(table)), table
@@ -213,13 +213,13 @@ class TestGoingOn:
         for table in writer._tables.values():
             table.close()
             table.commit()
-        assert read(inputs, out, (), spark=False).table("identities").num_rows == 0
+        assert read(inputs, out, ()).table("identities").num_rows == 0
 
     def test_another_reading_needs_another_output(self, inputs: Inputs, tmp_path: Path) -> None:
-        read(inputs, tmp_path / "out", (), spark=False)
+        read(inputs, tmp_path / "out", ())
         other = Inputs(inputs.brokers, filters=Filters(topics=frozenset({"t"})))
         with pytest.raises(UserError, match="filters differ"):
-            read(other, tmp_path / "out", (), spark=False)
+            read(other, tmp_path / "out", ())
 
     def test_a_file_that_changed_since_it_was_listed_is_in_error(
         self, inputs: Inputs, tmp_path: Path
@@ -229,7 +229,7 @@ class TestGoingOn:
         list(plan.planned(inputs, plan.schemas_identity(()), out))
         log = tmp_path / "b1" / "t-2" / f"{0:020d}.log"
         log.write_bytes(log.read_bytes() * 2)
-        found = accounts(read(inputs, out, (), spark=False))
+        found = accounts(read(inputs, out, ()))
         assert found[f"t-2/{0:020d}.log"][1].startswith("changed since it was listed")
         assert found[f"t-2/{0:020d}.index"] == ("error", "its segment could not be read")
 
@@ -240,7 +240,7 @@ def test_topics_and_partitions_that_were_not_asked_for_are_skipped(tmp_path: Pat
         write_segment(partition_folder(root, topic, number), run_of(2))
     write_checkpoint(root / "replication-offset-checkpoint", "t 0 1", "t 1 2", "u 0 1")
     filters = Filters(topics=frozenset({"t"}), partitions=frozenset({1}))
-    evidence = read(inputs_of(f"b1={root}", filters=filters), tmp_path / "out", (), spark=False)
+    evidence = read(inputs_of(f"b1={root}", filters=filters), tmp_path / "out", ())
     assert {(r["topic"], r["partition"]) for r in evidence.rows("batches")} == {("t", 1)}
     assert [r["offset"] for r in evidence.rows("checkpoints")] == [2]
     assert accounts(evidence)[f"u-0/{0:020d}.log"][0] == "skipped"
@@ -265,7 +265,7 @@ def producer_snapshot(*, version: int = 1, flip: bool = False) -> bytes:
 def test_producer_snapshots(tmp_path: Path, data: bytes, detail: str | None) -> None:
     folder = partition_folder(tmp_path / "b1", "t")
     (folder / f"{101:020d}.snapshot").write_bytes(data)
-    evidence = read(inputs_of(f"b1={tmp_path / 'b1'}"), tmp_path / "out", (), spark=False)
+    evidence = read(inputs_of(f"b1={tmp_path / 'b1'}"), tmp_path / "out", ())
     if detail is None:
         (row,) = evidence.rows("producers")
         assert (row["snapshot_offset"], row["producer_id"], row["last_offset"]) == (101, 7, 100)
@@ -297,7 +297,7 @@ def test_checkpoints_are_read_as_kafka_reads_them(
 ) -> None:
     path = partition_folder(tmp_path / "b1", "t") / "leader-epoch-checkpoint"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    evidence = read(inputs_of(f"b1={tmp_path / 'b1'}"), tmp_path / "out", (), spark=False)
+    evidence = read(inputs_of(f"b1={tmp_path / 'b1'}"), tmp_path / "out", ())
     entries = [(row["epoch"], row["offset"]) for row in evidence.rows("checkpoints")]
     damage = [row["detail"] for row in evidence.rows("damage")]
     assert (entries or damage or []) == ([expected] if isinstance(expected, str) else expected)
@@ -306,7 +306,7 @@ def test_checkpoints_are_read_as_kafka_reads_them(
 def test_epochs_that_do_not_grow_are_told(tmp_path: Path) -> None:
     folder = partition_folder(tmp_path / "b1", "t")
     write_checkpoint(folder / "leader-epoch-checkpoint", "0 0", "2 10", "1 20", "3 15")
-    evidence = read(inputs_of(f"b1={tmp_path / 'b1'}"), tmp_path / "out", (), spark=False)
+    evidence = read(inputs_of(f"b1={tmp_path / 'b1'}"), tmp_path / "out", ())
     assert [(r["kind"], r["offset"]) for r in evidence.rows("damage")] == [
         ("epoch-order", 20),
         ("epoch-order", 15),
@@ -344,13 +344,13 @@ def test_no_file_is_read_twice_and_nothing_is_written_beside_it(
     (tmp_path / "link").symlink_to(tmp_path / "b1")
     inputs = inputs_of(f"b1={tmp_path}/b1", other.format(root=tmp_path))
     with pytest.raises(UserError, match=words):
-        read(inputs, tmp_path / output, (), spark=False)
+        read(inputs, tmp_path / output, ())
     assert len(list((tmp_path / "b1" / "t-0").iterdir())) == 3
 
 
 def test_a_folder_that_is_none_is_the_users_to_mend(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not a folder"):
-        read(inputs_of(f"b1={tmp_path / 'no'}"), tmp_path / "out", (), spark=False)
+        read(inputs_of(f"b1={tmp_path / 'no'}"), tmp_path / "out", ())
     assert not (tmp_path / "out" / MANIFEST).exists()
 
 

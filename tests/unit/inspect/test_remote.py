@@ -31,8 +31,8 @@ def test_a_bucket_is_read_like_a_folder(store: Path, tmp_path: Path) -> None:
     write_segment(folder, run_of(90))
     write_segment(folder, [])
     write_checkpoint(store / "b1" / "replication-offset-checkpoint", "__t 0 90")
-    local = read(Inputs(brokers_of([f"b1={store / 'b1'}"])), tmp_path / "local", (), spark=False)
-    far = read(Inputs(brokers_of(["b1=s3://bucket/b1/"])), tmp_path / "far", (), spark=False)
+    local = read(Inputs(brokers_of([f"b1={store / 'b1'}"])), tmp_path / "local", ())
+    far = read(Inputs(brokers_of(["b1=s3://bucket/b1/"])), tmp_path / "far", ())
     for table in ("batches", "checkpoints", "damage"):
         assert far.table(table).equals(local.table(table))
     assert far.table("files", ["path"]).equals(local.table("files", ["path"]))
@@ -41,7 +41,7 @@ def test_a_bucket_is_read_like_a_folder(store: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_listed_is_the_users_to_mend(tmp_path: Path) -> None:
     inputs = Inputs(brokers_of(["b1=nowhere://bucket/b1"]))
     with pytest.raises(UserError, match="cannot be listed"):
-        read(inputs, tmp_path / "out", (), spark=False)
+        read(inputs, tmp_path / "out", ())
 
 
 def test_a_file_uri_is_a_local_folder_with_all_that_is_refused_there(tmp_path: Path) -> None:

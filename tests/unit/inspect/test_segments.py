@@ -16,7 +16,7 @@ from tests.segment_files import Batch, Written, partition_folder, run_of, write_
 
 
 def evidence_of(root: Path, **options: Any) -> Evidence:
-    return read(Inputs(brokers_of([f"b1={root}"]), **options), root.parent / "out", (), spark=False)
+    return read(Inputs(brokers_of([f"b1={root}"]), **options), root.parent / "out", ())
 
 
 def told(evidence: Evidence) -> list[tuple[str, int | None, int | None]]:

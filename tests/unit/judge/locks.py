@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -83,3 +84,24 @@ def judged(
 ) -> Judgement:
     """The verdict on a recording of these events."""
     return Judge(locks, declared, invariants, properties).judge(recording(*events))
+
+
+HIDDEN = '[silent]\nactions = ["Ask", "Queue"]\nsteps = 4\n'
+
+
+def write(path: Path, traces: int) -> Path:
+    """Traces of many lengths, the lines of each with the others', with lies and damage in them."""
+    rng, lines = random.Random(5), []
+    for number in range(traces):
+        for grants in range(1, 1 + rng.choice((1, 1, 2, 4, 7))):
+            holder = rng.choice("ab")
+            told = grants if rng.random() < 0.9 else 4
+            grant = {"action": "Grant", "state": {"holder": holder, "granted": told}}
+            lines += [(number, grant), (number, {"action": "Release"})]
+        if number % 9 == 0:
+            lines.append((number, {"action": "Steal"}))
+    order = sorted(lines, key=lambda _: rng.random())
+    order.sort(key=lambda line: line[0] // 5)
+    text = [json.dumps({"trace": f"run-{number}", **event}) for number, event in order]
+    path.write_text("\n".join([*text, "{no event", ""]))
+    return path

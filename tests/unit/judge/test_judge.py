@@ -42,6 +42,31 @@ def test_steps_that_nobody_saw_are_found_up_to_the_bound(
     assert f"{steps} unseen steps in a row" in found.reason or not steps
 
 
+BOTH = [act("Grant", "a"), act("Release", "a"), act("Grant", "b")]
+TWO_ASKED = '[silent]\nactions = ["Ask", "Queue"]\nsteps = 4\neach = {}\n'
+
+
+@pytest.mark.parametrize(
+    ("each", "first", "verdict"),
+    [(2, {"waiting": {"#set": ["b"]}}, PASS), (1, {}, FAIL), (2, {}, PASS), (4, {}, PASS)],
+)
+def test_each_process_takes_so_many_unseen_steps_and_no_more(
+    spec: Spec, tmp_path: Path, each: int, first: dict[str, object], verdict: Verdict
+) -> None:
+    """Each client asks and is queued before its grant: two unseen steps of each, four in a row."""
+    grant = BOTH[0] | ({"state": first} if first else {})
+    found = judged(spec, mapping(tmp_path, TWO_ASKED.format(each)), grant, *BOTH[1:])
+    assert found.verdict is verdict
+    assert f"4 unseen steps in a row, {each} of each process" in found.reason
+
+
+def test_steps_of_one_process_are_none_of_another(spec: Spec, tmp_path: Path) -> None:
+    """Only the steps of `a` may go unseen."""
+    text = "[silent]\nactions = ['Ask(\"a\")', 'Queue(\"a\")']\nsteps = 2\n"
+    assert judged(spec, mapping(tmp_path, text), *BOTH[:2]).verdict is PASS
+    assert judged(spec, mapping(tmp_path, text), BOTH[2]).verdict is FAIL
+
+
 def test_the_explanation_is_a_behaviour_with_the_unseen_steps_in_it(
     spec: Spec, tmp_path: Path
 ) -> None:
@@ -193,6 +218,15 @@ def test_where_candidates_differ_in_a_formula_the_verdict_says_so(
     found = judged(spec, mapping(tmp_path, everything), *many, invariants=["FewGrants"])
     assert found.verdict is UNCLEAR
     assert "false in others" in found.reason
+
+
+def test_candidates_that_differ_from_the_start_on_are_told_too(spec: Spec, tmp_path: Path) -> None:
+    anywhere = mapping(tmp_path, '[start]\nat = "any"\n')
+    nobody = {"state": {"holder": "nobody"}}
+    found = judged(spec, anywhere, nobody, invariants=["FewGrants"])
+    assert (found.verdict, found.formulas[0].undecided_at) == (UNCLEAR, 0)
+    two = {"state": {"granted": 2}}
+    assert judged(spec, anywhere, nobody, two, invariants=["FewGrants"]).verdict is PASS
 
 
 def test_what_later_events_exclude_does_not_count_for_a_formula(spec: Spec, tmp_path: Path) -> None:

@@ -97,6 +97,9 @@ def test_a_whole_mapping_is_read(tmp_path: Path) -> None:
     [
         ('order = "random"', "docs/mapping.md"),
         ("[silent]\nsteps = -1", "docs/mapping.md"),
+        ("[silent]\nsteps = 2\neach = 0", "docs/mapping.md"),
+        ('[silent]\nactions = ["Ask"]', "give `silent.steps`"),
+        ("[coverage]\nactions = 80", "docs/mapping.md"),
         ('[silent]\nactions = ["Fetch("]', "silent.actions"),
         ("colour = 1", "colour"),
         ("order = ", "not a valid mapping"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
-from conformance.judge.events import Clock, Recording
+from conformance.judge.events import Clock, EventReader, Recording
 from conformance.judge.reading import read_recordings
 from conformance.tla import ActionPattern, Part, parse_place
 from tests.unit.judge.paths import path_of
@@ -92,6 +92,37 @@ def test_what_cannot_be_read_is_a_trace_with_a_problem(tmp_path: Path, case: str
     assert len(broken) == 1
     assert reason in broken[0].problem
     assert broken[0].problem.endswith("events.ndjson:4")
+
+
+def test_a_torn_line_makes_the_trace_that_it_names_one_with_a_problem(tmp_path: Path) -> None:
+    """Judged without it, the trace might be called wrong for a step that was torn away."""
+    torn = [GOOD[0], event("y"), GOOD[1], '{"trace": "x", "step": 2, "action": "Dr']
+    first, second = load(tmp_path, torn)
+    assert (first.name, second.name) == ("x", "y")
+    assert first.problem.startswith("not JSON")
+    assert first.problem.endswith("events.ndjson:4")
+    assert not second.problem
+
+
+def test_lines_that_differ_in_their_trace_only_are_read_alike(tmp_path: Path) -> None:
+    """Whatever stands where: the name first, last, with escapes, a number; blank lines between."""
+    rest = json.dumps({"action": {"name": "Take", "args": [1]}, "state": {"count": True}})[1:]
+    names = ['"a"', ' "b"', '"\\u0063"', "4"]
+    lines = [f'{{"trace":{name},{rest}' for name in names] + ["", f'{{{rest[:-1]}, "trace": "e"}}']
+    found = load(tmp_path, lines * 2)
+    assert [one.name for one in found] == ["a", "b", "c", "4", "e"]
+    for one in found:
+        assert [event.actions for event in one.events] == [(ActionPattern("Take", (1,)),)] * 2
+        assert all(event.after[0].value is True for event in one.events)
+    assert found[0].events[1].source.endswith(":7")
+
+
+def test_what_is_shared_is_forgotten_when_it_is_much() -> None:
+    reader = EventReader(remember=200)
+    lines = [event("x", state={"count": n}).encode() for n in range(50)]
+    for _ in range(2):
+        read = [reader.read(line, "here", skip=14) for line in lines]
+        assert [one.after[0].value for one in read] == list(range(50))
 
 
 def test_nothing_to_read_is_a_mistake(tmp_path: Path) -> None:

@@ -129,6 +129,16 @@ def test_an_unknown_name_gets_a_hint() -> None:
         find_models(["kip32O"])
 
 
+@pytest.mark.parametrize("name", ["group/dynamic-2n", "dynamic-2n", "kip320-fine-2"])
+def test_a_hint_names_each_model_once_and_in_full(name: str) -> None:
+    with pytest.raises(UserError, match="Did you mean") as mistake:
+        find_models([name])
+    hint = str(mistake.value).partition("Did you mean ")[2].partition("?")[0]
+    meant = hint.split(" or ")
+    assert len(set(meant)) == len(meant) > 1
+    assert all(len(find_models([one])) == 1 for one in meant)
+
+
 def test_a_users_own_module_and_configuration_become_a_model(tmp_path: Path) -> None:
     write(tmp_path)
     config = tmp_path / "Toy.cfg"

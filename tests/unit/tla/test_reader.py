@@ -13,7 +13,7 @@ from conformance.tla import (
     SpecError,
     UnsupportedError,
     bind,
-    library_option,
+    library_path,
     load_module,
     parse_config,
 )
@@ -50,7 +50,7 @@ SumEnabled == S!Next
 def test_a_folder_that_the_tools_cannot_read_is_named(tmp_path: Path) -> None:
     folder = tmp_path / f"a{os.pathsep}b"
     with pytest.raises(SpecError, match=re.escape(str(folder))):
-        library_option(folder / "M.tla", ())
+        library_path(folder / "M.tla", ())
 
 
 def test_nodes_know_their_place(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.apache.kafka.common.metadata.PartitionRecord;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.common.MetadataVersion;
 
 /**
@@ -32,17 +33,21 @@ public final class Bridge {
   private final File folder;
   private final Map<Integer, Broker> brokers = new LinkedHashMap<>();
   private MetadataVersion version;
+  private final Members members = new Members();
   private Groups groups;
 
   private Bridge(File folder) {
     this.folder = folder;
   }
 
-  /** The argument is a folder for the brokers' disks, which the caller makes and removes. */
+  /** The argument is a folder for the brokers' disks. The caller makes it; it goes with us. */
   public static void main(String[] arguments) throws IOException {
     PrintStream out = System.out;
     System.setOut(System.err); // whatever prints must not come between the answers
-    Bridge bridge = new Bridge(new File(arguments[0]));
+    File folder = new File(arguments[0]);
+    // A caller that is killed cannot remove it, and the folder may be in memory.
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> remove(folder)));
+    Bridge bridge = new Bridge(folder);
     BufferedReader in =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = in.readLine(); line != null; line = in.readLine()) {
@@ -50,6 +55,14 @@ public final class Bridge {
       out.flush();
     }
     System.exit(0); // threads of Kafka's metrics are not daemons in every version
+  }
+
+  private static void remove(File folder) {
+    try {
+      Utils.delete(folder);
+    } catch (IOException error) {
+      System.err.println("The folder " + folder + " is left: " + error);
+    }
   }
 
   // ---- lines -------------------------------------------------------------------------------
@@ -100,6 +113,9 @@ public final class Bridge {
     if (name.startsWith(Groups.PREFIX)) {
       return groups().run(name, command);
     }
+    if (name.startsWith(Members.PREFIX)) {
+      return members.run(name, command);
+    }
     switch (name) {
       case "hello" -> {
         return json.writeValueAsString((String) Kafka.callStatic(Kafka.type("AppInfoParser"), "getVersion"));
@@ -109,6 +125,9 @@ public final class Bridge {
         return views(command.get("brokers"));
       }
       case "handle" -> broker(command, "follower").handle(broker(command, "leader"));
+      case "handle_interrupted" -> {
+        return json.writeValueAsString(handleInterrupted(command));
+      }
       case "do_work" -> {
         return json.writeValueAsString(doWork(broker(command, "broker"), command.get("lost").asBoolean()));
       }
@@ -151,6 +170,22 @@ public final class Bridge {
       default -> throw new IllegalArgumentException("no command is called " + name);
     }
     return json.writeValueAsString(value);
+  }
+
+  /** Handles a fetch with another step between its read and its count, if it comes so far. */
+  private boolean handleInterrupted(JsonNode command) {
+    Broker leader = broker(command, "leader");
+    JsonNode between = command.get("between");
+    return leader.process.interruptCount(
+        () -> broker(command, "follower").handle(leader), () -> take(between));
+  }
+
+  private void take(JsonNode command) {
+    try {
+      step(command.get("command").asText(), broker(command, "broker"), command);
+    } catch (Exception error) {
+      throw Kafka.rethrow(error);
+    }
   }
 
   /** A turn of the fetcher's loop; its requests are answered at once, or lost. */

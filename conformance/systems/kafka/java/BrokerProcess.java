@@ -39,6 +39,7 @@ final class BrokerProcess {
     final Object quotas;
     final Object stats;
     private final Map<String, Object> purgatories = new java.util.HashMap<>();
+    private final Virtual.NoTimer deleteRecords = new Virtual.NoTimer();
 
     Host(int id, File directory, List<Integer> brokers) {
       this.id = id;
@@ -102,7 +103,7 @@ final class BrokerProcess {
               Kafka.make(
                   Kafka.type("DelayedOperationPurgatory"),
                   name,
-                  new Virtual.NoTimer(),
+                  operation.equals("DelayedDeleteRecords") ? deleteRecords : new Virtual.NoTimer(),
                   id,
                   1000,
                   false,
@@ -207,6 +208,30 @@ final class BrokerProcess {
       }
     }
     throw new Kafka.Unsupported("nothing is known to give for a " + raw.getName());
+  }
+
+  /**
+   * Takes a step with another one in its middle, and tells whether it came to that point.
+   *
+   * <p>Partition.fetchRecords reads under leaderIsrUpdateLock and lets it go; to count the fetch,
+   * updateFollowerFetchState first asks how many DeleteRecords wait, and takes the lock again then.
+   */
+  boolean interruptCount(Runnable step, Runnable between) {
+    Throwable[] failure = new Throwable[1];
+    host.deleteRecords.interruptNext(
+        () -> {
+          try {
+            between.run();
+          } catch (Throwable error) { // Kafka would make an answer of it
+            failure[0] = error;
+          }
+        });
+    step.run();
+    boolean missed = host.deleteRecords.forget();
+    if (failure[0] != null) {
+      throw Kafka.rethrow(failure[0]);
+    }
+    return !missed;
   }
 
   // ---- parts -------------------------------------------------------------------------------

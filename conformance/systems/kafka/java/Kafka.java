@@ -37,14 +37,24 @@ final class Kafka {
   private static final MethodHandles.Lookup LOOKUP = MethodHandles.lookup();
   private static final Map<Call, Callee> METHODS = new HashMap<>();
   private static final Map<Call, Field> FIELDS = new HashMap<>();
+  private static final Map<Call, Boolean> PRESENT = new HashMap<>();
+  private static final Map<Class<?>, Wiring<Constructor<?>>> LONGEST = new HashMap<>();
+  private static final Map<Call, Wiring<Method>> WIRED = new HashMap<>();
   private static final Map<String, Class<?>> CLASSES = new HashMap<>();
 
   private Kafka() {}
 
   private record Call(Class<?> type, String name, int arguments) {}
 
+  /** In the place of a number of arguments: any, or a field. */
+  private static final int METHOD = -1;
+  private static final int FIELD = -2;
+
   /** A method that was found; `handle` takes all arguments, the receiver first, in one array. */
   private record Callee(Class<?>[] parameters, MethodHandle handle) {}
+
+  /** What takes parameters, and their types: reflection parses them anew whenever it is asked. */
+  private record Wiring<T>(T what, Type[] parameters) {}
 
   /** A version of Kafka that lacks what the bridge needs. */
   static final class Unsupported extends RuntimeException {
@@ -141,9 +151,12 @@ final class Kafka {
 
   /** The name that a method has in this version. */
   static String renamed(Object target, String older, String newer) {
-    boolean renamed =
-        Arrays.stream(target.getClass().getMethods()).noneMatch(one -> one.getName().equals(older));
-    return renamed ? newer : older;
+    boolean present =
+        PRESENT.computeIfAbsent(
+            new Call(target.getClass(), older, METHOD),
+            key ->
+                Arrays.stream(key.type.getMethods()).anyMatch(one -> one.getName().equals(older)));
+    return present ? older : newer;
   }
 
   private static Object invoke(Class<?> type, Object target, String name, Object... arguments) {
@@ -284,8 +297,11 @@ final class Kafka {
 
   /** Whether there is a field of that name. */
   static boolean has(Object target, String name) {
-    return Arrays.stream(target.getClass().getDeclaredFields())
-        .anyMatch(field -> field.getName().equals(name));
+    return PRESENT.computeIfAbsent(
+        new Call(target.getClass(), name, FIELD),
+        key ->
+            Arrays.stream(key.type.getDeclaredFields())
+                .anyMatch(field -> field.getName().equals(name)));
   }
 
   /** A static field's value. */
@@ -349,21 +365,31 @@ final class Kafka {
 
   /** Makes an object with its longest constructor; `value` says what each parameter gets. */
   static Object wire(Class<?> type, Function<Type, Object> value) {
+    Wiring<Constructor<?>> longest = LONGEST.computeIfAbsent(type, Kafka::longest);
+    return create(longest.what, wired(longest.parameters, value));
+  }
+
+  private static Wiring<Constructor<?>> longest(Class<?> type) {
     Constructor<?> longest =
         Arrays.stream(type.getDeclaredConstructors())
             .max(Comparator.comparingInt(Constructor::getParameterCount))
             .orElseThrow();
-    return create(longest, wired(longest.getGenericParameterTypes(), value));
+    return new Wiring<>(longest, longest.getGenericParameterTypes());
   }
 
   /** Calls the method of that name with as many arguments as it has. */
   static Object wireCall(Object target, String name, Function<Type, Object> value) {
-    for (Method method : target.getClass().getMethods()) {
-      if (method.getName().equals(name) && !method.isBridge()) {
-        return call(target, name, wired(method.getGenericParameterTypes(), value));
+    Call key = new Call(target.getClass(), name, METHOD);
+    return call(target, name, wired(WIRED.computeIfAbsent(key, Kafka::named).parameters, value));
+  }
+
+  private static Wiring<Method> named(Call key) {
+    for (Method method : key.type.getMethods()) {
+      if (method.getName().equals(key.name) && !method.isBridge()) {
+        return new Wiring<>(method, method.getGenericParameterTypes());
       }
     }
-    throw new Unsupported(target.getClass().getName() + " has no " + name);
+    throw new Unsupported(key.type.getName() + " has no " + key.name);
   }
 
   /** The same of a static method. */

@@ -59,6 +59,20 @@ final class Virtual {
 
   /** A timer of purgatories: nothing that the bridge calls is parked. */
   static final class NoTimer implements Timer {
+    private Runnable interruption;
+
+    /** Whoever next asks how many operations wait is interrupted by this. */
+    void interruptNext(Runnable step) {
+      interruption = step;
+    }
+
+    /** Whether nobody has asked since. */
+    boolean forget() {
+      boolean waits = interruption != null;
+      interruption = null;
+      return waits;
+    }
+
     @Override
     public void add(TimerTask task) {}
 
@@ -69,6 +83,11 @@ final class Virtual {
 
     @Override
     public int size() {
+      Runnable step = interruption;
+      interruption = null;
+      if (step != null) {
+        step.run();
+      }
       return 0;
     }
 

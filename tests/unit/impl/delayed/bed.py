@@ -203,10 +203,10 @@ class LeaderBed:
         self.clock.sleep(ms)
         self.waiting.advance_clock()
 
-    def expired(self, name: str, fetcher: str = "") -> float:
+    def expired(self, operation: str, fetcher: str = "") -> float:
         """How many requests have timed out."""
         tags = (("fetcherType", fetcher),) if fetcher else ()
-        return self.metrics.value(MetricName(name, tags))
+        return self.metrics.value(MetricName(f"{operation}Metrics", "ExpiresPerSec", tags))
 
 
 def eventually(condition: Callable[[], bool]) -> bool:

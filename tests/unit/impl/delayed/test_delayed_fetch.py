@@ -190,7 +190,7 @@ def test_after_its_max_wait_a_fetch_is_answered_with_what_there_is(
     bed.sleep(1)
     (answer,) = bed.fetched
     assert (answer.error, answer.records.size_in_bytes) == (Errors.NONE, 0)
-    assert bed.expired("FetchExpiresPerSec", fetcher) == 1
+    assert bed.expired("DelayedFetch", fetcher) == 1
     assert bed.waiting.num_delayed == 0
 
 

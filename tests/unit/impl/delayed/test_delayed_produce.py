@@ -72,7 +72,7 @@ def test_replicas_that_do_not_answer_time_the_produce_out() -> None:
     acknowledge(bed, 1)
     bed.sleep(100)
     assert bed.produced == [Errors.REQUEST_TIMED_OUT]
-    assert bed.expired("ProducerExpiresPerSec") == 1
+    assert bed.expired("DelayedProduce") == 1
     acknowledge(bed, 2)
     assert bed.produced == [Errors.REQUEST_TIMED_OUT]
 

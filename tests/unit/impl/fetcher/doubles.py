@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import pytest
+
 from impl.clock import MockClock
 from impl.concurrency import Concurrency, NoConcurrency
 from impl.errors import Errors, IllegalStateException
@@ -33,6 +35,20 @@ from impl.types import (
 )
 
 LEADER = BrokerEndPoint(1)
+
+both_variants = pytest.mark.parametrize(
+    "truncate_on_fetch", [True, False], ids=["truncate_on_fetch", "truncate_first"]
+)
+
+
+def answer(error: Errors = Errors.NONE, **changes: object) -> FetchPartitionData:
+    """A partition's answer at offset 0 with these records, or with a diverging epoch."""
+    records = changes.pop("records", MemoryRecords.EMPTY)
+    diverging = changes.pop("diverging", None)
+    assert isinstance(records, MemoryRecords)
+    assert diverging is None or isinstance(diverging, EpochEndOffset)
+    assert not changes
+    return FetchPartitionData(error, 0, 0, records, diverging)
 
 
 def batch(base_offset: int, epoch: int, size: int = 1) -> RecordBatch:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from impl.errors import (
     Errors,
     FencedLeaderEpochException,
@@ -11,30 +9,23 @@ from impl.errors import (
     UnknownLeaderEpochException,
 )
 from impl.fetcher.state import ReplicaState
-from impl.records import MemoryRecords
 from impl.types import (
     EpochEndOffset,
-    FetchPartitionData,
     OffsetTruncationState,
     TopicPartition,
 )
-from tests.unit.impl.fetcher.doubles import FetcherFixture, ReplicaLog, batch, epochs, log_of
+from tests.unit.impl.fetcher.doubles import (
+    FetcherFixture,
+    ReplicaLog,
+    answer,
+    batch,
+    both_variants,
+    epochs,
+    log_of,
+)
 
 TP = TopicPartition("topic", 0)
 P1, P2, P3 = (TopicPartition("topic", i) for i in (1, 2, 3))
-
-both_variants = pytest.mark.parametrize(
-    "truncate_on_fetch", [True, False], ids=["truncate_on_fetch", "truncate_first"]
-)
-
-
-def answer(error: Errors = Errors.NONE, **changes: object) -> FetchPartitionData:
-    records = changes.pop("records", MemoryRecords.EMPTY)
-    diverging = changes.pop("diverging", None)
-    assert isinstance(records, MemoryRecords)
-    assert diverging is None or isinstance(diverging, EpochEndOffset)
-    assert not changes
-    return FetchPartitionData(error, 0, 0, records, diverging)
 
 
 @both_variants

@@ -185,7 +185,7 @@ def test_every_schedule_of_a_changing_leader_ends_with_equal_logs(seed: int) -> 
 
 def test_f01_metrics_are_removed_on_shutdown_of_a_real_thread() -> None:
     world = FetcherFixture(fetch_back_off_ms=1, concurrency=RealConcurrency())
-    topic_metric = MetricName("BytesInPerSec", (("topic", "topic"),))
+    topic_metric = MetricName("BrokerTopicMetrics", "BytesInPerSec", (("topic", "topic"),))
     world.metrics.new_meter(topic_metric)
     fetched = threading.Event()
     answer = world.leader.fetch_answer

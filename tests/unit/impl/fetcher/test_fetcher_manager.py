@@ -54,7 +54,7 @@ class Manager(AbstractFetcherManager[MockFetcher]):
         self.add_fetcher_for_partitions({tp: InitialFetchState(None, leader, epoch, offset)})
 
     def gauge(self, name: str) -> float:
-        return self.metrics.value(MetricName(name, TAGS))
+        return self.metrics.value(MetricName("Manager", name, TAGS))
 
 
 def test_m01_add_and_remove_a_partition() -> None:

@@ -26,23 +26,18 @@ from impl.types import (
     OffsetTruncationState,
     TopicPartition,
 )
-from tests.unit.impl.fetcher.doubles import FetcherFixture, ReplicaLog, batch, epochs, log_of
+from tests.unit.impl.fetcher.doubles import (
+    FetcherFixture,
+    ReplicaLog,
+    answer,
+    batch,
+    both_variants,
+    epochs,
+    log_of,
+)
 
 TP = TopicPartition("topic", 0)
 P1, P2, P3 = (TopicPartition("topic", i) for i in (1, 2, 3))
-
-both_variants = pytest.mark.parametrize(
-    "truncate_on_fetch", [True, False], ids=["truncate_on_fetch", "truncate_first"]
-)
-
-
-def answer(error: Errors = Errors.NONE, **changes: object) -> FetchPartitionData:
-    records = changes.pop("records", MemoryRecords.EMPTY)
-    diverging = changes.pop("diverging", None)
-    assert isinstance(records, MemoryRecords)
-    assert diverging is None or isinstance(diverging, EpochEndOffset)
-    assert not changes
-    return FetchPartitionData(error, 0, 0, records, diverging)
 
 
 @both_variants

@@ -7,7 +7,15 @@ import math
 import pytest
 
 from impl.clock import MockClock
-from impl.metrics import Meter, MetricName, MetricsRegistry
+from impl.metrics import (
+    BrokerTopicStats,
+    FetcherLagStats,
+    FetcherStats,
+    Meter,
+    MetricName,
+    MetricsRegistry,
+)
+from impl.types import TopicPartition
 
 
 def test_one_minute_rate_is_an_average_that_forgets() -> None:
@@ -37,8 +45,8 @@ def test_ticks_do_not_depend_on_when_the_rate_is_read() -> None:
 
 def test_registry_knows_metrics_by_name_and_tags() -> None:
     registry = MetricsRegistry(MockClock())
-    meter_name = MetricName("BytesPerSec", (("clientId", "a"),))
-    gauge_name = MetricName("MaxLag")
+    meter_name = MetricName("FetcherStats", "BytesPerSec", (("clientId", "a"),))
+    gauge_name = MetricName("ReplicaFetcherManager", "MaxLag")
     meter = registry.new_meter(meter_name)
     registry.new_gauge(gauge_name, lambda: 4)
     assert registry.new_meter(meter_name) is meter
@@ -51,3 +59,52 @@ def test_registry_knows_metrics_by_name_and_tags() -> None:
     assert registry.names() == {meter_name}
     with pytest.raises(KeyError):
         registry.value(gauge_name)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            MetricName("ReplicaManager", "IsrShrinksPerSec"),
+            "kafka.server:type=ReplicaManager,name=IsrShrinksPerSec",
+        ),
+        (
+            MetricName(
+                "FetcherLagMetrics",
+                "ConsumerLag",
+                (("clientId", "ReplicaFetcherThread-0-1"), ("topic", "t.1"), ("partition", "0")),
+            ),
+            "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,"
+            "clientId=ReplicaFetcherThread-0-1,topic=t.1,partition=0",
+        ),
+        (
+            MetricName("FetcherStats", "BytesPerSec", (("brokerHost", "::1"), ("clientId", ""))),
+            'kafka.server:type=FetcherStats,name=BytesPerSec,brokerHost="::1"',
+        ),
+        (
+            MetricName("FetcherStats", "BytesPerSec", (("clientId", 'a*b"c'),)),
+            'kafka.server:type=FetcherStats,name=BytesPerSec,clientId="a\\*b\\"c"',
+        ),
+    ],
+)
+def test_names_are_those_of_kafkas_mbeans(name: MetricName, expected: str) -> None:
+    assert name.mbean == expected
+
+
+def test_every_fetcher_metric_has_the_type_of_its_class() -> None:
+    registry = MetricsRegistry(MockClock())
+    stats = FetcherStats(registry, "thread", "host", 9092)
+    lags = FetcherLagStats(registry, "thread")
+    lags.set_lag(TopicPartition("topic", 0), 3)
+    BrokerTopicStats(registry)
+    types = {(name.type, name.name) for name in registry.names()}
+    assert types == {
+        ("FetcherStats", "BytesPerSec"),
+        ("FetcherStats", "RequestsPerSec"),
+        ("FetcherLagMetrics", "ConsumerLag"),
+        ("BrokerTopicMetrics", "ReplicationBytesInPerSec"),
+        ("BrokerTopicMetrics", "ReassignmentBytesInPerSec"),
+    }
+    stats.unregister()
+    lags.unregister_all()
+    assert {name.type for name in registry.names()} == {"BrokerTopicMetrics"}

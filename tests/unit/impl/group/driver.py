@@ -77,6 +77,7 @@ class HeldOffsetsTopic:
         self._inner = inner
         self.num_partitions = inner.num_partitions
         self.fail_with: Errors | None = None
+        self.refuse_after_append: Errors | None = None
         self.hold = False
         self._held: list[Callable[[Errors], None]] = []
 
@@ -96,6 +97,9 @@ class HeldOffsetsTopic:
     ) -> None:
         if self.fail_with is not None:
             callback(self.fail_with, -1)
+        elif self.refuse_after_append is not None:
+            refusal = self.refuse_after_append
+            self._inner.append(partition, leader_epoch, records, lambda *_: callback(refusal, -1))
         elif not self.hold:
             self._inner.append(partition, leader_epoch, records, callback)
         else:

@@ -226,13 +226,24 @@ def test_an_aborted_transaction_is_not_loaded() -> None:
     assert driver.failed_over().fetched(require_stable=True) == (1, NONE)
 
 
-def test_a_removed_position_is_not_pending_either() -> None:
-    offsets = GroupOffsets()
-    offsets.initialize({TP: at(1, 1)}, {7: {TP: at(2, 2)}})
-    assert offsets.remove_offsets([TP]) == [TP]
-    assert not offsets.has_pending_offset_commits_for(TP)
-    offsets.complete_pending_txn_offset_commit(7, True)
-    assert offsets.offset(TP) is None
+def test_a_position_that_expires_leaves_what_an_open_transaction_commits() -> None:
+    driver = Driver(RETENTION)
+    driver.commit(offset=1)
+    driver.txn_commit(offset=4)
+    driver.clock.sleep(1_000)
+    assert driver.coordinator.cleanup_expired_offsets() == 1
+    driver.coordinator.handle_txn_completion(7, {0}, True)
+    assert driver.fetched() == (4, NONE)
+    assert driver.failed_over(RETENTION).fetched() == (4, NONE)
+
+
+def test_an_aborted_transaction_ends_in_the_log_although_its_append_was_refused() -> None:
+    driver = Driver()
+    driver.topic.refuse_after_append = Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    driver.txn_commit(offset=4)
+    driver.topic.refuse_after_append = None
+    driver.coordinator.handle_txn_completion(7, {0}, False)
+    assert driver.failed_over().fetched(require_stable=True) == (-1, NONE)
 
 
 def test_a_fetch_from_another_broker() -> None:
@@ -270,6 +281,17 @@ def test_an_explicit_retention_counts_by_itself(reloaded: bool) -> None:
     assert driver.coordinator.cleanup_expired_offsets() == 0
     driver.clock.sleep(1)
     assert driver.coordinator.cleanup_expired_offsets() == 1
+
+
+def test_a_position_does_not_expire_while_it_is_committed_anew() -> None:
+    driver = Driver(RETENTION)
+    driver.commit(offset=3)
+    driver.clock.sleep(1_000)
+    driver.topic.hold = True
+    driver.commit_answer(offset=4)
+    assert driver.coordinator.cleanup_expired_offsets() == 0
+    driver.topic.release()
+    assert driver.fetched() == (4, NONE)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3], ids=lambda version: f"value v{version}")

@@ -196,7 +196,8 @@ def test_sizes_are_metrics_until_shutdown() -> None:
     )
     purgatory.try_complete_else_watch(MockOperation(), ["k1", "k2"])
     tags = (("delayedOperation", "Fetch"),)
-    names = [MetricName("PurgatorySize", tags), MetricName("NumDelayedOperations", tags)]
+    sizes = ("PurgatorySize", "NumDelayedOperations")
+    names = [MetricName("DelayedOperationPurgatory", size, tags) for size in sizes]
     assert [metrics.value(name) for name in names] == [2, 1]
     purgatory.shutdown()
     assert not metrics.names()

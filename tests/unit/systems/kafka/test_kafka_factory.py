@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from conformance.errors import UserError
 from conformance.systems.kafka import KafkaFactory, of_version
+from conformance.systems.registry import load_factory
 
 
 def test_a_version_that_is_too_old_is_told_with_those_that_were_tried() -> None:
@@ -45,3 +48,58 @@ def test_it_takes_what_that_version_speaks(
 
     assert reason in told
     assert bool(told) is bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "client", "name"),
+    [
+        ("3.8.1", None, "kafka-3.8.1"),
+        ("3.8.1+client", "3.8.1", "kafka-3.8.1+client"),
+        ("3.8.1+client-4.4.0", "4.4.0", "kafka-3.8.1+client-4.4.0"),
+        ("3.8.1+client-3.8.1", "3.8.1", "kafka-3.8.1+client"),
+    ],
+)
+def test_a_name_says_whose_members_a_group_has(text: str, client: str | None, name: str) -> None:
+    factory = of_version(text)
+
+    assert isinstance(factory, KafkaFactory)
+    assert (factory.client, factory.name) == (client, name)
+
+
+def test_ones_own_build_can_have_its_own_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KCONFORM_KAFKA_LIB", str(tmp_path))
+
+    own, released = load_factory("kafka+client"), load_factory("kafka+client-4.4.0")
+
+    assert own == KafkaFactory("", "")
+    assert released == KafkaFactory("", "4.4.0")
+    assert isinstance(released, KafkaFactory)
+    assert released.name == "kafka+client-4.4.0"
+
+
+@pytest.mark.parametrize("text", ["3.8.1+clients", "3.8.1+client4.4.0", "3.8.1+client=4.4.0"])
+def test_a_client_that_is_not_named_so_is_told(text: str) -> None:
+    with pytest.raises(UserError, match=r"\+client-VERSION"):
+        of_version(text)
+
+
+def test_a_client_that_is_too_old_is_told() -> None:
+    with pytest.raises(UserError, match=r"Kafka 2\.4\.0 cannot be driven"):
+        of_version("3.8.1+client-2.4.0")
+
+
+def test_java_consumers_take_no_part_in_replication() -> None:
+    told = KafkaFactory("3.8.1", "3.8.1").cannot_take("Replication", {})
+
+    assert "driven by GroupMembership only" in told
+    assert KafkaFactory("3.8.1", "3.8.1").cannot_take("GroupMembership", {}) == ""
+
+
+def test_a_clients_deviations_are_of_its_own_version() -> None:
+    mixed, plain = KafkaFactory("3.8.1", "4.4.0"), KafkaFactory("3.8.1")
+
+    assert {one.part for one in mixed.deviations()} == {"", "client"}
+    assert {one.part for one in plain.deviations()} == {""}
+    assert (mixed.version_of(""), mixed.version_of("client")) == ("3.8.1", "4.4.0")

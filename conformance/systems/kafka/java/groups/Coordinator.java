@@ -58,8 +58,9 @@ interface Coordinator {
 
   /** The coordinator that this version runs unless it is told otherwise. */
   static Coordinator on(OffsetsTopic topic, Settings settings) {
+    Object config = settings.on(topic);
     return Kafka.exists(ScalaCoordinator.ADAPTER)
-        ? new ScalaCoordinator(topic, settings)
-        : new ShardCoordinator(topic, settings);
+        ? new ScalaCoordinator(topic, config)
+        : new ShardCoordinator(topic, config);
   }
 }

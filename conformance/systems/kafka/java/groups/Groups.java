@@ -16,7 +16,7 @@ import org.apache.kafka.common.requests.RequestHeader;
 /** The commands of group coordinators: two brokers that share the offsets topic, one in office. */
 final class Groups {
   static final String PREFIX = "group_";
-  private static final String GROUP = "group";
+  static final String GROUP = "group";
 
   private final ObjectMapper json = new ObjectMapper();
   private final OffsetsTopic topic;

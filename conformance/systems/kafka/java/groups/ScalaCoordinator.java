@@ -13,20 +13,21 @@ final class ScalaCoordinator implements Coordinator {
   static final String ADAPTER = "kafka.coordinator.group.GroupCoordinatorAdapter";
 
   private final OffsetsTopic topic;
-  private final Settings settings;
+  private final Object config;
   private final GroupTimers timers = new GroupTimers();
   private final Object coordinator;
   private final Object manager;
   private final Object adapter;
 
-  ScalaCoordinator(OffsetsTopic topic, Settings settings) {
+  /** The KafkaConfig is shared by all that are alike: it reads and checks hundreds of values. */
+  ScalaCoordinator(OffsetsTopic topic, Object config) {
     this.topic = topic;
-    this.settings = settings;
+    this.config = config;
     coordinator =
         Kafka.call(
             Kafka.companion("kafka.coordinator.group.GroupCoordinator"),
             "apply",
-            settings.on(topic),
+            config,
             topic.process.replicaManager,
             purgatory("Heartbeat"),
             purgatory("Rebalance"),
@@ -45,7 +46,7 @@ final class ScalaCoordinator implements Coordinator {
   /** A new one: the purgatories of this one keep the heartbeats of groups that it has unloaded. */
   @Override
   public Coordinator afresh() {
-    return new ScalaCoordinator(topic, settings);
+    return new ScalaCoordinator(topic, config);
   }
 
   @Override

@@ -36,9 +36,9 @@ final class ShardCoordinator implements Coordinator {
   private final Object service;
   private final Object runtime;
 
-  ShardCoordinator(OffsetsTopic topic, Settings settings) {
+  ShardCoordinator(OffsetsTopic topic, Object config) {
     this.topic = topic;
-    config = settings.on(topic);
+    this.config = config;
     service = build();
     runtime = Kafka.get(service, "runtime");
     runAtOnce();

@@ -1,0 +1,185 @@
+"""Runs measurements, keeps what they print, and writes it into the documents.
+
+    python -m benchmarks.record NAME...   runs these and writes the documents
+    python -m benchmarks.record           writes the documents from what is kept
+
+`measurements.toml` names each measurement, its command and its document. What a run printed is kept
+in `recorded/NAME.json` with the machine, the load, the commit and the date; a document has it
+between two marks, and nobody writes there by hand (`tests/unit/test_measurements.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import shlex
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What is measured: `command` is words, `{python}` being the interpreter that runs this."""
+
+    name: str
+    command: tuple[str, ...]
+    document: str
+
+    @property
+    def kept(self) -> Path:
+        """Where its last run is kept."""
+        return HERE / "recorded" / f"{self.name}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a measurement, as it is kept."""
+
+    command: str
+    date: str
+    commit: str
+    machine: str
+    load: str
+    """At its beginning and its end; empty if it is not known."""
+    seconds: float
+    """By the clock; `processor` of the run and its processes. 0 if they are not known."""
+    processor: float
+    output: str
+
+
+def measurements() -> tuple[Measurement, ...]:
+    """All that are known."""
+    table = tomllib.loads((HERE / "measurements.toml").read_text(encoding="utf-8"))
+    return tuple(
+        Measurement(one["name"], tuple(shlex.split(one["command"])), one["document"])
+        for one in table["measurement"]
+    )
+
+
+def kept(measurement: Measurement) -> Run:
+    """The last run. FileNotFoundError if there was none."""
+    return Run(**json.loads(measurement.kept.read_text(encoding="utf-8")))
+
+
+def run(measurement: Measurement) -> Run:
+    """Run it; CalledProcessError if it fails: a failure is no measurement."""
+    words = [sys.executable if word == "{python}" else word for word in measurement.command]
+    shown = shlex.join("python" if word == "{python}" else word for word in measurement.command)
+    before, started, used = os.getloadavg()[0], time.monotonic(), _processor()
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return Run(
+        command=shown,
+        date=time.strftime("%Y-%m-%d", time.gmtime()),
+        commit=_commit(),
+        machine=machine(),
+        load=f"{before:.0f} to {os.getloadavg()[0]:.0f}",
+        seconds=round(time.monotonic() - started, 1),
+        processor=round(_processor() - used, 1),
+        output=done.stdout.strip("\n"),
+    )
+
+
+def _processor() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _commit() -> str:
+    """The commit of what is measured, and whether that was changed since."""
+    changed = _git("status", "--porcelain", "--", "conformance", "impl", "spec", "models")
+    return _git("rev-parse", "--short", "HEAD") + (" with changes" if changed else "")
+
+
+def _git(*words: str) -> str:
+    command = ["git", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def machine() -> str:
+    """The machine's class: processors, their kind, memory. Nothing that names the machine."""
+    gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} x {_processor_kind()}, {gigabytes:.0f} GiB"
+
+
+def _processor_kind() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return os.uname().machine
+    found = re.search(r"^model name\s*:\s*(.*)$", text, re.MULTILINE)
+    return found[1].strip() if found else os.uname().machine
+
+
+def keep(measurement: Measurement, done: Run) -> None:
+    """Keep a run in place of the last one."""
+    text = json.dumps(asdict(done), indent=1, ensure_ascii=False)
+    measurement.kept.write_text(text + "\n", encoding="utf-8")
+
+
+def shown(done: Run) -> str:
+    """A run as the documents have it."""
+    facts = [done.date, f"commit {done.commit}", done.machine]
+    if done.load:
+        facts.append(f"load {done.load}")
+    if done.seconds:
+        facts.append(f"{done.seconds:,.0f} s, {done.processor:,.0f} s of processor time")
+    return f"`{done.command}` ({', '.join(facts)}):\n\n```\n{done.output}\n```"
+
+
+def written(document: str, text: str, known: Sequence[Measurement]) -> str:
+    """The document's text with every run in its place. LookupError if a mark is missing."""
+    for one in known:
+        if one.document == document:
+            begin, end = marks(one.name)
+            before, found, rest = text.partition(begin)
+            _, closed, after = rest.partition(end)
+            if not found or not closed:
+                raise LookupError(f"{document} has no place for {one.name}: {begin} ... {end}")
+            text = f"{before}{begin}\n{shown(kept(one))}\n{end}{after}"
+    return text
+
+
+def marks(name: str) -> tuple[str, str]:
+    """What stands before and after a measurement in its document."""
+    return f"<!-- recorded: {name} -->", f"<!-- end: {name} -->"
+
+
+def documents(known: Sequence[Measurement]) -> Iterator[Path]:
+    """The documents that have measurements."""
+    return (ROOT / name for name in dict.fromkeys(one.document for one in known))
+
+
+def main() -> None:
+    """Run what is named, then write the documents."""
+    known = {one.name: one for one in measurements()}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    names = parser.parse_args().names
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"there is no measurement {unknown[0]}; there are {', '.join(known)}")
+    for name in names:
+        print(f"{name}: {shlex.join(known[name].command)}", file=sys.stderr, flush=True)
+        keep(known[name], run(known[name]))
+    for path in documents([*known.values()]):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(
+            written(str(path.relative_to(ROOT)), text, [*known.values()]), encoding="utf-8"
+        )
+
+
+if __name__ == "__main__":
+    main()

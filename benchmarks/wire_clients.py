@@ -1,0 +1,118 @@
+"""Runs real consumers in the loop, and prints the table of docs/clients.md: who departs, and how.
+
+The consumers are those of docs/clients: librdkafka, kafka-python, aiokafka (the extra `clients`),
+Kafka's own of two releases (a JVM each). One that cannot be started on this machine is told of.
+Run: python benchmarks/wire_clients.py [--client NAME ...] [--examples N] [--seed N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from conformance.errors import UserError
+from conformance.events import Finding
+from conformance.kafka.jars import chosen_jars
+from conformance.kafka.java import compile_java
+from conformance.stages.client import Request, Tally, client
+from conformance.stages.context import Context
+from conformance.verdict import Verdict
+
+CLIENTS = Path(__file__).resolve().parents[1] / "docs" / "clients"
+WORDS = "{bootstrap} {topic} {group} {instance}"
+
+
+class Missing(Exception):
+    """What this machine lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A consumer: its name with its version, the command that starts it, its variant."""
+
+    name: str
+    command: str
+    variant: str = "java"
+
+
+def python(package: str, program: str, variant: str = "java") -> Subject:
+    try:
+        name = f"{package} {version(package)}"
+    except PackageNotFoundError:
+        raise Missing(f"{package}: the extra `clients` is not installed") from None
+    path = shlex.quote(str(CLIENTS / program))
+    return Subject(name, f"python {path} {WORDS}", variant)
+
+
+def java(release: str) -> Subject:
+    jars = chosen_jars(release, None)
+    classes = compile_java([CLIENTS / "JavaConsumer.java"], jars.classpath)
+    classpath = shlex.quote(":".join(map(str, (classes, *jars.classpath))))
+    quick = "-Xshare:auto -XX:TieredStopAtLevel=1"
+    return Subject(f"Apache Kafka {release}", f"java {quick} -cp {classpath} JavaConsumer {WORDS}")
+
+
+SUBJECTS: dict[str, Callable[[], Subject]] = {
+    "librdkafka": lambda: python("confluent-kafka", "librdkafka.py", "librdkafka"),
+    "kafka-python": lambda: python("kafka-python", "kafka_python.py"),
+    "aiokafka": lambda: python("aiokafka", "aiokafka_consumer.py"),
+    "kafka-3.8.1": lambda: java("3.8.1"),
+    "kafka-4.4.0": lambda: java("4.4.0"),
+}
+
+
+def row(subject: Subject, tally: Tally) -> str:
+    """One line of the table."""
+    verdicts = tally.verdicts
+    fate = f"{verdicts[Verdict.PASS]} agree"
+    if verdicts[Verdict.FAIL]:
+        fate += f", {verdicts[Verdict.FAIL]} depart"
+    if verdicts[Verdict.INCONCLUSIVE]:
+        fate += f", {verdicts[Verdict.INCONCLUSIVE]} inconclusive"
+    given = f"{tally.given.total():,} of {len(tally.given)} kinds"
+    callbacks = "yes" if tally.told else "no"
+    examples = f"{verdicts.total()} | {tally.events:,} | {given}"
+    return f"| {subject.name} | {subject.variant} | {examples} | {callbacks} | {fate} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--client", action="append", choices=sorted(SUBJECTS))
+    parser.add_argument("--examples", type=int, default=50)
+    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    print("| client | variant | examples | events | answers | callbacks | outcome |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    stories: list[str] = []
+    for name in options.client or SUBJECTS:
+        try:
+            subject = SUBJECTS[name]()
+            request = Request(
+                subject.command, subject.variant, options.examples, 15, options.jobs, 8.0
+            )
+            tally = client(Context(seed=options.seed), request)
+        except (Missing, UserError) as error:
+            print(f"| {name} | | | | | | not run: {str(error).splitlines()[0]} |", flush=True)
+            continue
+        print(row(subject, tally), flush=True)
+        found = [f"  {one.title} (x{one.count})\n{told(one.story)}" for one in findings(tally)]
+        stories += [f"{subject.name}:\n" + "\n".join(found)] if found else []
+    print("\n" + "\n".join(stories), file=sys.stderr)
+
+
+def findings(tally: Tally) -> list[Finding]:
+    return sorted(tally.findings.values(), key=lambda one: -one.count)
+
+
+def told(story: tuple[str, ...]) -> str:
+    return "\n".join(f"    {line}" for line in story)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The ordinary tests of the implementation: which come by a mutant, and whether one fails."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from conformance.bugs.bench import running
+from conformance.bugs.fault import copied
+from conformance.bugs.mutants import Mutant
+from conformance.bugs.noting import FILE, PACKAGE, STATEMENTS, Notes
+from conformance.bugs.reach import Reach, Statement, note_reached, statements_of
+from conformance.modelcheck.cache import Cache, cache_dir, cache_key
+
+FOLDERS = ("tests/unit/impl", "tests/property/impl")
+_SECONDS = 600.0
+"""For the tests of one mutant; who does not end by then is taken for endless."""
+_NOTING_SECONDS = 3_600.0
+_FIRST = 40
+"""So many of the quickest tests are run before all others."""
+
+
+@dataclass(frozen=True)
+class OrdinaryTests:
+    """The tests below `root`, which is a checkout; in an installation there are none."""
+
+    root: Path
+    package: str = "impl"
+
+    @cached_property
+    def _files(self) -> tuple[Path, ...]:
+        folders = [self.root / folder for folder in FOLDERS]
+        return tuple(sorted(path for folder in folders for path in folder.rglob("*.py")))
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes when a test does."""
+        return cache_key(["ordinary"], self._files)[:16]
+
+    @cached_property
+    def _statements(self) -> Mapping[Statement, int]:
+        package = self.root / self.package
+        files = [str(path.relative_to(package)) for path in package.rglob("*.py")]
+        return {one: number for number, one in enumerate(statements_of(package, files))}
+
+    @cached_property
+    def _notes(self) -> Notes:
+        """Noted now, but of the files whose tests are known for this implementation."""
+        cache = Cache(cache_dir())
+        helpers = [path for path in self._files if not path.name.startswith("test_")]
+        known = [*helpers, *sorted((self.root / self.package).rglob("*.py"))]
+        files = {
+            str(path.relative_to(self.root)): cache_key(["tests"], [path, *known])
+            for path in self._files
+            if path.name.startswith("test_")
+        }
+        found = {file: cache.load("reach", key) for file, key in files.items()}
+        unknown = [file for file, content in found.items() if content is None]
+        if unknown:
+            for file, notes in self._note(unknown).by_file(unknown).items():
+                found[file] = msgspec.msgpack.encode(notes)
+                cache.store("reach", files[file], found[file] or b"")
+        every = [msgspec.msgpack.decode(one, type=Notes) for one in found.values() if one]
+        tests = tuple(test for notes in every for test in notes.tests)
+        return Notes(tests, b"".join(notes.bits for notes in every))
+
+    def _note(self, files: Sequence[str]) -> Notes:
+        with copied(self.package) as folder, tempfile.TemporaryDirectory() as scratch:
+            note_reached(folder / self.package, tuple(self._statements))
+            notes = Path(scratch) / "notes"
+            told = {FILE: notes, PACKAGE: self.package, STATEMENTS: len(self._statements)}
+            extra = {name: str(value) for name, value in told.items()}
+            command = self._command(folder, ["-p", "conformance.bugs.noting", *files])
+            with running(command, folder, cwd=self.root, extra=extra) as process:
+                out, _ = process.communicate(timeout=_NOTING_SECONDS)
+            if not notes.is_file():
+                last = out.decode(errors="replace").strip()[-2000:]
+                raise RuntimeError(f"the tests of the implementation cannot be run:\n{last}")
+            return msgspec.msgpack.decode(notes.read_bytes(), type=Notes)
+
+    def reaching(self, mutant: Mutant) -> list[str]:
+        """The ids of the tests that run the mutant's statement, quick ones first."""
+        number = self._statements.get(Statement(mutant.file, mutant.statement))
+        if number is None or not self._files:
+            return []
+        reach = Reach.from_bytes(self._notes.bits, len(self._statements))
+        tests = [self._notes.tests[test] for test in reach.tests(number)]
+        return [test.id for test in sorted(tests, key=lambda one: (one.seconds, one.id))]
+
+    def kill(self, mutant: Mutant) -> tuple[bool, int]:
+        """Whether a test fails, or does not end; and how many there are that could."""
+        tests = self.reaching(mutant)
+        with copied(self.package) as folder:
+            path = folder / self.package / mutant.file
+            path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
+            parts = [part for part in (tests[:_FIRST], tests[_FIRST:]) if part]
+            return any(self._fail(part, folder) for part in parts), len(tests)
+
+    def _fail(self, tests: Sequence[str], folder: Path) -> bool:
+        with running(self._command(folder, ["-x", *tests]), folder, cwd=self.root) as process:
+            try:
+                process.communicate(timeout=_SECONDS)
+            except subprocess.TimeoutExpired:
+                return True
+        return process.returncode != 0
+
+    def _command(self, folder: Path, options: Sequence[str]) -> list[str]:
+        # pytest's own `pythonpath` comes before PYTHONPATH.
+        first = f"pythonpath={shlex.quote(str(folder))} {shlex.quote(str(self.root))}"
+        fixed = ["-q", "-p", "no:cacheprovider", "--hypothesis-seed=1", "-o", first]
+        return [sys.executable, "-m", "pytest", *fixed, *options]

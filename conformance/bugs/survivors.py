@@ -1,0 +1,57 @@
+"""Survivors that have a reason: mutants that nobody could tell from the implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from conformance.bugs.mutants import Mutant
+from conformance.errors import UserError
+
+FILE = Path(__file__).with_name("survivors.toml")
+
+
+class Survivor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of a line of text, and why it shows nowhere."""
+
+    file: str
+    line: str
+    """The source line that the change begins in, without its indentation."""
+    kind: str
+    new: str
+    """What the change puts in."""
+    reason: str
+
+
+class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    survivor: tuple[Survivor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """Reasons by change. The line's number does not matter, its text does."""
+
+    by_change: Mapping[tuple[str, str, str, str], str]
+
+    def of(self, mutant: Mutant, text: str) -> str:
+        """Why the mutant of this file's text shows nowhere; empty if nothing is known."""
+        line = text.splitlines()[mutant.line - 1].strip()
+        return self.by_change.get((mutant.file, line, mutant.kind, _plain(mutant.new)), "")
+
+
+def read_survivors(path: Path = FILE) -> Reasons:
+    """Those in the file; UserError if it is damaged."""
+    try:
+        read = msgspec.toml.decode(path.read_bytes(), type=_Survivors)
+    except (OSError, msgspec.DecodeError) as error:
+        raise UserError(f"{path} is no list of survivors: {error}.") from error
+    return Reasons(
+        {(one.file, one.line, one.kind, _plain(one.new)): one.reason for one in read.survivor}
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

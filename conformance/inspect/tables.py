@@ -1,0 +1,192 @@
+"""The tables of findings and histories that an inspection leaves behind, as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from conformance.files import written_aside
+from conformance.inspect.copies import Copies
+from conformance.inspect.findings import Discovery, Unjudged
+from conformance.inspect.groups import GROUP_SCHEMA, JudgedGroup, group_rows
+from conformance.inspect.judgement import Judged
+
+_TEXT, _BOOL, _I64, _I32 = pa.string(), pa.bool_(), pa.int64(), pa.int32()
+_PLACE = [("topic", _TEXT), ("partition", _I32)]
+
+SCHEMAS: Mapping[str, pa.Schema] = {
+    "findings": pa.schema(
+        [
+            ("key", _TEXT), ("kind", _TEXT), ("verdict", _TEXT), ("subject", _TEXT), *_PLACE,
+            ("first_offset", _I64), ("end_offset", _I64), ("brokers", pa.list_(_TEXT)),
+            ("title", _TEXT), ("message", _TEXT), ("formula", _TEXT), ("location", _TEXT),
+            ("sources", pa.list_(_TEXT)), ("commands", pa.list_(_TEXT)),
+        ]
+    ),
+    "unjudged": pa.schema(
+        [("subject", _TEXT), ("what", _TEXT), ("why", _TEXT), ("matters", _BOOL)]
+    ),
+    "registrations": pa.schema(
+        [
+            *_PLACE, ("metadata_offset", _I64), ("time", _I64), ("leader", _TEXT),
+            ("leader_epoch", _I32), ("isr", pa.list_(_TEXT)), ("eligible", pa.list_(_TEXT)),
+            ("partition_epoch", _I32), ("unclean", _BOOL), ("began_at_offset", _I64),
+        ]
+    ),
+    "replicas": pa.schema(
+        [
+            *_PLACE, ("broker", _TEXT), ("directory", _TEXT), ("log_start", _I64),
+            ("log_end", _I64), ("high_watermark", _I64), ("batches", _I64), ("in_isr", _BOOL),
+        ]
+    ),
+    "runs": pa.schema(
+        [*_PLACE, ("broker", _TEXT), ("start", _I64), ("end", _I64), ("leader_epoch", _I32)]
+    ),
+    "differences": pa.schema(
+        [*_PLACE, ("start", _I64), ("end", _I64), ("broker", _TEXT), ("leader_epoch", _I32),
+         ("conflicting", _BOOL)]
+    ),
+    "truncations": pa.schema(
+        [
+            *_PLACE, ("broker", _TEXT), ("offset", _I64), ("log_end_before", _I64),
+            ("epoch", _I32), ("time", _I64), ("high_watermark_known", _I64),
+            ("cuts_exposed", _BOOL), ("verdict", _TEXT), ("source", _TEXT),
+        ]
+    ),
+    "formulas": pa.schema([*_PLACE, ("formula", _TEXT), ("holds", _BOOL)]),
+    "groups": GROUP_SCHEMA,
+}  # fmt: skip
+"""The tables, one Parquet file each. Times are milliseconds since 1970; ends are exclusive."""
+
+
+class TableWriter:
+    """Takes tables piece by piece; at the end of the `with` block each is whole, or none is."""
+
+    def __init__(self, output: Path) -> None:
+        self._output = output
+        self._files = ExitStack()
+        self._writers: dict[str, pq.ParquetWriter] = {}
+
+    def __enter__(self) -> TableWriter:
+        with ExitStack() as stack:
+            for name, schema in SCHEMAS.items():
+                path = stack.enter_context(written_aside(self._output / f"{name}.parquet"))
+                writer = pq.ParquetWriter(path, schema, compression="zstd")
+                self._writers[name] = stack.enter_context(writer)
+            self._files = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._files.__exit__(kind, error, trace)
+
+    def add(self, tables: Mapping[str, pa.Table]) -> None:
+        """Append rows."""
+        for name, table in tables.items():
+            if table.num_rows:
+                self._writers[name].write_table(table)
+
+
+def told(found: Sequence[Discovery], unjudged: Sequence[Unjudged]) -> dict[str, pa.Table]:
+    """The tables of what was found and of what was not judged."""
+    rows: dict[str, list[dict[str, Any]]] = {
+        "findings": [_finding_row(one.as_json()) for one in found],
+        "unjudged": [
+            {"subject": one.subject, "what": one.what, "why": one.why, "matters": one.matters}
+            for one in unjudged
+        ],
+    }
+    return {name: pa.Table.from_pylist(rows[name], SCHEMAS[name]) for name in rows}
+
+
+def histories(
+    copies: Copies, partitions: Iterable[Judged], groups: Iterable[JudgedGroup]
+) -> dict[str, pa.Table]:
+    """The tables of what was read of partitions and groups, and how it was judged."""
+    rows: dict[str, list[dict[str, Any]]] = {
+        name: [] for name in SCHEMAS if name not in ("findings", "unjudged")
+    }
+    for judged in partitions:
+        for name, found in _of_partition(copies, judged):
+            rows[name].append(found)
+    for group in groups:
+        rows["groups"] += group_rows(group)
+    return {name: pa.Table.from_pylist(rows[name], SCHEMAS[name]) for name in rows}
+
+
+def _finding_row(one: dict[str, Any]) -> dict[str, Any]:
+    offsets = one["offsets"] or [None, None]
+    return {**one, "first_offset": offsets[0], "end_offset": offsets[1]}
+
+
+def _of_partition(copies: Copies, judged: Judged) -> Iterator[tuple[str, dict[str, Any]]]:
+    subject = judged.subject
+    place = {"topic": subject.key[0], "partition": subject.key[1]}
+    if subject.elections is not None:
+        unclean = {one.offset for one in subject.elections.unclean}
+        for one in subject.elections.registrations:
+            yield (
+                "registrations",
+                {
+                    **place,
+                    "metadata_offset": one.offset,
+                    "time": one.time,
+                    "leader": None if one.leader < 0 else copies.name(one.leader),
+                    "leader_epoch": one.leader_epoch,
+                    "isr": [copies.name(node) for node in one.isr],
+                    "eligible": [copies.name(node) for node in one.eligible],
+                    "partition_epoch": one.partition_epoch,
+                    "unclean": one.offset in unclean,
+                    "began_at_offset": judged.starts.get(one.leader_epoch),
+                },
+            )
+    for broker, state in judged.states.items():
+        held = subject.held[broker]
+        yield (
+            "replicas",
+            {
+                **place,
+                "broker": broker,
+                "directory": held.directory,
+                "log_start": state.start,
+                "log_end": state.end,
+                "high_watermark": held.high_watermark,
+                "batches": held.log.batches if held.log else 0,
+                "in_isr": broker in judged.moment.registered.isr,
+            },
+        )
+        for run in state.runs:
+            found = {"start": run.start, "end": run.end, "leader_epoch": run.epoch}
+            yield "runs", {**place, "broker": broker, **found}
+    for part in judged.differences:
+        for broker, epoch in part.epochs.items():
+            where = {"start": part.start, "end": part.end, "conflicting": part.conflicting}
+            yield "differences", {**place, "broker": broker, "leader_epoch": epoch, **where}
+    for cut in judged.truncations:
+        yield (
+            "truncations",
+            {
+                **place,
+                "broker": cut.broker,
+                "offset": cut.offset,
+                "log_end_before": cut.end,
+                "epoch": cut.epoch,
+                "time": cut.time,
+                "high_watermark_known": cut.known,
+                "cuts_exposed": cut.cuts_exposed,
+                "verdict": cut.verdict,
+                "source": cut.source,
+            },
+        )
+    for formula, holds in judged.truths.items():
+        yield "formulas", {**place, "formula": formula, "holds": holds}

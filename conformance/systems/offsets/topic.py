@@ -1,0 +1,98 @@
+"""The offsets topic of a model: read as it is written; an action gives each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from conformance.systems.protocol import ActionRefused
+from impl.concurrency import NoConcurrency
+from impl.disk import MemoryDisk
+from impl.errors import Errors
+from impl.group.group_records import (
+    OffsetKey,
+    marker_of,
+    producer_of,
+    read_message_key,
+    read_offset_commit_value,
+)
+from impl.group.offsets_topic import AppendCallback, LocalOffsetsTopic
+from impl.log import Log
+from impl.records import Record
+from impl.scheduler import ImmediateScheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record as the spec has it; `producer` is None for what belongs to no transaction."""
+
+    kind: str
+    value: int
+    producer: int | None
+
+
+class HeldTopic:
+    """One partition. An append is in the log at once, and answered when `answer` is called."""
+
+    num_partitions = 1
+
+    def __init__(self) -> None:
+        concurrency = NoConcurrency()
+        self._topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), concurrency, 1)
+        self._held: dict[int, Callable[[Errors], None]] = {}
+        self.entries: list[Entry] = []
+
+    @property
+    def in_flight(self) -> frozenset[int]:
+        """Places, from 1, of the commits that are not yet answered."""
+        return frozenset(self._held)
+
+    def become_leader(self, partition: int, leader_epoch: int, /) -> Log | None:
+        """The log, to be loaded; nobody waits for an answer to the former leader any more."""
+        self._held.clear()
+        return self._topic.become_leader(partition, leader_epoch)
+
+    def append(
+        self,
+        partition: int,
+        leader_epoch: int,
+        records: Sequence[Record],
+        callback: AppendCallback,
+        /,
+    ) -> None:
+        """Append each batch of one record. Markers and tombstones are answered at once."""
+        (record,) = records
+        outcome: list[tuple[Errors, int]] = []
+        self._topic.append(partition, leader_epoch, records, lambda *answer: outcome.append(answer))
+        ((error, offset),) = outcome
+        if error is not Errors.NONE:
+            callback(error, offset)
+            return
+        self.entries.append(_entry(record))
+        if self.entries[-1].value:
+            self._held[len(self.entries)] = _answering(callback, offset)
+        else:
+            callback(error, offset)
+
+    def answer(self, place: int, error: Errors) -> None:
+        """Answer the append of the record there."""
+        held = self._held.pop(place, None)
+        if held is None:
+            raise ActionRefused(f"no append at {place} waits for an answer")
+        held(error)
+
+
+def _answering(callback: AppendCallback, offset: int) -> Callable[[Errors], None]:
+    return lambda error: callback(error, offset if error is Errors.NONE else -1)
+
+
+def _entry(record: Record) -> Entry:
+    producer, is_commit = producer_of(record), marker_of(record)
+    if is_commit is not None:
+        return Entry("Committed" if is_commit else "Aborted", 0, producer)
+    if record.key is None or not isinstance(read_message_key(record.key), OffsetKey):
+        return Entry("Other", 0, None)
+    if record.value is None:
+        return Entry("Expired", 0, None)
+    value = read_offset_commit_value(record.value).committed_offset
+    return Entry("Commit" if producer is None else "TxnCommit", value, producer)

@@ -1,0 +1,134 @@
+"""A consumer of `group.protocol=consumer` as far as its coordinator sees it, a step at a time.
+
+What is sent and what becomes of an answer is the Java client's: ConsumerMembershipManager and
+ConsumerHeartbeatRequestManager.HeartbeatState. Time and network are the caller's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from conformance.systems.protocol import ActionRefused
+
+JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
+NO_EPOCH = -3
+_NONE = "NONE"
+_FENCING = frozenset({"UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"})
+"""After these a member gives up its partitions and joins again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """What one knows: `given` is the assignment it was told, `owned` what its application has,
+    `local` what it last reconciled itself to, `named` whether a heartbeat has said that."""
+
+    state: str = "Unsubscribed"
+    epoch: int = 0
+    given: frozenset[int] = frozenset()
+    owned: frozenset[int] = frozenset()
+    local: frozenset[int] = frozenset()
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A ConsumerGroupHeartbeat request; `owned` is None if it does not name partitions."""
+
+    epoch: int
+    owned: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Its answer; `given` is None if it has no assignment. `interval_ms`: when the coordinator
+    wants the next heartbeat; 0 if it says nothing of that."""
+
+    error: str = _NONE
+    epoch: int = NO_EPOCH
+    given: frozenset[int] | None = None
+    interval_ms: int = 0
+
+
+class Member:
+    """A consumer and what it has in flight; ActionRefused for a step that it cannot take now."""
+
+    def __init__(self, name: str, instance: str | None, *, names_while_reconciling: bool) -> None:
+        self.name = name
+        self.instance = instance
+        self._names_while_reconciling = names_while_reconciling
+        self.consumer = Consumer()
+        self.channel: Heartbeat | Answer | None = None
+
+    def _expect(self, possible: bool, what: str) -> None:
+        if not possible:
+            raise ActionRefused(f"{self.name} is {self.consumer.state} and cannot {what}")
+
+    def join(self) -> None:
+        """transitionToJoining, as the application subscribes."""
+        self._expect(self.consumer.state == "Unsubscribed", "join")
+        self.consumer = Consumer(state="Joining")
+
+    def send_heartbeat(self) -> None:
+        """buildRequestData: what it owns is named as it joins, after a change, after a failure."""
+        consumer = self.consumer
+        ready = consumer.state in ("Joining", "Member") and self.channel is None
+        self._expect(ready, "send a heartbeat")
+        reconciled = consumer.local == consumer.given
+        names = consumer.state == "Joining" or (
+            not consumer.named and (self._names_while_reconciling or reconciled)
+        )
+        self.channel = Heartbeat(consumer.epoch, consumer.local if names else None)
+        self.consumer = replace(consumer, named=consumer.named or names)
+
+    def revoke(self) -> None:
+        """onPartitionsRevoked of what the assignment no longer has."""
+        consumer = self.consumer
+        kept = consumer.owned & consumer.given
+        self._expect(consumer.state == "Member" and kept != consumer.owned, "revoke partitions")
+        self.consumer = replace(consumer, owned=kept)
+
+    def assign(self) -> None:
+        """onPartitionsAssigned of what is new; the next heartbeat says so."""
+        consumer = self.consumer
+        ready = consumer.local != consumer.given and consumer.owned <= consumer.given
+        self._expect(consumer.state == "Member" and ready, "take its assignment")
+        self.consumer = replace(consumer, owned=consumer.given, local=consumer.given, named=False)
+
+    def abandon(self) -> None:
+        """onPartitionsLost of everything (transitionToFenced), then a new join."""
+        self._expect(self.consumer.state == "Fenced", "join again")
+        self.consumer = Consumer(state="Joining")
+
+    def leave(self) -> None:
+        """leaveGroup: everything is revoked, and one last heartbeat says so."""
+        self._expect(self.consumer.state == "Member" and self.channel is None, "leave")
+        self.consumer = Consumer(state="Leaving")
+        epoch = LEAVE_EPOCH if self.instance is None else STATIC_LEAVE_EPOCH
+        self.channel = Heartbeat(epoch, frozenset())
+
+    def receive_answer(self) -> None:
+        """onHeartbeatSuccess, onErrorResponse."""
+        answer = self.channel
+        if not isinstance(answer, Answer):
+            raise ActionRefused(f"{self.name} has no answer")
+        self.channel = None
+        self.consumer = _after(self.consumer, answer)
+
+    def lose_message(self) -> None:
+        """onFailure: what was named is forgotten. Who leaves does not ask again."""
+        if self.channel is None:
+            raise ActionRefused(f"{self.name} has nothing in flight")
+        self.channel = None
+        leaving = self.consumer.state == "Leaving"
+        self.consumer = Consumer() if leaving else replace(self.consumer, named=False)
+
+
+def _after(consumer: Consumer, answer: Answer) -> Consumer:
+    if consumer.state == "Leaving":
+        return Consumer()
+    if answer.error == _NONE:
+        given = consumer.given if answer.given is None else answer.given
+        return replace(consumer, state="Member", epoch=answer.epoch, given=given)
+    if answer.error in _FENCING:
+        return replace(consumer, state="Fenced")
+    return Consumer(state="Failed")

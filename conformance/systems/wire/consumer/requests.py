@@ -1,0 +1,206 @@
+"""Requests of KIP-848 at a port: heartbeats, descriptions, a group's settings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from conformance.systems.protocol import SystemFailed
+from conformance.systems.wire.consumer.member import Answer, Heartbeat
+from conformance.systems.wire.port import Port
+from impl.wire.entities import in_milliseconds, make, milliseconds, module_of
+
+ASSIGNOR = "range"
+"""Sorts members by instance id or member id, so that what it gives is known before."""
+REBALANCE_MS = 300_000
+"""Of members whose rebalance is not to run out."""
+_HEARTBEAT, _DESCRIBE = "consumer_group_heartbeat", "consumer_group_describe"
+_GROUP, _SET = 32, 0
+"""IncrementalAlterConfigs: the type of the resource, and the operation (KIP-848)."""
+_SETTING_SECONDS = 10.0
+_APPLIED_SECONDS = 0.005
+"""A setting shows a little before the coordinator uses it."""
+_SESSION, _INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+_HEARTBEATS_PER_SESSION = 4
+"""Kafka wants the interval to be shorter than the session."""
+_MOVING = frozenset(
+    {
+        ErrorCode.not_coordinator,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.coordinator_load_in_progress,
+    }
+)
+
+
+class NotCoordinator(SystemFailed):
+    """The broker does not coordinate the group, or does not do so yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The group that a member belongs to, and the topic that it reads."""
+
+    group_id: str
+    topic: str
+    topic_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedMember:
+    """A member as ConsumerGroupDescribe shows it."""
+
+    epoch: int
+    assigned: frozenset[int]
+    target: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A group; `members` by member id."""
+
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    members: Mapping[str, DescribedMember] | None = None
+    """None of a group that the coordinator does not know."""
+
+
+def heartbeat(
+    port: Port,
+    group: Group,
+    member_id: str,
+    instance: str | None,
+    sent: Heartbeat,
+    rebalance_ms: int = REBALANCE_MS,
+) -> Answer:
+    """Ask, and wait for the answer. One that names partitions has all fields (a full request)."""
+    module = module_of(_HEARTBEAT, port.versions[_HEARTBEAT], "request")
+    fields: dict[str, object] = {"topic_partitions": None}
+    if sent.owned is not None:
+        owned = make(
+            module.TopicPartitions, topic_id=group.topic_id, partitions=tuple(sorted(sent.owned))
+        )
+        fields = {
+            "topic_partitions": (owned,) if sent.owned else (),
+            "rebalance_timeout": milliseconds(rebalance_ms),
+            "subscribed_topic_names": (group.topic,),
+            "server_assignor": ASSIGNOR,
+        }
+    body = make(
+        module.ConsumerGroupHeartbeatRequest,
+        group_id=group.group_id,
+        member_id=member_id,
+        member_epoch=sent.epoch,
+        instance_id=instance,
+        **fields,
+    )
+    return _answer(port.ask_body(body), group)
+
+
+def _answer(body: Any, group: Group) -> Answer:
+    if body.error_code is not ErrorCode.none:
+        return Answer(body.error_code.name.upper())
+    given = None
+    if body.assignment is not None:
+        given = _partitions(body.assignment.topic_partitions, group, "gives")
+    interval = in_milliseconds(body.heartbeat_interval)
+    return Answer(epoch=int(body.member_epoch), given=given, interval_ms=interval)
+
+
+def describe(port: Port, group: Group) -> Description:
+    """The group as it is now."""
+    module = module_of(_DESCRIBE, port.versions[_DESCRIBE], "request")
+    body = make(
+        module.ConsumerGroupDescribeRequest,
+        group_ids=(group.group_id,),
+        include_authorized_operations=False,
+    )
+    (found,) = port.ask_body(body).groups
+    if found.error_code is ErrorCode.group_id_not_found:
+        return Description()
+    if found.error_code in _MOVING:
+        raise NotCoordinator(f"ConsumerGroupDescribe was answered {found.error_code.name.upper()}")
+    if found.error_code is not ErrorCode.none:
+        raise SystemFailed(f"ConsumerGroupDescribe was answered {found.error_code.name.upper()}")
+    members = {one.member_id: _described(one, group) for one in found.members}
+    return Description(int(found.group_epoch), int(found.assignment_epoch), members)
+
+
+def _described(member: Any, group: Group) -> DescribedMember:
+    return DescribedMember(
+        int(member.member_epoch),
+        _partitions(member.assignment.topic_partitions, group, "describes"),
+        _partitions(member.target_assignment.topic_partitions, group, "describes"),
+    )
+
+
+def _partitions(topics: Iterable[Any], group: Group, what: str) -> frozenset[int]:
+    found = {(one.topic_id, int(index)) for one in topics for index in one.partitions}
+    foreign = sorted(index for topic, index in found if topic != group.topic_id)
+    if foreign:
+        raise SystemFailed(f"The broker {what} partitions {foreign} of a topic nobody reads")
+    return frozenset(index for _, index in found)
+
+
+# ---- a group's settings -----------------------------------------------------------------------
+
+
+def interval_of(session_ms: int) -> int:
+    """The heartbeat interval (ms) that goes with a session; answers tell it, and so which of the
+    group's settings the coordinator has used."""
+    return session_ms // _HEARTBEATS_PER_SESSION
+
+
+def set_session(port: Port, group_id: str, session_ms: int) -> None:
+    """Let the session timers that start from now on run for so long."""
+    wanted = {_SESSION: str(session_ms), _INTERVAL: str(interval_of(session_ms))}
+    module = module_of(
+        "incremental_alter_configs", port.versions["incremental_alter_configs"], "request"
+    )
+    configs = tuple(
+        make(module.AlterableConfig, name=name, config_operation=_SET, value=value)
+        for name, value in wanted.items()
+    )
+    resource = make(
+        module.AlterConfigsResource,
+        resource_type=_GROUP,
+        resource_name=group_id,
+        configs=configs,
+    )
+    request = make(
+        module.IncrementalAlterConfigsRequest, resources=(resource,), validate_only=False
+    )
+    (answer,) = port.ask_body(request).responses
+    if answer.error_code is not ErrorCode.none:
+        raise SystemFailed(
+            f"IncrementalAlterConfigs of the group {group_id} to {wanted} was answered "
+            f"{answer.error_code.name.upper()}: {answer.error_message}"
+        )
+    until = time.monotonic() + _SETTING_SECONDS
+    while not wanted.items() <= _settings(port, group_id, tuple(wanted)).items():
+        if time.monotonic() > until:
+            raise SystemFailed(f"The settings of {group_id} do not become {wanted}")
+        time.sleep(0.002)
+    time.sleep(_APPLIED_SECONDS)
+
+
+def _settings(port: Port, group_id: str, names: tuple[str, ...]) -> dict[str, str]:
+    module = module_of("describe_configs", port.versions["describe_configs"], "request")
+    resource = make(
+        module.DescribeConfigsResource,
+        resource_type=_GROUP,
+        resource_name=group_id,
+        configuration_keys=names,
+    )
+    request = make(
+        module.DescribeConfigsRequest,
+        resources=(resource,),
+        include_synonyms=False,
+        include_documentation=False,
+    )
+    (found,) = port.ask_body(request).results
+    return {one.name: str(one.value) for one in found.configs}

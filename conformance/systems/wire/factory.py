@@ -1,0 +1,129 @@
+"""Makes systems for a broker at a port, and says which models its port allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from conformance.errors import UserError
+from conformance.systems.deviations import Deviating, Deviation, load_deviations
+from conformance.systems.group.settings import settings_of
+from conformance.systems.registry import factory_path, load_factory
+from conformance.systems.wire.address import Address, parse_address
+from conformance.systems.wire.consumer.system import SPECIFICATION as CONSUMER_GROUPS
+from conformance.systems.wire.consumer.system import WireConsumerSystem, lacking
+from conformance.systems.wire.consumer.system import passes as consumer_group_passes
+from conformance.systems.wire.consumer.system import settings_of as consumer_settings_of
+from conformance.systems.wire.port import Port
+from conformance.systems.wire.security import security_of
+from conformance.systems.wire.system import SPECIFICATION as GROUPS
+from conformance.systems.wire.system import Demands, WireSystem
+from conformance.systems.wire.timers import beyond_reach
+from conformance.tla import Value
+
+_TABLE = Path(__file__).parent / "consumer" / "deviations.toml"
+_OF_GROUPS = "MemberIds"
+"""A constant that models of GroupMembership have, and others do not."""
+_LAST_ONCE = 3
+"""The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
+
+
+class WireFactory:
+    """Makes systems for a broker, and says which models its port allows."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._security = security_of(address.config, address.tls_ca)
+        self._known = _table_of(address.deviations)
+
+    def __call__(self, constants: Mapping[str, Value]) -> WireSystem | WireConsumerSystem:
+        """A system for a model's constants. Raises UserError where no broker answers."""
+        address, security = self._address, self._security
+        if _OF_GROUPS not in constants:
+            return WireConsumerSystem(consumer_settings_of(constants), address, security)
+        demands = Demands(
+            commits=constants["Commits"] is True,
+            fail_overs=constants["FailOvers"] is True and bool(address.fail_over),
+            store_failures=constants["StoreFailures"] is True and bool(address.store_failures),
+        )
+        return WireSystem(settings_of(constants), address, security, demands)
+
+    # ---- Deviating -------------------------------------------------------------------------
+
+    def version_of(self, part: str) -> str:
+        """Of the system whose deviations this broker is said to have; empty if none is named."""
+        return "" if self._known is None else self._known.version_of(part)
+
+    def deviations(self) -> tuple[Deviation, ...]:
+        """That system's departures from GroupMembership, and Kafka's from ConsumerGroup, which
+        were seen at a port."""
+        if self._known is None:
+            return ()
+        of_groups = tuple(one for one in self._known.deviations() if one.specification == GROUPS)
+        return (*of_groups, *load_deviations(_TABLE))
+
+    def file(self, name: str) -> Path:
+        """Where a saved path of one of the two tables lies."""
+        own = _TABLE.parent / "paths" / name
+        if own.is_file() or self._known is None:
+            return own
+        return self._known.file(name)
+
+    # ---- Distant ---------------------------------------------------------------------------
+
+    def beyond_reach(self) -> Mapping[str, str]:
+        """What no path can bring about with the settings that were given."""
+        return beyond_reach(self._address)
+
+    def passes(self, state: Mapping[str, Value]) -> str:
+        """A rebalance timeout is the longest of the members': without a member it is 0 ms."""
+        if "groupState" not in state:
+            return consumer_group_passes(state)
+        if state["groupState"] == "PreparingRebalance" and not state["members"]:
+            return "a rebalance of a group without members is over at once"
+        return ""
+
+    # ---- Selective -------------------------------------------------------------------------
+
+    def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
+        """Why a model cannot be driven; empty if it can."""
+        if specification == CONSUMER_GROUPS:
+            return self._lacks_consumer_groups()
+        if specification != GROUPS:
+            return f"a port shows groups only ({GROUPS}, {CONSUMER_GROUPS})"
+        settings = settings_of(constants)
+        size = self._address.max_size
+        if len(settings.members) > settings.maximum_size != size:
+            return (
+                f"it needs group.max.size={settings.maximum_size}: if your broker is set so, say "
+                f"max-size={settings.maximum_size}"
+            )
+        forced = self._address.versions.get("join_group")
+        if forced is not None and forced > _LAST_ONCE and not settings.joins_twice:
+            return f"its members join at once, which JoinGroup {forced} does not do"
+        return ""
+
+    def _lacks_consumer_groups(self) -> str:
+        port = Port(self._address, self._security)
+        try:
+            return lacking(port)
+        finally:
+            port.close()
+
+
+def _table_of(system: str) -> Deviating | None:
+    """The table of the system with this name. UserError if it has none."""
+    if not system:
+        return None
+    known: object = load_factory(factory_path(system))
+    if not isinstance(known, Deviating):
+        raise UserError(
+            f"{system} has no table of deviations. Name a system that has one: "
+            "deviations=kafka-VERSION for a broker that is Apache Kafka."
+        )
+    return known
+
+
+def of_address(text: str) -> WireFactory:
+    """The factory for what follows `wire:`."""
+    return WireFactory(parse_address(text))

@@ -1,0 +1,105 @@
+"""kconform client: real processes in the loop, right ones and wrong ones.
+
+The members are those of tests/e2e/clients/member.py, which are wrong in one way each.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from conformance.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[3]
+MEMBER = ROOT / "tests" / "e2e" / "clients" / "member.py"
+LIBRDKAFKA = ROOT / "docs" / "clients" / "librdkafka.py"
+PLACES = "{bootstrap} {topic} {group}"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+def client(command: str, *options: str) -> tuple[int, str]:
+    ended = CliRunner().invoke(app, ["client", "--command", command, "--seed", "1", *options])
+    return ended.exit_code, ended.output
+
+
+def member(mistake: str, *options: str) -> tuple[int, dict[str, Any]]:
+    command = f"{shlex.quote(sys.executable)} {shlex.quote(str(MEMBER))} {mistake} {PLACES}"
+    arguments = ["client", "--command", command, "--seed", "1", "--json", *options]
+    ended = CliRunner().invoke(app, arguments)
+    report: dict[str, Any] = json.loads(ended.stdout)
+    return ended.exit_code, report
+
+
+def test_a_member_that_is_right_passes_and_the_report_tells_what_it_was_given() -> None:
+    code, report = member("right", "--examples", "2", "--jobs", "2")
+    assert code == 0, report
+    assert report["examples"] == {"pass": 2}
+    assert report["callbacks"] is True
+    given = report["given"]
+    assert set(given["JoinGroup"]) & {"NONE, leader", "NONE, follower", "NONE, leader of others"}
+    assert given["Heartbeat"]["NONE"] > 0
+    assert "FENCED_INSTANCE_ID" in report["never_given"]["Heartbeat"]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "title"),
+    [
+        ("keeps-partitions", "has not given up its partitions"),
+        ("deaf", "the specification does not allow it here"),
+    ],
+)
+def test_a_member_that_is_wrong_is_found(mistake: str, title: str) -> None:
+    code, report = member(mistake, "--examples", "4", "--jobs", "2", "--patience", "3")
+    assert code == 1, report
+    found = [one for one in report["findings"] if title in one["title"]]
+    assert found, [one["title"] for one in report["findings"]]
+    assert "--seed 1 --example" in found[0]["reproduce"]
+    assert any("coordinator: " in line for line in found[0]["story"])
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("confluent_kafka") is None, reason="the extra `clients` is missing"
+)
+def test_librdkafka_passes() -> None:
+    command = f"python {shlex.quote(str(LIBRDKAFKA))} {PLACES}"
+    code, output = client(command, "--variant", "librdkafka", "--examples", "2", "--jobs", "2")
+    assert code == 0, output
+    assert "callbacks judged" in output
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("print('no broker'); raise SystemExit(3)", "ended (exit status 3) before it had joined"),
+        (
+            "import sys, socket, time; h, p = sys.argv[1].split(':'); "
+            "s = socket.create_connection((h, int(p))); s.sendall(b'GET / HTTP'); time.sleep(9)",
+            "no request of Kafka's protocol",
+        ),
+    ],
+)
+def test_what_is_no_client_is_told_so(program: str, message: str) -> None:
+    code, output = client(f"python -c {shlex.quote(program)} {{bootstrap}}", "--examples", "1")
+    assert code == 2
+    assert message in output
+
+
+def test_a_command_and_a_variant_that_do_not_exist() -> None:
+    code, output = client("no-such-program-anywhere", "--examples", "1")
+    assert code == 2
+    assert "cannot be started" in output
+    code, output = client("python x.py", "--variant", "perl")
+    assert code == 2
+    assert "no variant perl" in output

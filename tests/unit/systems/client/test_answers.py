@@ -1,0 +1,240 @@
+"""Which answers the specification allows, and what client and coordinator say as events of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UserError
+from conformance.judge.events import Event
+from conformance.judge.follow import Following
+from conformance.modelcheck.prepare import bound
+from conformance.stages.client import variant_model
+from conformance.stages.context import with_constants
+from conformance.systems.client.answers import Answers
+from conformance.systems.client.example import LIMITS, silent
+from conformance.systems.client.messages import (
+    SENDS,
+    Messages,
+    assigned_event,
+    given_up_event,
+    has_read_event,
+    step_event,
+)
+from conformance.systems.client.process import Callback, Callbacks, arguments
+from conformance.systems.client.subject import Names, Subject, subject_of
+from conformance.tla import Spec, find_tools
+from impl.errors import Errors
+from impl.group.client.consumer_protocol import (
+    Assignment,
+    Subscription,
+    serialize_assignment,
+    serialize_subscription,
+)
+from impl.group.messages import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
+from impl.types import TopicPartition
+
+SUBJECT = Subject("orders", frozenset({"range"}), None, joins_twice=True)
+FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "9"}
+NAMES = Names("salt")
+
+
+@pytest.fixture(scope="module")
+def spec() -> Spec:
+    """The specification of a dynamic client that tells of its callbacks."""
+    model = with_constants(variant_model("java"), {**SUBJECT.constants(), **FREE})
+    return bound(model, find_tools()).spec
+
+
+def join(member: str, *protocols: str, version: int = 9) -> JoinGroupRequest:
+    wish = serialize_subscription(Subscription(("orders",)), 0)
+    names = protocols or ("range",)
+    wishes = tuple(JoinGroupRequestProtocol(name, wish) for name in names)
+    return JoinGroupRequest("g", 6_000, 60_000, member, "consumer", wishes, version=version)
+
+
+def sync(generation: int, *members: str, numbers: Sequence[int] = (0, 1)) -> SyncGroupRequest:
+    given = serialize_assignment(Assignment(tuple(TopicPartition("orders", n) for n in numbers)))
+    assigns = tuple(SyncGroupRequestAssignment(NAMES.real(one), given) for one in members)
+    member = NAMES.real("m1-01")
+    return SyncGroupRequest("g", generation, member, None, "consumer", "range", assigns)
+
+
+def heartbeat(generation: int, member: str = "m1-01") -> HeartbeatRequest:
+    return HeartbeatRequest("g", generation, NAMES.real(member))
+
+
+class Loop:
+    """A client and a coordinator that talk as the test says."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.following = Following(spec, silent(told=True), LIMITS)
+        self.answers = Answers(spec, SUBJECT.others)
+        self.messages = Messages(SUBJECT, NAMES, told=True)
+        self.behind = 0
+
+    def hears(self, event: Event) -> bool:
+        return self.following.see(event)
+
+    def sends(self, request: object) -> bool:
+        """Whether anything explains that the client sends it."""
+        explained = all(
+            self.hears(event) for event in self.messages.events(request, "it", self.behind)
+        )
+        if explained and isinstance(request, HeartbeatRequest):
+            return self.hears(self.messages.taken_up(request, 1, "it"))
+        return explained
+
+    def answers_with(self, wish: str, lane: str = "channel") -> str:
+        """The coordinator answers so if it can; what it answers."""
+        reader = self.answers.reader
+        state = next(one for one in self.following.states if reader.waits(one, lane))
+        way = self.answers.way(state, lane, [wish], random.Random(1))
+        for taken in way.steps:
+            assert self.hears(step_event(state, taken, reader))
+            state = taken.state
+        return way.outcome
+
+    def joins(self) -> None:
+        """The client becomes the only member, in generation 1."""
+        assert self.sends(join(""))
+        assert self.answers_with("MEMBER_ID_REQUIRED") == "MEMBER_ID_REQUIRED"
+        assert self.sends(join(NAMES.real("m1-01")))
+        assert self.answers_with("NONE, leader") == "NONE, leader"
+        assert self.sends(sync(1, "m1-01"))
+        assert self.answers_with("NONE") == "NONE"
+        assert self.hears(assigned_event(frozenset({0, 1}), "assigned"))
+
+
+@pytest.fixture
+def loop(spec: Spec) -> Loop:
+    return Loop(spec)
+
+
+def test_a_client_that_follows_the_protocol_is_explained(loop: Loop) -> None:
+    loop.joins()
+    assert loop.sends(heartbeat(1))
+    assert loop.answers_with("REBALANCE_IN_PROGRESS", "heartbeat") == "REBALANCE_IN_PROGRESS"
+    assert loop.hears(given_up_event(frozenset({0, 1}), "revoked"))
+    assert loop.sends(join(NAMES.real("m1-01")))
+
+
+@pytest.mark.parametrize(
+    ("error", "next_id"),
+    [("UNKNOWN_MEMBER_ID", ""), ("REBALANCE_IN_PROGRESS", NAMES.real("m1-01"))],
+)
+def test_what_a_heartbeat_is_told_decides_how_the_client_joins_again(
+    loop: Loop, error: str, next_id: str
+) -> None:
+    loop.joins()
+    assert loop.sends(heartbeat(1))
+    assert loop.answers_with(error, "heartbeat") == error
+    assert loop.hears(given_up_event(frozenset({0, 1}), "lost"))
+    other = "" if next_id else NAMES.real("m1-01")
+    assert loop.following.explains(loop.messages.events(join(next_id), "it", 0)[0])
+    assert not loop.following.explains(loop.messages.events(join(other), "it", 0)[0])
+
+
+def test_who_joins_without_giving_up_its_partitions_is_not_explained(loop: Loop) -> None:
+    loop.joins()
+    assert loop.sends(heartbeat(1))
+    loop.answers_with("REBALANCE_IN_PROGRESS", "heartbeat")
+    assert not loop.sends(join(NAMES.real("m1-01")))
+
+
+def test_partitions_are_given_up_once(loop: Loop) -> None:
+    loop.joins()
+    assert loop.sends(heartbeat(1))
+    loop.answers_with("REBALANCE_IN_PROGRESS", "heartbeat")
+    assert loop.hears(given_up_event(frozenset({0, 1}), "revoked"))
+    assert not loop.hears(given_up_event(frozenset({0, 1}), "revoked"))
+
+
+def test_an_error_may_be_read_late_but_not_for_ever(loop: Loop) -> None:
+    loop.joins()
+    assert loop.sends(heartbeat(1))
+    loop.answers_with("UNKNOWN_MEMBER_ID", "heartbeat")
+    assert loop.sends(heartbeat(1))
+    loop.answers_with("UNKNOWN_MEMBER_ID", "heartbeat")
+    assert loop.hears(has_read_event("later", channel=False))
+    assert not loop.sends(heartbeat(1))
+
+
+def test_a_heartbeat_of_another_generation_is_not_explained(loop: Loop) -> None:
+    loop.joins()
+    assert not loop.sends(heartbeat(2))
+
+
+@pytest.mark.parametrize("numbers", [(0,), ()])
+def test_a_leader_assigns_every_partition(loop: Loop, numbers: Sequence[int]) -> None:
+    assert loop.sends(join(""))
+    loop.answers_with("MEMBER_ID_REQUIRED")
+    assert loop.sends(join(NAMES.real("m1-01")))
+    loop.answers_with("NONE, leader")
+    assert not loop.sends(sync(1, "m1-01", numbers=numbers))
+
+
+def test_instead_tells_what_would_have_been_allowed(loop: Loop) -> None:
+    loop.joins()
+    assert not loop.sends(heartbeat(2))
+    steps = loop.following.instead(SENDS)
+    reader = loop.answers.reader
+    texts = {loop.messages.may_send(action.name, state, reader) for action, state in steps}
+    assert "Heartbeat as m1-01, generation 1" in texts
+
+
+def test_the_answer_is_made_of_the_state(loop: Loop) -> None:
+    assert loop.sends(join(""))
+    loop.answers_with("MEMBER_ID_REQUIRED")
+    reader = loop.answers.reader
+    told = loop.messages.answer(join(""), loop.following.states[0], reader)
+    assert (told.error_code, told.member_id) == (Errors.MEMBER_ID_REQUIRED, NAMES.real("m1-01"))
+    assert loop.sends(join(NAMES.real("m1-01")))
+    loop.answers_with("NONE, leader of others")
+    told = loop.messages.answer(join(""), loop.following.states[0], reader)
+    assert told.leader == told.member_id == NAMES.real("m1-01")
+    assert [one.member_id for one in told.members] == [NAMES.real("m1-01"), NAMES.real("m2-01")]
+
+
+def test_a_client_that_cannot_be_judged_is_told_so() -> None:
+    with pytest.raises(UserError, match="cooperatively"):
+        subject_of(join("", "cooperative-sticky"))
+    assert not subject_of(join("", version=3)).joins_twice
+    two = join("")
+    wish = serialize_subscription(Subscription(("a", "b")), 0)
+    two = replace(two, protocols=(JoinGroupRequestProtocol("range", wish),))
+    with pytest.raises(UserError, match="2 topics"):
+        subject_of(two)
+
+
+def test_callbacks_are_lines_in_a_pipe(tmp_path: Path) -> None:
+    pipe = Callbacks(tmp_path)
+    assert pipe.read() == []
+    with pipe.path.open("a", encoding="utf-8") as file:
+        file.write('{"event": "assigned", "partitions": [["orders", 1]]}\n{"event": "lo')
+        file.flush()
+        assert pipe.read() == [Callback("assigned", frozenset({1}))]
+        file.write('st"}\n')
+    assert pipe.read() == [Callback("lost", frozenset())]
+    with pipe.path.open("a", encoding="utf-8") as file:
+        file.write("rubbish\n")
+    with pytest.raises(UserError, match="KCONFORM_CALLBACKS"):
+        pipe.read()
+    pipe.close()
+
+
+def test_a_command_is_filled_in() -> None:
+    values = {"bootstrap": "127.0.0.1:1", "instance": ""}
+    assert arguments("c 'a b' {bootstrap} {instance}", values) == ["c", "a b", "127.0.0.1:1", ""]
+    with pytest.raises(UserError, match="cannot be filled in"):
+        arguments("c {port}", values)

@@ -1,0 +1,67 @@
+"""KIP-848's timers: which heartbeat begins a session that is to expire, and how long it must be."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.consumer.system import passes
+from conformance.systems.wire.consumer.timers import foresight
+from conformance.tla import Action, Fn
+
+ADDRESS = parse_address("localhost:9092?session=400&rebalance=1000")
+JOINED = "SendHeartbeat m1, HandleHeartbeat m1, ReceiveAnswer m1, "
+
+
+def path(text: str) -> list[Action]:
+    return [Action(name, (member,)) for name, member in re.findall(r"(\w+) (m\d)", text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sessions", "rebalances"),
+    [
+        (JOINED, {}, {}),
+        # The last heartbeat before it, not one that is refused.
+        (JOINED + "HandleHeartbeat m1, RefuseHeartbeat m1, ExpireSession m1", {3: 400}, {}),
+        # A session that waits through another one's end has to be longer.
+        (
+            JOINED + "HandleHeartbeat m2, ExpireSession m2, ExpireSession m1",
+            {1: 800, 3: 400},
+            {},
+        ),
+        (JOINED + "ExpireSession m1, HandleHeartbeat m1, ExpireSession m1", {1: 400, 4: 400}, {}),
+        (JOINED + "ExpireRebalance m1", {}, {"m1": 1000}),
+        (
+            "HandleHeartbeat m2, HandleHeartbeat m1, ExpireRebalance m1, ExpireSession m2",
+            {0: 1400},
+            {"m1": 1000},
+        ),
+    ],
+)
+def test_timers_run_out_in_the_paths_order(
+    text: str, sessions: dict[int, int], rebalances: dict[str, int]
+) -> None:
+    seen = foresight(path(text), ADDRESS)
+    assert seen.sessions == sessions
+    assert seen.rebalances == rebalances
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reached"),
+    [
+        ({0, 1}, {2}, True),
+        ({0}, {1, 2}, False),  # the first ones get more
+        ({1}, {0}, False),  # ranges are in the order of names
+        ({0, 2}, {1}, False),
+        (set(), {0, 1}, True),  # the first one has gone
+        ({0}, set(), True),  # the second one has gone
+        (set(), set(), True),
+    ],
+)
+def test_the_range_assignor_gives_ranges_in_the_members_order(
+    first: set[int], second: set[int], reached: bool
+) -> None:
+    target = Fn({"m1": frozenset(first), "m2": frozenset(second)})
+    assert (passes({"target": target}) == "") is reached

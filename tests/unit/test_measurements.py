@@ -1,0 +1,52 @@
+"""The documents say what the last runs of the measurements printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import record
+
+KNOWN = record.measurements()
+
+
+@pytest.mark.parametrize("path", record.documents(KNOWN), ids=lambda path: path.name)
+def test_a_document_is_what_would_be_written(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    name = str(path.relative_to(record.ROOT))
+    assert record.written(name, text, KNOWN) == text, "python -m benchmarks.record"
+
+
+def test_every_run_that_is_kept_is_of_a_measurement() -> None:
+    kept = {path.stem for path in (record.HERE / "recorded").iterdir()}
+    assert kept == {one.name for one in KNOWN}
+
+
+@pytest.mark.parametrize("measurement", KNOWN, ids=lambda one: one.name)
+def test_a_run_is_of_the_command_that_the_catalogue_names(measurement: record.Measurement) -> None:
+    command = [word.replace("{python}", "python") for word in measurement.command]
+    assert record.kept(measurement).command == " ".join(command)
+
+
+def test_what_a_run_printed_and_where_gets_into_its_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "HERE", tmp_path)
+    (tmp_path / "recorded").mkdir()
+    one = record.Measurement("two", ("{python}", "-c", "print(1 + 1)"), "docs/x.md")
+    done = record.run(one)
+    record.keep(one, done)
+    assert json.loads(one.kept.read_text())["output"] == "2"
+    begin, end = record.marks("two")
+    page = record.written("docs/x.md", f"before\n{begin}\nold\n{end}\nafter\n", [one])
+    assert page.startswith(f"before\n{begin}\n`python -c 'print(1 + 1)'` (")
+    assert page.endswith(f"\n```\n2\n```\n{end}\nafter\n")
+    assert record.machine() in page
+    assert record.written("docs/other.md", "as it was", [one]) == "as it was"
+
+
+def test_a_document_without_its_place_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LookupError, match="no place for differential-ci"):
+        record.written("docs/tla-differential.md", "no marks", KNOWN)
