@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -85,23 +87,28 @@ def main() -> None:
     """Damage traces of each protocol in turn until there are enough; print the shares."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--protocols", nargs="+", default=["group", "replication"])
     parser.add_argument("--mutants", type=int, default=1000, help="of each protocol")
     parser.add_argument("--each", type=int, default=20, help="mutants of one trace")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     traces = accepted(options.folder, options.seed)
-    for protocol in sorted({one.protocol for one in traces}):
+    for protocol in sorted({one.protocol for one in traces} & set(options.protocols)):
+        own = [trace for trace in traces if trace.protocol == protocol]
         rows: dict[str, Counter[str]] = {}
         used = 0
-        for one in (trace for trace in traces if trace.protocol == protocol):
-            if sum(row.total() for row in rows.values()) >= options.mutants:
-                break
-            used += 1
-            for mutant, fate in lies(one, options.each, options.seed + used):
-                rows.setdefault(mutant.kind, Counter())[fate] += 1
-                if not fate.startswith(("rejected", "explained")):
-                    print(f"{fate}: {one.events} {mutant.kind} at event {mutant.at}", flush=True)
-        report(protocol, used, rows)
+        try:
+            for one in own:
+                if sum(row.total() for row in rows.values()) >= options.mutants:
+                    break
+                used += 1
+                for mutant, fate in lies(one, options.each, options.seed + used):
+                    rows.setdefault(mutant.kind, Counter())[fate] += 1
+                    if not fate.startswith(("rejected", "explained")):
+                        print(f"{fate}: {one.events} {mutant.kind} at {mutant.at}", flush=True)
+        finally:  # also of what was done before an interrupt
+            report(protocol, used, rows)
 
 
 def report(protocol: str, traces: int, rows: dict[str, Counter[str]]) -> None:

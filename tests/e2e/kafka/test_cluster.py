@@ -205,18 +205,19 @@ def test_a_series_is_judged_run_by_run(tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SERIES, "utf-8")
     arguments = ["--scenario", str(tmp_path / "scenario.toml"), "--kafka", VERSIONS[-1]]
     made = tmp_path / "made"
-    done = kconform(
-        *("cluster", "record", *arguments, "--runs", "2", "--seed", "5", "--judge"),
-        *("-o", str(made)),
-    )
+    done = kconform("cluster", "record", *arguments, "--runs", "2", "--seed", "5", "-o", str(made))
     assert done.returncode == 0, done.stdout + done.stderr
+    one = kconform("cluster", "judge", str(made / "r2"))
+    assert one.returncode == 0, one.stdout + one.stderr
+    everything = kconform("cluster", "traces", str(made), "-o", str(tmp_path / "traces"))
+    assert everything.returncode == 0, everything.stdout + everything.stderr
     manifest = json.loads((made / "series.json").read_text("utf-8"))
     assert manifest["runs"] == {"r1": "", "r2": ""}
     told = [json.loads((made / run / "recording.json").read_text("utf-8")) for run in ("r1", "r2")]
     assert [one["seed"] for one in told] == [5, 6]
     assert [fault["topic"] for fault in told[1]["faults"]] == ["t-r2", "t-r2"]
     for run in ("r1", "r2"):
-        traces = {path.name for path in (made / run / "traces").glob("*.ndjson")}
+        traces = {path.name for path in (tmp_path / "traces" / run).glob("*.ndjson")}
         assert traces == {f"replication-t-{run}-0.ndjson", f"group-g-{run}.ndjson"}
         lines = events(made / run / "node1" / "agent.ndjson")
         assert {line.get("group", f"g-{run}") for line in lines} == {f"g-{run}"}
