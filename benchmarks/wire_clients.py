@@ -102,6 +102,7 @@ def main() -> None:
             continue
         print(row(subject, tally), flush=True)
         found = [f"  {one.title} (x{one.count})\n{told(one.story)}" for one in findings(tally)]
+        found += [f"  seen once, and not again: {one}" for one in tally.once]
         stories += [f"{subject.name}:\n" + "\n".join(found)] if found else []
     print("\n" + "\n".join(stories), file=sys.stderr)
 

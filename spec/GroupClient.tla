@@ -17,14 +17,9 @@
 EXTENDS GroupMembership
 
 CONSTANTS
-  CommitErrorsReset,    \* a refused OffsetCommit costs the generation, as in
-                        \* ConsumerCoordinator.OffsetCommitResponseHandler; FALSE: the next
-                        \* Heartbeat has to tell (librdkafka, rd_kafka_cgrp_op_handle_OffsetCommit)
-  HeartbeatsWhileJoining, \* heartbeats go on until the JoinGroup is answered (librdkafka)
   ResendsSync,          \* a SyncGroup that was lost with its connection is sent again; FALSE: the
                         \* member joins again (SyncGroup is retried: librdkafka,
                         \* rd_kafka_SyncGroupRequest)
-  KeepsIdOnIllegalGeneration, \* KAFKA-13419; FALSE: clients that forget their member id
 
   RequestsBehind        \* so many Heartbeats and OffsetCommits at most wait to be taken up
 
@@ -40,9 +35,6 @@ ClientInit ==
   /\ aside = [p \in Members |-> {}]
 
 Keeps == UNCHANGED <<behind, aside>>
-
-\* For KeepsMemberId of GroupMember.
-KeepsMemberIdAsDeclared(error) == KeepsIdOnIllegalGeneration /\ error = "ILLEGAL_GENERATION"
 
 (***************************************************************************)
 (* The client.                                                             *)
@@ -94,12 +86,6 @@ SendsHeartbeat(p) ==
   /\ Heartbeats /\ memberState[p] \in {"COMPLETING_REBALANCE", "STABLE"}
   /\ SendBehind(p, "HeartbeatRequest")
 
-\* With the generation that it had before it asked to join again.
-SendsHeartbeatWhileJoining(p) ==
-  /\ HeartbeatsWhileJoining
-  /\ memberState[p] = "PREPARING_REBALANCE" /\ memberGeneration[p].generation # NoGeneration
-  /\ SendBehind(p, "HeartbeatRequest")
-
 \* ConsumerCoordinator.sendOffsetCommitRequest: of a stable member only.
 SendsOffsetCommit(p) ==
   /\ Commits /\ memberState[p] = "STABLE" /\ joinFuture[p].state = "None"
@@ -114,10 +100,8 @@ TakesUp(p, i) ==
   /\ behind' = [behind EXCEPT ![p] = Without(@, i)]
   /\ MemberStep /\ UNCHANGED <<memberVars, channel, failures, aside>>
 
-AfterCommit(m, a) == IF CommitErrorsReset THEN AfterOffsetCommit(m, a) ELSE m
-
 AfterAnswer(m, a) ==
-  IF a.type = "HeartbeatResponse" THEN AfterHeartbeat(m, a) ELSE AfterCommit(m, a)
+  IF a.type = "HeartbeatResponse" THEN AfterHeartbeat(m, a) ELSE AfterOffsetCommit(m, a)
 
 \* HeartbeatResponseHandler, OffsetCommitResponseHandler.
 ReadsAnswer(p) ==
@@ -166,7 +150,7 @@ LosesSync(p) ==
 AwaitsResend(p) == joinFuture[p].state = "Pending" /\ channel[p].type = "None"
 
 Resend(p, given) ==
-  /\ ResendsSync /\ Running(p) /\ AwaitsResend(p) /\ memberState[p] = "COMPLETING_REBALANCE"
+  /\ Running(p) /\ AwaitsResend(p) /\ memberState[p] = "COMPLETING_REBALANCE"
   /\ channel' = [channel EXCEPT ![p] =
        [NoMessage EXCEPT !.type = "SyncGroupRequest", !.assignments = given,
           !.sentMemberId = memberGeneration[p].memberId,
@@ -174,8 +158,9 @@ Resend(p, given) ==
           !.protocol = memberGeneration[p].protocol]]
   /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat, failures>> /\ Keeps
 
-ResendsAsFollower(p)        == Resend(p, NoAssignments)
-ResendsAsLeader(p, holders) == isLeader[p] /\ Resend(p, AssignmentOf(holders))
+ResendsAsFollower(p)        == ResendsSync /\ Resend(p, NoAssignments)
+ResendsAsLeader(p, holders) ==
+  ResendsSync /\ isLeader[p] /\ Resend(p, AssignmentOf(holders))
 
 \* It has lost its generation meanwhile, or thinks better of it: it joins again.
 StopsResending(p) ==
@@ -246,7 +231,6 @@ ClientNext ==
   \/ \E p \in Members : DropsJoin(p)
   \/ \E p \in Members, holders \in [Partitions -> Ids] : AssignsPartitions(p, holders)
   \/ \E p \in Members : SendsHeartbeat(p)
-  \/ \E p \in Members : SendsHeartbeatWhileJoining(p)
   \/ \E p \in Members : SendsOffsetCommit(p)
   \/ \E p \in Members, i \in 1..RequestsBehind : TakesUp(p, i)
   \/ \E p \in Members, i \in 1..RequestsBehind : LosesBehind(p, i)

@@ -1,4 +1,4 @@
-"""A consumer of librdkafka (confluent-kafka) for `kconform client`: BOOTSTRAP TOPIC GROUP [INSTANCE]."""
+"""librdkafka's consumer for `kconform client`: BOOTSTRAP TOPIC GROUP [INSTANCE]."""
 
 import json
 import os

@@ -159,7 +159,7 @@ def step_event(before: State, taken: Taken, reader: Reader) -> Event:
 
 _SENDS = (
     *("SendsJoinGroup", "ProcessesJoinGroup", "LeavesGroup"),
-    *("SendsHeartbeat", "SendsHeartbeatWhileJoining", "SendsOffsetCommit"),
+    *("SendsHeartbeat", "SendsOffsetCommit"),
 )
 """The steps by which the client sends something."""
 SENDS = tuple(ActionPattern(name, (CLIENT,)) for name in _SENDS)
@@ -201,7 +201,7 @@ class Messages:
                 shown = {"sentMemberId": self.names.spec(member)}
                 return (_event(source, ["LeavesGroup"], _fields("channel", shown)),)
             case HeartbeatRequest():
-                actions = ["SendsHeartbeat", "SendsHeartbeatWhileJoining"]
+                actions = ["SendsHeartbeat"]
             case _:
                 actions = ["SendsOffsetCommit"]
         shown_there = {

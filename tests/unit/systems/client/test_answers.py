@@ -23,6 +23,7 @@ from conformance.systems.client.messages import (
     assigned_event,
     given_up_event,
     has_read_event,
+    lost_event,
     step_event,
 )
 from conformance.systems.client.process import Callback, Callbacks, arguments
@@ -49,11 +50,20 @@ FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "9"}
 NAMES = Names("salt")
 
 
+def spec_of(variant: str) -> Spec:
+    model = with_constants(variant_model(variant), {**SUBJECT.constants(), **FREE})
+    return bound(model, find_tools()).spec
+
+
 @pytest.fixture(scope="module")
 def spec() -> Spec:
     """The specification of a dynamic client that tells of its callbacks."""
-    model = with_constants(variant_model("java"), {**SUBJECT.constants(), **FREE})
-    return bound(model, find_tools()).spec
+    return spec_of("java")
+
+
+@pytest.fixture(scope="module")
+def librdkafka() -> Spec:
+    return spec_of("librdkafka")
 
 
 def join(member: str, *protocols: str, version: int = 9) -> JoinGroupRequest:
@@ -182,6 +192,26 @@ def test_a_leader_assigns_every_partition(loop: Loop, numbers: Sequence[int]) ->
     assert loop.sends(join(NAMES.real("m1-01")))
     loop.answers_with("NONE, leader")
     assert not loop.sends(sync(1, "m1-01", numbers=numbers))
+
+
+@pytest.mark.parametrize("wish", ["NONE, leader", "NONE, follower"])
+def test_a_lost_sync_group_is_sent_again_by_a_variant_only(
+    spec: Spec, librdkafka: Spec, wish: str
+) -> None:
+    for variant, allowed in ((spec, False), (librdkafka, True)):
+        loop = Loop(variant)
+        assert loop.sends(join(""))
+        loop.answers_with("MEMBER_ID_REQUIRED")
+        assert loop.sends(join(NAMES.real("m1-01")))
+        assert loop.answers_with(wish) == wish
+        reader = loop.answers.reader
+        generation = reader.of_client(loop.following.states[0], "channel")["generation"]
+        assert isinstance(generation, int)
+        request = sync(generation, *(["m1-01"] if wish == "NONE, leader" else []))
+        assert loop.sends(request)
+        assert loop.hears(lost_event("channel", "cut"))
+        assert loop.hears(has_read_event("later", channel=False))
+        assert loop.sends(request) is allowed
 
 
 def test_instead_tells_what_would_have_been_allowed(loop: Loop) -> None:
