@@ -46,6 +46,8 @@ class Port:
         self._security = security
         self._idle: list[Connection] = []
         self._busy: list[Connection] = []
+        self.slowest = 0.0
+        """The longest (s) that a request took which is answered at once, since it was reset."""
         self.versions = self._agree()
 
     # ---- versions --------------------------------------------------------------------------
@@ -139,12 +141,13 @@ class Port:
         return self._answer_to(self._send(body, CLIENT_ID), seconds).body
 
     def _answer_to(self, pending: Pending, seconds: float = ANSWER_SECONDS) -> Pending:
-        until = time.monotonic() + seconds
+        asked = time.monotonic()
         while pending.body is None:
-            left = until - time.monotonic()
+            left = asked + seconds - time.monotonic()
             if left <= 0:
                 raise SystemHangs(f"{pending} was not answered within {seconds:.0f} s")
             self.receive(left)
+        self.slowest = max(self.slowest, time.monotonic() - asked)
         return pending
 
     def find_coordinator(self, group_id: str) -> tuple[str, int]:

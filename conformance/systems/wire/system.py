@@ -88,6 +88,11 @@ _BUSY_SECONDS = 2.0
 by it."""
 _LATE_MS = 20
 """How late a timer of a broker may be that nothing shows."""
+_LAST_LOOK_SECONDS = 0.02
+"""Before the initial delay is over: what is seen until then was true while it ran."""
+_ANSWERS_IN_PATIENCE = 4
+"""A request may take longer than others; so many times the slowest is within the patience, or a
+missing answer says nothing."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 """Seconds between two looks: a request is handled within a millisecond, a timer takes its time."""
 SPECIFICATION = "GroupMembership"
@@ -133,7 +138,7 @@ class WireSystem:
         self._early_fail_over = False
         self._observer = Observer(settings)
         self._ports: dict[tuple[str, int], Port] = {}
-        self._entry = self._port(address.host, address.port)
+        self._entry = self._coordinator = self._port(address.host, address.port)
         self._run = uuid.uuid4().hex[:12]
         self._numbers = itertools.count(1)
         self._made: list[tuple[Port, str]] = []
@@ -143,7 +148,10 @@ class WireSystem:
         self._foresight = Foresight()
         self._patience, self._pause = address.patience / 1000, _FIRST_PAUSE
         self._delayed_since: float | None = None
-        self.late = ""
+        self._seen_at = self._phase_since = time.monotonic()
+        self._sessions: dict[str, Session] = {}
+        self._asked: dict[str, float] = {}
+        self._phase = self._overslept = ""
         self._others: Mapping[str, Callable[[], None]] = {
             "ExpireInitialDelay": self._wait_for_initial_delay,
             "DeleteGroup": self._delete_group,
@@ -176,12 +184,10 @@ class WireSystem:
         self._joined_last = ""
         self._new_ids: dict[str, str] = {}
         self._group: DescribedGroup | None = None
-        self._sessions: dict[str, Session] = {}
-        self._asked: dict[str, float] = {}
-        self._delayed_since = None
+        self._sessions, self._asked, self._delayed_since = {}, {}, None
         self._phase, self._phase_since = "", time.monotonic()
         self._overslept = self._listed = ""
-        self.late = ""
+        self._seen_at, self._coordinator.slowest = time.monotonic(), 0.0
         self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
 
     def apply(self, action: Action) -> None:
@@ -212,13 +218,13 @@ class WireSystem:
         else:
             raise ActionRefused(f"{name} cannot be brought about through a port")
         self._keep_alive()
-        self.late = self._late()
 
     def observe(self) -> Mapping[str, Value]:
         """What can be seen now; what nothing can have changed is not asked for again."""
         self._take_in()
         if self._group is None:
             self._group = self._describe(self._group_id)
+        self._seen_at = time.monotonic()
         self._park()
         views = tuple([process_view(process) for process in self._processes.values()])
         return {**self._of_group(self._group), **self._observer.of_processes(views)}
@@ -246,7 +252,8 @@ class WireSystem:
         if self._delayed_since is None:
             return self._patience
         over = self._delayed_since + self._address.initial_delay / 1000
-        return max(0.0, min(self._patience, over - time.monotonic()))
+        left = over - _LAST_LOOK_SECONDS - time.monotonic()
+        return max(0.0, min(self._patience, left))
 
     def look_again(self, seconds: float) -> Mapping[str, Value]:
         """Observe when an answer has arrived; at the latest after a pause that doubles each time.
@@ -277,9 +284,14 @@ class WireSystem:
 
     # ---- requests --------------------------------------------------------------------------
 
-    def _late(self) -> str:
-        """Which timer of the broker may have run out although the path has not come to it."""
-        now, foresight = time.monotonic(), self._foresight
+    @property
+    def late(self) -> str:
+        """Which timer of the broker may have run out, although the path had not come to it, when
+        it was last looked; or that the machine is too slow to judge by the patience there is."""
+        now, foresight = self._seen_at, self._foresight
+        slowest = self._coordinator.slowest
+        if slowest * _ANSWERS_IN_PATIENCE > self._address.patience / 1000:
+            return f"DescribeGroups and the like took up to {slowest:.2f} s"
         if self._delayed_since is not None:
             over = now - self._delayed_since
             if over * 1000 > self._address.initial_delay:
@@ -530,8 +542,8 @@ class WireSystem:
             self._wait_out((over - time.monotonic()) * 1000 + _LATE_MS)
 
     def _wait_for_rebalance(self) -> None:
-        self._phase_since = time.monotonic()  # it may run out now
         self._patience += _BUSY_SECONDS + self._foresight.rebalance / 1000
+        self._phase_since = time.monotonic() + self._patience  # until then it may run out
 
     def _wait_for_initial_delay(self) -> None:
         """It is over by itself; each member that joins meanwhile may prolong it once.
