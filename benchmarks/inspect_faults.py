@@ -66,6 +66,7 @@ def main() -> int:
     parser.add_argument("copies", nargs="+", type=Path)
     parser.add_argument("--each", type=int, default=7, help="faults of each kind and copy")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="+", choices=FAULTS, default=list(FAULTS), metavar="KIND")
     parser.add_argument("--kafka", default=NEWEST, help="whose schemas decode the records")
     options = parser.parse_args()
     jars = kafka_jars(options.kafka).classpath
@@ -79,7 +80,7 @@ def main() -> int:
             site = Site(source, TOPIC, BROKERS, random.Random(options.seed))
             left_out = [kind for kind in FAULTS if not FAULTS[kind].needs(site)]
             print(f"  not planted, as nothing of the kind is there: {', '.join(left_out) or '-'}")
-            for kind in (kind for kind in FAULTS if kind not in left_out):
+            for kind in (kind for kind in options.kinds if kind not in left_out):
                 for number in range(options.each):
                     fault = plant(source, copy, kind, options.seed * 1000 + number)
                     found = findings(copy, work, jars)

@@ -12,6 +12,7 @@ import shutil
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 
@@ -368,7 +369,7 @@ class _Value:
     def partitions(self, kind: int) -> list[tuple[int, int]]:
         """The first topic's partitions: where each number lies in the file, and the number."""
         start = _BEFORE_PARTITIONS[kind]
-        if self.data[start] <= 1:  # the array's length and one
+        if not self.data or self.data[start] <= 1:  # the array's length and one
             return []
         first = start + 1 + _TOPIC_ID + 1
         places = (first + _INT * index for index in range(self.data[first - 1] - 1))
@@ -377,14 +378,19 @@ class _Value:
 
 def _values(site: Site, kind: int) -> list[_Value]:
     """The values of a kind, tombstones left out."""
+    return [value for value in _records(site, kind) if value.data]
+
+
+def _records(site: Site, kind: int) -> list[_Value]:
+    """The values of a kind; those of tombstones are empty."""
     broker, found = site.brokers[0], list[_Value]()
     whole = site.log(broker, "__consumer_offsets").read_bytes()
     for batch in site.batches(broker, "__consumer_offsets"):
         data = whole[batch.position : batch.position + batch.size]
         attributes, time, count = _head(data)
         for record in records.records(records.Batch(batch.base, time, attributes, count), data):
-            key, value = record.key or b"", record.value
-            if value is not None and key[:2] == struct.pack(">h", kind):
+            key, value = record.key or b"", record.value or b""
+            if key[:2] == struct.pack(">h", kind):
                 at = data.index(value, data.index(key) + len(key))
                 found.append(_Value(batch, batch.position + at, key, value))
     return found
@@ -428,14 +434,16 @@ def _member_epoch(site: Site, _broker: str) -> Planted:
 
 
 def _held_twice(site: Site, _broker: str) -> Planted:
-    """A member's record names a partition that another one holds by then."""
+    """A member's record names a partition that another one holds after the same batch."""
     held: dict[bytes, set[int]] = {}
     able: list[tuple[_Value, int, int]] = []
-    for value in _values(site, _CURRENT):
-        own = value.partitions(_CURRENT)
-        others = {p for key, parts in held.items() if key != value.key for p in parts}
-        able += [(value, own[0][0], other) for other in sorted(others) if own]
-        held[value.key] = {number for _, number in own}
+    for _, batch in groupby(_records(site, _CURRENT), key=lambda one: one.batch):
+        last = {value.key: value for value in batch}
+        held |= {key: {n for _, n in one.partitions(_CURRENT)} for key, one in last.items()}
+        for key, value in last.items():
+            others = {n for other, parts in held.items() if other != key for n in parts}
+            own = value.partitions(_CURRENT)
+            able += [(value, own[0][0], other) for other in sorted(others) if own]
     hit, position, number = site.draw.choice(able)
     _everywhere(site, hit.batch, position, number)
     return Planted("partition-held-twice", site.brokers, hit.batch.base, f"partition {number}")
