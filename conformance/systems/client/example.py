@@ -365,7 +365,12 @@ class _Example:
         )
 
     def _in_time(self) -> None:
+        """End what has come to its end, though the client's process may go on for ever."""
         assert self._joined is not None
+        states = self._at.following.states
+        read = not self._busy and self._unread is None
+        if read and states and all(map(self._told_fatal, states)):
+            self._end(Ending.FATAL, "it still runs")
         seconds = time.monotonic() - self._joined.at
         self._calm = self._calm or seconds > self.plan.length
         if seconds > 2 * self.plan.length:
