@@ -52,12 +52,19 @@ def test_a_picture_speaks_only_of_what_its_specification_has(path: Path) -> None
 
 @pytest.mark.parametrize(
     "spec",
-    ["Replication", "GroupMembership", "DelayedOperations", "ControllerRequests", "ConsumerGroup"],
+    [path.name.partition(".")[0] for path in PICTURES],
 )
 def test_every_model_of_ours_has_its_picture(spec: str) -> None:
     found = [picture_of(model) for model in find_models() if model.spec == spec]
     assert found == [load_picture(spec_dir() / f"{spec}.picture.toml")] * len(found)
     assert found
+
+
+def test_every_specification_of_ours_has_a_picture_that_it_extends() -> None:
+    protocols = {model.spec: picture_of(model) for model in find_models()}
+    assert None not in protocols.values()
+    client, group = protocols["GroupClient"], protocols["GroupMembership"]
+    assert client == group, "it extends GroupMembership; other modules are named in comments only"
 
 
 def test_the_root_modules_own_picture_comes_first(tmp_path: Path) -> None:
