@@ -18,6 +18,7 @@ import argparse
 import json
 import random
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -155,6 +156,7 @@ def _traces(run: Path) -> list[Written] | Row:
 
 
 def _verdict(context: Context, one: Written) -> Row:
+    began = time.monotonic()
     last = judge_written(context, one).last
     assert last is not None
     return {
@@ -162,7 +164,7 @@ def _verdict(context: Context, one: Written) -> Row:
         "trace": one.trace.name,
         "verdict": str(last.verdict),
         "events": last.events,
-        "seconds": round(last.seconds, 2),
+        "seconds": round(time.monotonic() - began, 2),
         "reason": "" if str(last.verdict) == "pass" else last.reason,
         "command": one.command,
         "files": [str(one.events), one.trace.model, str(one.mapping)],

@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def recorded(what: str, spark: SparkSession, bench: Workbench, path: Path, traces: int) -> None:
-    result = record(Context(), bench, spark, path, traces=traces, length=20, replace=False)
+    result = record(Context(), bench, spark, path, traces=traces, length=20)
     rate = traces / result.seconds
     print(
         f"{what:17} {traces:9,} traces  {result.seconds:7.1f} s  "
