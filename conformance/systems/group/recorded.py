@@ -352,7 +352,8 @@ def _sends(
                 yield _step(response, f"Process{api}", client)
             continue
         since = unanswered.pop(client, None)
-        if since is not None and not _between(moments, client, since, request.time):
+        # Who joins without its id has restarted just before that request.
+        if since is not None and not _between(moments, client, since + 1, request.time):
             yield _step(request, "LoseMessage", client)
         if response is None and api != "LeaveGroup":
             unanswered[client] = request.time
@@ -367,7 +368,7 @@ def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
     """Refused heartbeats and commits, without those that say what was said already.
 
     The specification lets a member have one of them in flight, clients have several: of two at once
-    the one that is answered first counts. Once a member has to join again, what it is refused
+    the one that the group answers first counts. Once a member has to join again, what it is refused
     before it asks to changes nothing.
     """
     moments = [(one.answered, one) for one in exchanges if one.request.body["api"] in _BESIDE]
@@ -381,7 +382,7 @@ def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
         client = one.request.body["client"]
         if one.request.body["api"] == "JoinGroup":
             joins.add(client)
-        elif one.errors and not _said(last.get(client), one, joins=client in joins):
+        elif one.errors - _ELSEWHERE and not _said(last.get(client), one, joins=client in joins):
             last[client] = one
             joins.discard(client)
             found.append(one)

@@ -262,6 +262,31 @@ def test_of_two_refusals_in_flight_the_first_answer_counts(tmp_path: Path) -> No
     assert "OffsetCommit" not in str([event["action"] for event in trace.events])
 
 
+def test_a_broker_that_is_no_coordinator_refuses_nothing_in_the_groups_name(
+    tmp_path: Path,
+) -> None:
+    """A commit and a heartbeat under way: the group refuses the second only."""
+    elsewhere = [{"partitions": [{"errorCode": 15}]}]
+    both = [
+        message(100, "OffsetCommit", 7, memberId=M1),
+        message(101, "Heartbeat", 8, memberId=M1),
+        message(105, "OffsetCommit", 7, "response", topics=elsewhere),
+        message(106, "Heartbeat", 8, "response", errorCode=25),
+        message(110, "JoinGroup", 9, memberId=""),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *both]), "g")
+    names = [event["action"]["name"] for event in trace.events[-3:]]
+    assert names == ["SendHeartbeat", "ProcessHeartbeat", "SendJoinGroup"]
+
+
+def test_who_has_forgotten_its_id_may_lose_the_answer_too(tmp_path: Path) -> None:
+    given = message(95, "Heartbeat", 6, memberId=M1, generationId=1)
+    twice = [message(100, "JoinGroup", 7, memberId=""), message(120, "JoinGroup", 8, memberId="")]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], given, *twice]), "g")
+    names = [event["action"]["name"] for event in trace.events[-4:]]
+    assert names == ["RestartProcess", "SendJoinGroup", "LoseMessage", "SendJoinGroup"]
+
+
 OTHER = "m1-76543210-fedc-ba98-7654-3210fedcba98"
 
 
