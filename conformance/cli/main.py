@@ -70,7 +70,7 @@ COMMANDS = {
     ),
     "client": (
         "client:client",
-        "Let a real client join a coordinator that answers what the spec allows; judge it.",
+        "Let a real client join a coordinator that answers whatever the specification allows.",
     ),
     "adapter-check": (
         "adapter_check:adapter_check",
