@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 from wire_brokers import drive, kafka, ours
 
@@ -47,11 +48,8 @@ def counted() -> Iterator[Sent]:
         sent.count += 1
         return send(self, body, client_id)
 
-    Connection.send = count_and_send  # type: ignore[method-assign]
-    try:
+    with patch.object(Connection, "send", count_and_send):
         yield sent
-    finally:
-        Connection.send = send  # type: ignore[method-assign]
 
 
 def heartbeats(system: str, count: int) -> float:

@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.inspect.formulas import state_of
-from conformance.inspect.groups import Answers, GroupLog, GroupRow, JudgedGroup, Stored, Topics
+from conformance.inspect.groups import (
+    Answers,
+    GroupLog,
+    GroupRow,
+    JudgedGroup,
+    Stored,
+    Topics,
+    member_constants,
+)
 from conformance.inspect.specifications import Specification
 from conformance.tla import Spec, State, Value, make_function
 
@@ -85,10 +93,8 @@ def _constants(instances: tuple[str, ...], partitions: int) -> dict[str, Value]:
     """Those that are the records'."""
     names = [f"m{number}" for number in range(1, len(instances) + 1)]
     return {
-        "Members": frozenset(names),
-        "InstanceOf": make_function(dict(zip(names, instances, strict=True))),
+        **member_constants(instances, partitions),
         "MemberIds": tuple(make_function({"id": name, "member": name}) for name in names),
-        "Partitions": frozenset(range(partitions)),
         "Protocols": frozenset({_NONE}),
         "MaxSize": len(names),
         "ProtocolsOf": make_function(dict.fromkeys(names, frozenset[Value]())),

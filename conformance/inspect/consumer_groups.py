@@ -15,7 +15,15 @@ from itertools import groupby
 from typing import Any
 
 from conformance.inspect.formulas import state_of
-from conformance.inspect.groups import Answers, GroupLog, GroupRow, JudgedGroup, Stored, Topics
+from conformance.inspect.groups import (
+    Answers,
+    GroupLog,
+    GroupRow,
+    JudgedGroup,
+    Stored,
+    Topics,
+    member_constants,
+)
 from conformance.inspect.specifications import Specification
 from conformance.tla import Fn, Spec, State, Value, make_function
 
@@ -188,17 +196,7 @@ class ConsumerGroups:
 
     def spec(self, instances: tuple[str, ...], partitions: int) -> Spec:
         """Bound for members m1, m2, ... with these instance ids, and partitions 0, 1, ..."""
-        return self.specification.bound(_constants(instances, partitions))
-
-
-def _constants(instances: tuple[str, ...], partitions: int) -> dict[str, Value]:
-    """Those that are the records'."""
-    names = [f"m{number}" for number in range(1, len(instances) + 1)]
-    return {
-        "Members": frozenset(names),
-        "InstanceOf": make_function(dict(zip(names, instances, strict=True))),
-        "Partitions": frozenset(range(partitions)),
-    }
+        return self.specification.bound(member_constants(instances, partitions))
 
 
 def _row(moment: Moment) -> GroupRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from conformance.inspect.evidence import Evidence
 from conformance.inspect.findings import Discovery, Notes, Unjudged
 from conformance.inspect.history import Controller
 from conformance.story.behaviour import account
-from conformance.tla import Spec, State
+from conformance.tla import Spec, State, Value, make_function
 
 CLASSIC, CONSUMER, OTHER = "classic", "consumer", "other"
 """Protocols: that of JoinGroup, that of KIP-848, and those that no specification here has."""
@@ -223,3 +223,14 @@ class Answers:
         return JudgedGroup(
             log.name, log.type, log.partition, log.broker, rows, self.truths, self.notes
         )
+
+
+def member_constants(instances: Sequence[str], partitions: int) -> dict[str, Value]:
+    """What every specification of groups is bound with: members m1, m2, ... with these instance
+    ids, and partitions 0, 1, ..."""
+    names = [f"m{number}" for number in range(1, len(instances) + 1)]
+    return {
+        "Members": frozenset(names),
+        "InstanceOf": make_function(dict(zip(names, instances, strict=True))),
+        "Partitions": frozenset(range(partitions)),
+    }

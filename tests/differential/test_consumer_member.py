@@ -17,6 +17,8 @@ from conformance.systems.wire.consumer.system import (
 )
 from conformance.tla import Fn, Value
 
+# A record of the specification has values of any kind; what they are its TypeOK says, no type here.
+
 
 def consumer_of(value: Mapping[Value, Value]) -> Consumer:
     fields = {str(name): one for name, one in value.items()}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance.errors import UserError
@@ -211,6 +212,25 @@ _OF_THE_GONE: Mapping[str, Any] = {
     "sync_group": SyncGroupResponse(Errors.NOT_COORDINATOR),
 }
 """Of the requests that may be parked."""
+
+
+@dataclass(slots=True)
+class Ports:
+    """The ports of a cluster's brokers, each made at its first use."""
+
+    _address: Address
+    _security: Security
+    _known: dict[tuple[str, int], Port] = field(default_factory=dict)
+
+    def at(self, host: str, port: int) -> Port:
+        """The broker's that is reached there."""
+        if (host, port) not in self._known:
+            there = replace(self._address, host=host, port=port)
+            self._known[host, port] = Port(there, self._security)
+        return self._known[host, port]
+
+    def __iter__(self) -> Iterator[Port]:
+        return iter(tuple(self._known.values()))
 
 
 def decoded(pending: Pending) -> Any:

@@ -38,7 +38,7 @@ from conformance.systems.wire.admin import (
 from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.failover import run_command
 from conformance.systems.wire.ids import MemberIds
-from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, decoded
+from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports, decoded
 from conformance.systems.wire.security import Security
 from conformance.systems.wire.timers import (
     REBALANCES,
@@ -131,14 +131,13 @@ class WireSystem:
     ) -> None:
         self._settings = settings
         self._address = address
-        self._security = security
         self._demands = demands
         self._turns = turns_of(address.fail_over, run_command) if demands.fail_overs else None
         self._in_turn = False
         self._early_fail_over = False
         self._observer = Observer(settings)
-        self._ports: dict[tuple[str, int], Port] = {}
-        self._entry = self._coordinator = self._port(address.host, address.port)
+        self._ports = Ports(address, security)
+        self._entry = self._coordinator = self._ports.at(address.host, address.port)
         self._run = uuid.uuid4().hex[:12]
         self._numbers = itertools.count(1)
         self._made: list[tuple[Port, str]] = []
@@ -159,13 +158,6 @@ class WireSystem:
             **dict.fromkeys(REBALANCES, self._wait_for_rebalance),
         }
 
-    def _port(self, host: str, port: int) -> Port:
-        known = self._ports.get((host, port))
-        if known is None:
-            there = replace(self._address, host=host, port=port)
-            known = self._ports[host, port] = Port(there, self._security)
-        return known
-
     # ---- SystemUnderTest -------------------------------------------------------------------
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
@@ -176,7 +168,7 @@ class WireSystem:
             self._turns.begin(late=self._early_fail_over)
             self._in_turn = True
         group_id = f"kconform-{os.getpid()}-{self._run}-{next(self._numbers)}"
-        self._coordinator = self._port(*self._entry.find_coordinator(group_id))
+        self._coordinator = self._ports.at(*self._entry.find_coordinator(group_id))
         self._group_id = group_id
         self._ids = MemberIds(self._settings)
         self._processes = {name: Process(name, self._settings) for name in self._settings.members}
@@ -279,7 +271,7 @@ class WireSystem:
                     delete_topic(self._entry, self._topic)
         finally:
             self._end_turn()
-            for port in self._ports.values():
+            for port in self._ports:
                 port.close()
 
     # ---- requests --------------------------------------------------------------------------
@@ -333,7 +325,7 @@ class WireSystem:
 
     def _take_in(self) -> None:
         """The answers that have arrived, those to joins first: they name ids that others use."""
-        for port in self._ports.values():
+        for port in self._ports:
             port.receive()
         arrived = [one for one in self._waiting if one[2].body is not None]
         if not arrived:
@@ -457,7 +449,7 @@ class WireSystem:
         """Once all tests that run side by side are ready for it."""
         assert self._turns is not None, "FailOver is beyond reach without a command"
         self._turns.wait()
-        for port in self._ports.values():
+        for port in self._ports:
             port.renew()
         until = time.monotonic() + COORDINATOR_SECONDS
         while not self._has_moved():
@@ -467,9 +459,9 @@ class WireSystem:
 
     def _has_moved(self) -> bool:
         """Whether somebody coordinates the group now."""
-        for port in list(self._ports.values()):
+        for port in self._ports:
             try:
-                self._coordinator = self._port(*port.find_coordinator(self._group_id))
+                self._coordinator = self._ports.at(*port.find_coordinator(self._group_id))
                 answer = self._coordinator.ask(DescribeGroupsRequest((self._group_id,)))
             except (SystemFailed, UserError):
                 port.renew()  # that broker is gone: ask another one
@@ -478,7 +470,7 @@ class WireSystem:
         return False
 
     def _delete_groups(self) -> None:
-        for port in self._ports.values():
+        for port in self._ports:
             made = [group for owner, group in self._made if owner is port]
             if not port.offers("delete_groups"):
                 continue

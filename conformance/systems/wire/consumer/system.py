@@ -41,7 +41,7 @@ from conformance.systems.wire.consumer.requests import (
     set_session,
 )
 from conformance.systems.wire.consumer.timers import EXPIRIES, SESSION, Foresight, foresight
-from conformance.systems.wire.port import COORDINATOR_SECONDS, Port
+from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports
 from conformance.systems.wire.security import Security
 from conformance.tla import Action, Fn, Value
 
@@ -123,9 +123,8 @@ class WireConsumerSystem:
     def __init__(self, settings: Settings, address: Address, security: Security) -> None:
         self._settings = settings
         self._address = address
-        self._security = security
-        self._ports: dict[tuple[str, int], Port] = {}
-        self._entry = self._port(address.host, address.port)
+        self._ports = Ports(address, security)
+        self._entry = self._ports.at(address.host, address.port)
         if reason := lacking(self._entry):
             raise UserError(
                 f"The broker at {address} cannot be driven by {SPECIFICATION}: {reason}."
@@ -142,13 +141,6 @@ class WireConsumerSystem:
         self._await_topic()
         self._patience = address.patience / 1000
         self.late = ""
-
-    def _port(self, host: str, port: int) -> Port:
-        known = self._ports.get((host, port))
-        if known is None:
-            there = replace(self._address, host=host, port=port)
-            known = self._ports[host, port] = Port(there, self._security)
-        return known
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
@@ -226,7 +218,7 @@ class WireConsumerSystem:
                 self._leave_behind()
                 delete_topic(self._entry, self._topic)
         finally:
-            for port in self._ports.values():
+            for port in self._ports:
                 port.close()
 
     # ---- the coordinator -------------------------------------------------------------------
@@ -255,7 +247,7 @@ class WireConsumerSystem:
         offsets topic: the first group of all makes a broker create that."""
         until = time.monotonic() + COORDINATOR_SECONDS
         while True:
-            self._coordinator = self._port(*self._entry.find_coordinator(self._group.group_id))
+            self._coordinator = self._ports.at(*self._entry.find_coordinator(self._group.group_id))
             try:
                 return describe(self._coordinator, self._group)
             except NotCoordinator:
