@@ -79,9 +79,9 @@ class Disabled(Exception):
 
 
 _REMEMBERED = 500_000
-_TRIES = 3
+TRIES = 3
 """Runs of a path that diverges in real time before the divergence is believed."""
-LATE_TRIES = 12
+_LATE_TRIES = 12
 """Runs of a path, in all, whose steps took longer than its timers allow."""
 
 
@@ -375,10 +375,10 @@ def run_path(driver: Driver, initial: State, actions: Iterable[Action]) -> PathR
 
 
 def run_until_believed(
-    driver: Driver, initial: State, actions: Sequence[Action], late_tries: int = LATE_TRIES
+    driver: Driver, initial: State, actions: Sequence[Action], believed: int = TRIES
 ) -> tuple[PathResult, int]:
     """The path's outcome, and how often it was driven for it: in real time a divergence is believed
-    when it comes each time that all was in time. `late_tries`: runs in all."""
+    when it comes each time that all was in time, after so many such runs."""
     tries, in_time = 0, 0
     while True:
         tries += 1
@@ -387,7 +387,7 @@ def run_until_believed(
         diverges = outcome.divergence is not None and driver.in_real_time
         if not (diverges or outcome.spoiled):
             return outcome, tries
-        if in_time == _TRIES or tries == late_tries:
+        if in_time == believed or tries == _LATE_TRIES:
             return outcome, tries
 
 

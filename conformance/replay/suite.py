@@ -16,7 +16,7 @@ import numpy.typing as npt
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.engine import (
-    LATE_TRIES,
+    TRIES,
     Divergence,
     Driver,
     PathResult,
@@ -33,8 +33,6 @@ from conformance.verdict import Verdict
 
 MakeSystem = Callable[[], SystemUnderTest]
 
-_TRIES_BESIDE_OTHERS = 3
-"""Runs of a test that diverges while others run; what matters are its runs alone."""
 _MOST_SPOILED = 20
 """So many tests spoiled one after the other, though alone: those that are left would be too."""
 
@@ -127,8 +125,8 @@ class _Run:
         self._visits = np.zeros(len(graph.source), np.int64)
         self._not_driven: Counter[str] = Counter()
         self._left = iter(range(len(suite)))
-        self._suspects: dict[int, PathResult] = {}
-        """Tests that diverged beside others, and are to be driven alone, by number."""
+        self._suspects: dict[int, tuple[PathResult, int]] = {}
+        """Tests that diverged beside others, by number, with their tries: to be driven alone."""
         self._told = time.monotonic()
         # The oracle's own objects: it finds them by identity.
         own = {state: state for state in oracle.initial_states()}
@@ -143,12 +141,10 @@ class _Run:
             with self._lock:
                 self._count(number, outcome, tries)
 
-    def _drive(
-        self, driver: Driver, number: int, late_tries: int = LATE_TRIES
-    ) -> tuple[PathResult, int]:
+    def _drive(self, driver: Driver, number: int, believed: int = TRIES) -> tuple[PathResult, int]:
         initial = self._starts[self._suite.tests[number].initial]
         path = [self._graph.actions[code] for code in self._codes(number)]
-        return run_until_believed(driver, initial, path, late_tries)
+        return run_until_believed(driver, initial, path, believed)
 
     def _codes(self, number: int) -> list[int]:
         codes: list[int] = self._graph.action[self._suite.tests[number].edges].tolist()
@@ -166,16 +162,20 @@ class _Run:
             self._alone()
 
     def _alone(self) -> None:
+        """Drive the suspects, those first that were in time; what is left when enough tests have
+        diverged is not run."""
         suspects, self._suspects = self._suspects, {}
         system = self._make_system()
         try:
             driver = Driver(system, self._oracle)
             driver.be_alone()
             spoiled_before = self._spoiled
-            for number, outcome in sorted(suspects.items()):
-                tries = _TRIES_BESIDE_OTHERS
+            for number, (outcome, tries) in sorted(suspects.items(), key=_late_last):
+                if len(self._divergences) >= self._stop_after:
+                    return
                 if self._spoiled - spoiled_before < _MOST_SPOILED:
-                    outcome, further = self._drive(driver, number)
+                    believed = TRIES if outcome.late else 1  # those beside others count too
+                    outcome, further = self._drive(driver, number, believed)
                     tries += further
                 self._count(number, outcome, tries)
         finally:
@@ -198,10 +198,10 @@ class _Run:
         try:
             driver = Driver(system, self._oracle, nullcontext())
             while (number := self._next()) is not None:
-                outcome, tries = self._drive(driver, number, _TRIES_BESIDE_OTHERS)
+                outcome, tries = self._drive(driver, number)
                 with self._lock:
                     if outcome.divergence is not None or outcome.spoiled:
-                        self._suspects[number] = outcome
+                        self._suspects[number] = outcome, tries
                     else:
                         self._count(number, outcome, tries)
         except BaseException:
@@ -212,7 +212,7 @@ class _Run:
 
     def _next(self) -> int | None:
         with self._lock:
-            believable = sum(not one.late for one in self._suspects.values())
+            believable = sum(not one.late for one, _ in self._suspects.values())
             if len(self._divergences) + believable >= self._stop_after:
                 return None
             return next(self._left, None)
@@ -274,11 +274,14 @@ class _Run:
         def attempt(initial: State, actions: Sequence[Action]) -> Divergence | None:
             system = self._make_system()
             try:
-                driver = Driver(system, self._oracle)
-                driver.be_alone()
-                outcome = run_path(driver, initial, actions)
+                outcome = run_path(Driver(system, self._oracle), initial, actions)
                 return None if outcome.late else outcome.divergence
             finally:
                 close(system)
 
         return shortest_failure(self._oracle, divergence, attempt)
+
+
+def _late_last(suspect: tuple[int, tuple[PathResult, int]]) -> tuple[bool, int]:
+    number, (outcome, _) = suspect
+    return bool(outcome.late), number
