@@ -69,6 +69,10 @@ def report_replay(
         f"{result.passed:,} tests passed, {result.failed} failed, {result.inconclusive} "
         f"inconclusive; {result.steps:,} steps, {rate:,.0f}/s"
     )
+    if result.spoiled:
+        outcome.summary += f"; {result.spoiled:,} tests were spoiled by a slow machine"
+    if result.again:
+        outcome.summary += f"; {result.again:,} tests agreed when they were driven again"
     if result.not_driven:
         outcome.summary += f"; {sum(result.not_driven.values()):,} tests cannot be driven"
     if result.not_run:
@@ -83,6 +87,8 @@ def report_replay(
             "pass": result.passed,
             "fail": result.failed,
             "inconclusive": result.inconclusive,
+            "spoiled": result.spoiled,
+            "again": result.again,
             "not_run": result.not_run,
             "not_driven": sum(result.not_driven.values()),
         },
