@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,23 @@ def test_a_sound_segment_gives_its_headers_and_no_damage(root: Path) -> None:
     assert second["position"] == first["size"] == len(batches[0].encoded())
     assert (second["max_timestamp"], second["attributes"]) == (20, 0x30)
     assert first["segment"] == "t-2/00000000000000000005.log"
+
+
+def test_a_large_segment_on_the_disk_is_streamed_with_the_same_result(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = write_segment(partition_folder(root, "t"), run_of(300, size=40_000))
+    content = bytearray(written.path.read_bytes())
+    content[written.positions[200] + 100] ^= 1
+    written.path.write_bytes(content)
+    with written.path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    found = evidence_of(root)
+    monkeypatch.setattr("conformance.inspect.reading.streaming.WORTH", 1 << 40)
+    mapped = read(Inputs(brokers_of([f"b1={root}"])), root.parent / "mapped", ())
+    assert told(found) == told(mapped) == [("checksum", written.positions[200], 200)]
+    assert list(found.rows("batches")) == list(mapped.rows("batches"))
 
 
 def cut(written: Written, data: bytearray) -> bytes:
