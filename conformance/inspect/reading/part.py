@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ class _Reading:
 
     def _content(self, item: Item, data: Buffer, hints: Positions | None) -> Content:
         """Streamed if every byte is needed, and needed once; else mapped."""
-        if self.job.verify and self._decode(item) is None:
+        if self.job.verify and self._filters(item).all_time and self._decode(item) is None:
             found = streaming.streamed(item.found, hints)
             if found is not None:
                 return found
@@ -178,34 +178,37 @@ class _Reading:
     ) -> None:
         segment = Segment(item.found.broker, item.found.shown, item.place)
         tell, decode = self._damage(item), self._decode(item)
-        wanted = segments.touched(content, len(data), self._filters(item))
-        if wanted is None:
-            self.outcomes[item.found] = ("skipped", "outside of the time that was asked for")
+        asked = segments.touched(content, len(data), self._filters(item))
         for chunk in content.columns():
             knowing.note(chunk)
-            asked = chunk.within(wanted)
-            if asked is None:
-                continue
-            good = content.verified(asked) if self.job.verify else None
-            self.writer.batch("batches", segments.rows(segment, asked, good))
-            segments.tell_damage(item.place.base_offset, asked, good, tell)
-            if decode is not None:
-                self._values(data, asked, good, decode, tell)
-        for stretch in content.walk.stretches if wanted is not None else ():
+            # Logs are judged as a whole, so the headers of all batches are needed, whatever their
+            # time; what costs, checksums and values, is left out where it was not asked for.
+            for piece, within in chunk.split(asked):
+                good = content.verified(piece) if within and self.job.verify else None
+                self.writer.batch("batches", segments.rows(segment, piece, good))
+                segments.tell_damage(item.place.base_offset, piece, good, tell)
+                if within and decode is not None:
+                    self._values(item, data, piece, good, decode)
+        for stretch in content.walk.stretches:
             offset = segments.next_offset(data, content.walk, stretch.start, item.place.base_offset)
             tell(stretch.start, offset, stretch.kind, stretch.detail)
 
     def _values(
-        self, data: Buffer, chunk: Columns, good: Any, decode: tuple[str, Decode], tell: Damage
+        self, item: Item, data: Buffer, chunk: Columns, good: Any, decode: tuple[str, Decode]
     ) -> None:
         table, decoder = decode
-        for row in _decoded(data, chunk, good, decoder, tell):
-            if table == METADATA_COPIES or self.job.filters.in_time(row["timestamp"]):
+        filters = self._filters(item)
+        for row in _decoded(data, chunk, good, decoder, self._damage(item)):
+            if filters.in_time(row["timestamp"]):
                 self.writer.row(table, row)
 
     def _filters(self, item: Item) -> Filters:
-        """Of the metadata log everything is read: what holds at a time was often said before."""
-        return Filters() if item.place.topic == CLUSTER_METADATA else self.job.filters
+        """What holds of a group at a time was said before; of a partition, even afterwards."""
+        if item.place.topic == CLUSTER_METADATA:
+            return Filters()
+        if item.place.topic == CONSUMER_OFFSETS:
+            return replace(self.job.filters, since=None)
+        return self.job.filters
 
     def _decode(self, item: Item) -> tuple[str, Decode] | None:
         """How values become rows, and of which table, if the topic's are evidence."""
@@ -224,7 +227,7 @@ class _Reading:
         for chunk in content.columns():
             good = content.verified(chunk)
             segments.tell_damage(0, chunk, good, tell)
-            self._values(data, chunk, good, decode, tell)
+            self._values(item, data, chunk, good, decode)
         for stretch in content.walk.stretches:
             tell(stretch.start, None, stretch.kind, stretch.detail)
 

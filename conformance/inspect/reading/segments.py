@@ -73,16 +73,13 @@ class Columns:
     def __len__(self) -> int:
         return len(self.arrays["position"])
 
-    def within(self, positions: Span | None) -> Columns | None:
-        """The batches that begin at these positions; None if there are none."""
-        if positions is None:
-            return None
+    def split(self, positions: Span) -> Iterator[tuple[Columns, bool]]:
+        """The batches in up to three pieces, and whether each begins at these positions."""
         first, last = np.searchsorted(self["position"], positions)
-        if (first, last) == (0, len(self)):
-            return self
-        if first == last:
-            return None
-        return Columns({name: array[first:last] for name, array in self.arrays.items()})
+        for start, end, within in ((0, first, False), (first, last, True), (last, None, False)):
+            piece = Columns({name: array[start:end] for name, array in self.arrays.items()})
+            if len(piece):
+                yield piece, within
 
 
 class Content(Protocol):
@@ -192,20 +189,16 @@ def _legacy(positions: Positions, header: NDArray[np.void]) -> dict[str, Column]
     }
 
 
-def touched(content: Content, size: int, filters: Filters) -> Span | None:
-    """Where the batches lie from the first to the last that touch the time asked for, if any.
+def touched(content: Content, size: int, filters: Filters) -> Span:
+    """Where the batches lie from the first to the last that touch the time asked for.
 
-    Those between are taken whatever their time: leaving them out would look like a gap.
+    Those between are taken whatever their time is.
     """
-    if filters.since is None and filters.until is None:
+    if filters.all_time:
         return 0, size
-    first, last = None, 0
-    for chunk in content.columns():
-        positions = chunk["position"][_touching(chunk, filters)]
-        if len(positions):
-            first = int(positions[0]) if first is None else first
-            last = int(positions[-1])
-    return None if first is None else (first, last + 1)
+    touching = (chunk["position"][_touching(chunk, filters)] for chunk in content.columns())
+    positions = np.concatenate([np.empty(0, np.int64), *touching])
+    return (int(positions[0]), int(positions[-1]) + 1) if len(positions) else (0, 0)
 
 
 def _touching(batches: Columns, filters: Filters) -> NDArray[np.bool_]:
