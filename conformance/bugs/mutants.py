@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -271,20 +272,38 @@ def _own_expressions(node: ast.stmt) -> Iterator[ast.expr]:
             yield from (one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr))
 
 
-def draw(root: Path, files: Sequence[str], number: int, seed: int) -> tuple[list[Mutant], int]:
-    """As many mutants as wanted of these files below `root`, and how many there are to draw from.
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Mutants that were drawn, how many there were to draw from, and the others by reason."""
+
+    mutants: tuple[Mutant, ...]
+    population: int
+    aside: Mapping[str, int]
+
+
+def draw(
+    root: Path,
+    files: Iterable[str],
+    number: int,
+    seed: int,
+    set_aside: Callable[[Mutant], str] = lambda _: "",
+) -> Draw:
+    """As many mutants as wanted of these files below `root`, but of those that are set aside.
 
     Spread over the files as their mutants are; the same seed draws the same of the same text, and
     a longer draw begins with a shorter one.
     """
     texts = {file: (root / file).read_text(encoding="utf-8") for file in sorted(files)}
     every: list[tuple[float, Mutant]] = []
+    aside: Counter[str] = Counter()
     for file, text in texts.items():
         chance = random.Random(f"{seed}:{file}")
-        own = mutants_of(file, text)
+        found = [(mutant, set_aside(mutant)) for mutant in mutants_of(file, text)]
+        aside.update(reason for _, reason in found if reason)
+        own = [mutant for mutant, reason in found if not reason]
         chance.shuffle(own)
         begin = chance.random()
         every += [((place + begin) / len(own), mutant) for place, mutant in enumerate(own)]
     every.sort(key=lambda one: (one[0], one[1].id))
     fitting = (mutant for _, mutant in every if differs(mutant, texts[mutant.file]))
-    return list(islice(fitting, number)), len(every)
+    return Draw(tuple(islice(fitting, number)), len(every), aside)
