@@ -1,7 +1,8 @@
 """Which mutants are of what the specifications are about; the others are counted by their reason.
 
-A module is set aside by the list in `covered.toml`, a function if no suite enters it, and a
-statement if all it does is to count for a metric. What is left is drawn from, reached or not.
+A module is set aside by the list in `covered.toml`, a function if no suite enters it, a statement
+if it is in no function, or if all it does is to count for a metric or a quota. What is left is
+drawn from, reached or not.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from conformance.errors import UserError
 
 FILE = Path(__file__).with_name("covered.toml")
 NOT_ENTERED = "in functions that no suite enters"
-METRIC = "statements that only count for a metric"
+NO_FUNCTION = "outside of functions: limits, and defaults of settings, of which a model has its own"
+METRIC = "statements that only count for a metric or a quota"
 _COUNTING = frozenset({"mark", "new_gauge", "new_meter", "record"})
 """Methods of metrics and sensors; none of them has a result that anything is done with."""
 
@@ -120,6 +122,6 @@ class Covered:
         if mutant.statement in module.counting:
             return METRIC
         function = module.function(mutant.statement)
-        if function is not None and function not in self._entered[mutant.file]:
-            return NOT_ENTERED
-        return ""
+        if function is None:
+            return NO_FUNCTION
+        return "" if function in self._entered[mutant.file] else NOT_ENTERED

@@ -262,7 +262,7 @@ class _Kept:
 def _digest(
     plan: MutationPlan, package: Path, files: Sequence[str], models: Sequence[Model]
 ) -> str:
-    """Of the implementation's text, of specifications and models, seed and effort.
+    """Of the texts of implementation, adapters, specifications and models, of seed and effort.
 
     Not of the number: a longer run begins with what a shorter one has judged.
     """
@@ -271,6 +271,7 @@ def _digest(
     )
     paths = [package / file for file in files]
     paths += sorted((resource_root() / "spec").glob("*.tla")) + [model.origin for model in models]
+    paths += [Path(file) for system in plan.systems for file in adapter_files(system)]
     for path in paths:
         told.update(path.read_bytes())
     return f"{plan.seed}-{told.hexdigest()[:16]}"

@@ -73,11 +73,11 @@ def test_what_nobody_could_see_is_not_made(text: str) -> None:
 
 def test_a_longer_draw_begins_with_a_shorter_one_of_its_seed(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = b < c\nd = e + 1\nif f:\n    g(h, 2)\n")
-    short, population = draw(tmp_path, ["a.py"], 2, seed=3)
-    every, _ = draw(tmp_path, ["a.py"], 100, seed=3)
-    assert every[:2] == short
-    assert len(every) == population
-    assert draw(tmp_path, ["a.py"], 100, seed=4)[0] != every
+    short = draw(tmp_path, ["a.py"], 2, seed=3)
+    every = draw(tmp_path, ["a.py"], 100, seed=3)
+    assert every.mutants[:2] == short.mutants
+    assert len(every.mutants) == short.population
+    assert draw(tmp_path, ["a.py"], 100, seed=4).mutants != every.mutants
 
 
 @pytest.fixture
