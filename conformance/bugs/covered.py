@@ -23,7 +23,18 @@ FILE = Path(__file__).with_name("covered.toml")
 NOT_ENTERED = "in functions that no suite enters"
 NO_FUNCTION = "outside of functions: limits, and defaults of settings, of which a model has its own"
 METRIC = "statements that only count for a metric or a quota"
-_COUNTING = frozenset({"mark", "new_gauge", "new_meter", "record"})
+_COUNTING = frozenset(
+    {
+        "mark",
+        "mark_failed",
+        "mark_isr_expand",
+        "mark_isr_shrink",
+        "new_gauge",
+        "new_meter",
+        "record",
+        "set_lag",
+    }
+)
 """Methods of metrics and sensors; none of them has a result that anything is done with."""
 
 

@@ -24,7 +24,14 @@ from impl.group.client.sensors import (
 from impl.group.messages import HeartbeatResponse
 from impl.types import TopicPartition
 from tests.unit.impl.group_client.test_consumer_coordinator import OFFSETS, committed, stable
-from tests.unit.impl.group_client.world import ConsumerWorld, World, joined, synced
+from tests.unit.impl.group_client.world import (
+    MEMBER,
+    ConsumerWorld,
+    World,
+    join_failed,
+    joined,
+    synced,
+)
 
 NAMES = """
 assigned-partitions commit-latency-avg commit-latency-max commit-rate commit-total
@@ -103,15 +110,18 @@ def test_a_rebalance_is_timed_from_its_first_join() -> None:
     assert measured(metric("last-rebalance-seconds-ago")) == NEVER
     world.know_coordinator()
     assert not world.member.ensure_active_group(world.timer(0))
+    world.clock.sleep(100)
+    world.answer(join_failed(Errors.MEMBER_ID_REQUIRED, MEMBER))
+    assert not world.member.ensure_active_group(world.timer(0))
     world.clock.sleep(300)
     world.answer(joined())
     world.clock.sleep(200)
     world.answer(synced())
     assert measured(metric("join-time-max")) == 300
     assert measured(metric("sync-time-avg")) == 200
-    assert measured(metric("rebalance-latency-total")) == 500
+    assert measured(metric("rebalance-latency-total")) == 600
     assert measured(metric("rebalance-total")) == 1
-    assert measured(metric("failed-rebalance-total")) == 0
+    assert measured(metric("failed-rebalance-total")) == 1
     world.clock.sleep(7_900)
     assert measured(metric("last-rebalance-seconds-ago")) == 7
 
