@@ -25,7 +25,7 @@ import msgspec
 
 from conformance.bugs.covered import Covered
 from conformance.bugs.forks import Answer, Task, forks, rewrite
-from conformance.bugs.mutants import Mutant, draw
+from conformance.bugs.mutants import LOCK, Mutant, draw
 from conformance.bugs.reach import (
     Noting,
     Reach,
@@ -382,7 +382,7 @@ class _Trial:
         """Threads have to meet for a lock's absence to show: such a mutant meets them first."""
         rounds = [(SUITE, self._round(*part)) for part in zip((0, *_ROUNDS), _ROUNDS, strict=False)]
         threads = [(INTERRUPTED, self._interrupt), (TURNS, self._take_turns)]
-        if self._mutant.kind == "lock removed":
+        if self._mutant.kind == LOCK:
             return iter([*threads, *rounds])
         return iter([*rounds[:2], *threads, *rounds[2:]])
 
