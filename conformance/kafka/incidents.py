@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -114,16 +114,20 @@ class Stage:
         self.await_isr({*self.cluster.partition(TOPIC)["isrNodes"], node})
 
     def log_end(self, node: int) -> int:
-        """The end of a node's log, off its first segment: an incident's logs have one."""
+        """The end of a node's log, off its first segment: an incident's logs have one.
+
+        0 as well before the node has made the log, of which it learns later than the controller.
+        """
         path = self.cluster.nodes[node].data / f"{TOPIC}-0" / f"{0:020}.log"
-        found = batches(path.read_bytes())
+        found = batches(path.read_bytes()) if path.exists() else []
         return found[-1]["lastOffset"] + 1 if found else 0
 
     def copy(self) -> None:
         """Copy every node's data directory and server log, as a backup of running brokers does."""
         for number, node in self.cluster.nodes.items():
             target = self.output / f"b{number}"
-            shutil.copytree(node.data, target / "data", ignore=shutil.ignore_patterns(".lock"))
+            lock = shutil.ignore_patterns(".lock")
+            shutil.copytree(node.data, target / "data", ignore=lock, copy_function=_copy_if_there)
             shutil.copy2(node.log, target / "server.log")
 
     def await_that_elected(self, node: int) -> None:
@@ -141,7 +145,8 @@ class Stage:
         path = self.cluster.nodes[node].data / "replication-offset-checkpoint"
 
         def holds() -> bool:
-            rows = [line.split() for line in path.read_text("utf-8").splitlines()[2:]]
+            text = path.read_text("utf-8") if path.exists() else ""
+            rows = [line.split() for line in text.splitlines()[2:]]
             return any(row[:2] == [TOPIC, "0"] and int(row[2]) >= offset for row in rows)
 
         self.wait_until(f"broker {node} has exposed the records below {offset}", holds)
@@ -149,6 +154,12 @@ class Stage:
     def wait_until(self, what: str, holds: Callable[[], bool], seconds: float = 20.0) -> None:
         """Wait for something on disk. Raises EnvironmentProblem."""
         self.cluster.await_that(what, holds, seconds)
+
+
+def _copy_if_there(source: str, target: str) -> None:
+    """Copy a file that a running broker may remove meanwhile."""
+    with suppress(FileNotFoundError):
+        shutil.copy2(source, target)
 
 
 def make(name: str, jars: KafkaJars, output: Path, *, seed: int = 0, tell: Tell = silent) -> None:

@@ -163,10 +163,14 @@ def test_metadata_and_groups(schemas: Schemas, tmp_path: Path) -> None:
         '"assignment":{"assignedPartitions":[{"partitions":[0,1],"topic":"t"}]' in (first["value"])
     )
     assert second["value"] is None
-    late = Inputs(brokers_of([f"b1={root}"]), filters=Filters(since=1_800_000_000_000))
-    later = read(late, tmp_path / "later", jars)
-    assert later.table("metadata").num_rows == 3
-    assert later.table("group_records").num_rows == 0
+    for name, filters, records in (
+        ("late", Filters(since=1_800_000_000_000), 2),  # what holds by then was written before
+        ("early", Filters(until=1), 0),
+    ):
+        inputs = Inputs(brokers_of([f"b1={root}"]), filters=filters)
+        of_a_time = read(inputs, tmp_path / name, jars)
+        assert of_a_time.table("metadata").num_rows == 3
+        assert of_a_time.table("group_records").num_rows == records
 
 
 def group(schemas: Schemas, version: int = 3) -> tuple[tuple[bytes, bytes | None], ...]:
