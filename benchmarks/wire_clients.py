@@ -1,17 +1,23 @@
 """Runs real consumers in the loop, and prints the table of docs/clients.md: who departs, and how.
 
 The consumers are those of docs/clients: librdkafka, kafka-python, aiokafka (the extra `clients`),
-Kafka's own of two releases (a JVM each). One that cannot be started on this machine is told of.
-Run: python benchmarks/wire_clients.py [--client NAME ...] [--examples N] [--seed N]
+Kafka's own of two releases (a JVM each), franz-go and Sarama (built where Go is). One that cannot
+be started on this machine is told of.
+Run: python benchmarks/wire_clients.py [CLIENT ...] [--examples N] [--seed N]
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -57,12 +63,34 @@ def java(release: str) -> Subject:
     return Subject(f"Apache Kafka {release}", f"java {quick} -cp {classpath} JavaConsumer {WORDS}")
 
 
+@cache
+def built() -> tempfile.TemporaryDirectory[str]:
+    """Where Go programs are built; gone when this process ends."""
+    return tempfile.TemporaryDirectory()
+
+
+def go(module: str, name: str, variant: str = "java") -> Subject:
+    """The program in the folder of this name, which go.mod ties to a version of the module."""
+    compiler, folder = shutil.which("go"), CLIENTS / name
+    if compiler is None:
+        raise Missing(f"{name}: there is no Go to build it")
+    program = Path(built().name) / name
+    command = [compiler, "build", "-o", str(program), "."]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise Missing(f"{name} cannot be built: {ended.stderr.strip()[-300:]}")
+    (line,) = re.findall(rf"{re.escape(module)} v(\S+)", (folder / "go.mod").read_text())
+    return Subject(f"{name} {line}", f"{shlex.quote(str(program))} {WORDS}", variant)
+
+
 SUBJECTS: dict[str, Callable[[], Subject]] = {
     "librdkafka": lambda: python("confluent-kafka", "librdkafka.py", "librdkafka"),
     "kafka-python": lambda: python("kafka-python", "kafka_python.py"),
     "aiokafka": lambda: python("aiokafka", "aiokafka_consumer.py"),
     "kafka-3.8.1": lambda: java("3.8.1"),
     "kafka-4.4.0": lambda: java("4.4.0"),
+    "franz-go": lambda: go("github.com/twmb/franz-go", "franz-go", "librdkafka"),
+    "sarama": lambda: go("github.com/IBM/sarama", "sarama"),
 }
 
 
@@ -82,15 +110,17 @@ def row(subject: Subject, tally: Tally) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--client", action="append", choices=sorted(SUBJECTS))
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=", ".join(SUBJECTS))
     parser.add_argument("--examples", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if unknown := [name for name in options.clients if name not in SUBJECTS]:
+        parser.error(f"there is no client {unknown[0]}; there are {', '.join(SUBJECTS)}")
     print("| client | variant | examples | events | answers | callbacks | outcome |")
     print("|---|---|---|---|---|---|---|", flush=True)
     stories: list[str] = []
-    for name in options.client or SUBJECTS:
+    for name in options.clients or SUBJECTS:
         try:
             subject = SUBJECTS[name]()
             request = Request(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -34,6 +37,7 @@ from conformance.stages.recorded import (
     spoiled,
     write_traces,
 )
+from conformance.systems.client.process import arguments, python_first
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.admin import OFFSETS_TOPIC
@@ -50,6 +54,8 @@ LibOption = Annotated[
     typer.Option("--kafka-lib", help="A folder of jars: your own build (KCONFORM_KAFKA_LIB)."),
 ]
 
+_VERDICTS = {0: Verdict.PASS, 1: Verdict.FAIL, 3: Verdict.INCONCLUSIVE}
+"""By exit code, as of every command."""
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 app = typer.Typer(
@@ -126,9 +132,13 @@ def run(
         typer.Option(help="Write every message, between clients and brokers and among brokers."),
     ] = None,
     seconds: Annotated[float, typer.Option(help="End after so long; 0: with Ctrl-C.")] = 0.0,
+    command: Annotated[
+        str,
+        typer.Option(help="Run this, {bootstrap} filled in, and end with it; its verdict counts."),
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Start brokers, print their addresses, and end them with Ctrl-C or a signal."""
+    """Start brokers, print their addresses, and end them with Ctrl-C, a signal or a command."""
     with session("cluster", as_json=as_json) as work:
         started = time.monotonic()
         tell = teller(work, "cluster")
@@ -156,8 +166,12 @@ def run(
             work.say(f"Kafka {jars.version} is ready: bootstrap.servers={cluster.bootstrap}")
             for name in settings.listeners:
                 work.say(f"  {name}: {cluster.addresses(name)}")
+            verdict = Verdict.PASS
             try:
-                time.sleep(seconds or 10**9)
+                if command:
+                    verdict = _verdict_of(command, cluster.bootstrap)
+                else:
+                    time.sleep(seconds or 10**9)
             except KeyboardInterrupt:
                 work.say("stopping")
             cluster.stop()
@@ -165,7 +179,24 @@ def run(
             if taps is not None:
                 summary += f", {taps.passed} messages, {taps.undecoded} of them not decoded"
         spent = time.monotonic() - started
-        work.emit(StageFinished("cluster", "run", Verdict.PASS, spent, summary))
+        work.emit(StageFinished("cluster", "run", verdict, spent, summary))
+
+
+def _verdict_of(command: str, bootstrap: str) -> Verdict:
+    """Run a command on the brokers; what its exit code says. UserError for one that says nothing.
+
+    `kconform` is this one. What the command prints does not get among our JSON.
+    """
+    words = python_first(arguments(command, {"bootstrap": bootstrap}))
+    if words[0] == "kconform":
+        words[:1] = [sys.executable, "-m", "conformance.cli"]
+    try:
+        code = subprocess.run(words, stdout=sys.stderr, check=False).returncode
+    except OSError as error:
+        raise UserError(f"The command cannot be started: {error}.") from error
+    if code not in _VERDICTS:
+        raise UserError(f"The command ended with {code}: {shlex.join(words)}")
+    return _VERDICTS[code]
 
 
 @app.command("record")

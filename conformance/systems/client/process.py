@@ -88,7 +88,7 @@ def arguments(command: str, values: Mapping[str, str]) -> list[str]:
             f"{known}; write other braces twice."
         ) from None
     if not words:
-        raise UserError("--command is empty. Give the command that starts your consumer.")
+        raise UserError("--command is empty. Give the command that is to be run.")
     return words
 
 

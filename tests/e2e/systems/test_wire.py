@@ -5,6 +5,7 @@ The brokers here are ours: the server over impl, and small ones that break the p
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import socketserver
@@ -84,6 +85,22 @@ def test_a_whole_suite_agrees_through_the_port(
     code, output = replay("group/protocols-2m", system, tmp_path, monkeypatch)
     assert code == 0, output
     assert "203 tests passed, 0 failed, 0 inconclusive" in output
+
+
+def test_a_gate_through_the_port_says_pass(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    system = f"wire:{broker}?initial-delay={INITIAL_DELAY}&session=400&min-session=10&groups=24"
+    models = ["group/protocols-2m", "group/late-requests-2m"]
+    ended = CliRunner().invoke(app, ["gate", *models, "--system", system, "--output", "out"])
+    assert ended.exit_code == 0, ended.output
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["verdict"] == "pass"
+    tests = [one["tests"] for one in report["stages"]["replay"]["models"]]
+    assert [one["in"] for one in tests] == [203, 268]
+    assert all(one["pass"] == one["in"] for one in tests)
+    assert (tmp_path / "out" / "report.html").is_file()
 
 
 def test_what_a_port_cannot_bring_about_is_listed(
