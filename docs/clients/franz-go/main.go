@@ -4,11 +4,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -53,7 +55,11 @@ func main() {
 	ended, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	for ended.Err() == nil {
-		client.PollFetches(ended)
+		for _, failed := range client.PollFetches(ended).Errors() {
+			if errors.Is(failed.Err, kerr.FencedInstanceID) {
+				os.Exit(1)
+			}
+		}
 	}
 	client.Close()
 }
