@@ -232,10 +232,12 @@ def judged(broker: Broker, models: list[str]) -> bool:
         print(f"{broker.name}: not run: {missing}", flush=True)
         return True
     except subprocess.TimeoutExpired:
-        print(f"{broker.name}: no end within {SECONDS:.0f} s", flush=True)
+        print(f"{broker.name}: no end within {SECONDS:.0f} s", file=sys.stderr, flush=True)
         return False
-    print("\n".join(told(broker.name, report)), flush=True)
-    return report["verdict"] == "pass" or not broker.agrees
+    as_it_should = report["verdict"] == "pass" or not broker.agrees
+    lines = "\n".join(told(broker.name, report))
+    print(lines, file=sys.stdout if as_it_should else sys.stderr, flush=True)
+    return as_it_should
 
 
 def main() -> None:

@@ -78,11 +78,15 @@ def foresight(actions: Sequence[Action], address: Address) -> Foresight:
 
 
 def not_drivable(actions: Sequence[Action], address: Address) -> str:
-    """Why a port does not let this path happen in time; empty if it does.
+    """Why a port does not let this path happen, or not in time; empty if it does.
 
     While the initial delay runs only a member can expire whose id was given and not used yet (the
     others have their JoinGroup parked), and it must do so before the delay is over.
     """
+    beyond = beyond_reach(address)
+    for action in actions:
+        if action.name in beyond:
+            return f"{action.name}: {beyond[action.name]}"
     sessions = foresight(actions, address).sessions
     delays = [at for at, one in enumerate(actions) if one.name == _INITIAL_DELAY]
     for at, action in enumerate(actions):

@@ -28,6 +28,7 @@ def path(*texts: str) -> list[Action]:
         (SLOW, ['ExpireSession("m1-1")', "ExpireInitialDelay"], ""),
         (SLOW, ["ExpireInitialDelay", 'ExpirePendingMember("m1-1")'], ""),
         (BRIEF, ['ExpirePendingMember("m1-1")', "ExpireInitialDelay"], ""),
+        (ADDRESS, ["ExpireInitialDelay", "FailOver"], "FailOver: it needs --fail-over"),
     ],
 )
 def test_a_path_is_driven_or_the_reason_is_given(
