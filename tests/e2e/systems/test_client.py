@@ -58,7 +58,6 @@ def test_a_member_that_is_right_passes_and_the_report_tells_what_it_was_given() 
     [
         ("keeps-partitions", "has not given up its partitions"),
         ("assigns-all-to-one", "the specification does not allow it here"),
-        ("ignores-refusals", "the client owes a request"),
     ],
 )
 def test_a_member_that_is_wrong_is_found(mistake: str, title: str) -> None:
@@ -68,6 +67,14 @@ def test_a_member_that_is_wrong_is_found(mistake: str, title: str) -> None:
     assert found, [one["title"] for one in report["findings"]]
     assert "--seed 1 --example" in found[0]["reproduce"]
     assert any("coordinator: " in line for line in found[0]["story"])
+
+
+def test_heartbeats_put_off_nothing_that_a_refusal_asks_for() -> None:
+    code, report = member("ignores-refusals", "--example", "4", "--patience", "3")
+    assert code == 1, report
+    (found,) = report["findings"]
+    assert "the client owes a request" in found["title"]
+    assert any("was answered UNKNOWN_MEMBER_ID the client owes" in one for one in found["story"])
 
 
 @pytest.mark.skipif(
