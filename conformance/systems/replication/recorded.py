@@ -51,6 +51,34 @@ _FREE = {
 """What real brokers do, and what may happen to them."""
 
 
+_RECORD_BYTES = 100
+"""A batch of one record has about 70 bytes, two would have 140."""
+
+
+def unfit_settings(recording: Path) -> str:
+    """Why the brokers' settings leave no partition to be judged, or nothing.
+
+    In the specification an answer carries one record, and a leader reads and counts a fetch in one
+    step. A recording that does not keep its brokers' settings is taken to be fit. Raises DataError
+    if the folder is no recording.
+    """
+    settings = manifest(recording).get("settings")
+    if settings is None:
+        return ""
+    asked = int(settings.get("replica.fetch.max.bytes", 1_048_576))
+    threads = int(settings.get("num.io.threads", 8))
+    wrong = [f"`replica.fetch.max.bytes` was {asked}"] if asked > _RECORD_BYTES else []
+    wrong += [f"`num.io.threads` was {threads}"] if threads > 1 else []
+    if not wrong:
+        return ""
+    return (
+        f"{recording}: its partitions are not judged, since {' and '.join(wrong)}. A follower of "
+        "the specification fetches one record at a time, and its leader handles one request at a "
+        "time: other steps would be taken for wrong ones. Record with `replica.fetch.max.bytes = "
+        f'"{_RECORD_BYTES}"` and `num.io.threads = "1"` under [settings] of the scenario.'
+    )
+
+
 def partitions_in(recording: Path) -> list[str]:
     """The partitions that a controller registered. Raises DataError if the folder is none."""
     manifest(recording)
@@ -117,10 +145,10 @@ def _without_reverted(
     """
     kept: dict[str, list[Seen]] = defaultdict(list)
     for seen in registered:
-        own = kept[seen.node]
+        own, epoch = kept[seen.node], _partition_epoch(seen)
         ends = outages.get(_broker(int(seen.node)), [])
         started = max((end for end in ends if end < seen.time), default=0)
-        while own and own[-1].time > started and _partition_epoch(own[-1]) >= _partition_epoch(seen):
+        while own and own[-1].time > started and _partition_epoch(own[-1]) >= epoch:
             own.pop()
         own.append(seen)
     return (seen for own in kept.values() for seen in own)

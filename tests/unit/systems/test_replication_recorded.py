@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import DataError
+from conformance.errors import DataError, UserError
+from conformance.stages.recorded import write_traces
 from conformance.systems.recorded import RecordedTrace
-from conformance.systems.replication.recorded import replication_traces
+from conformance.systems.replication.recorded import replication_traces, unfit_settings
 
 APPEND = "$anonfun$appendRecordsToLeader$1"
 
@@ -46,14 +47,17 @@ class Lines:
         return self.add(node, partition="t-0", request={"fetchOffset": 0, "currentLeaderEpoch": 0})
 
     def trace(self, folder: Path, faults: Sequence[dict[str, Any]] = ()) -> RecordedTrace:
+        self.write(folder, {"faults": list(faults)})
+        (trace,) = replication_traces(folder)
+        return trace
+
+    def write(self, folder: Path, told: dict[str, Any]) -> None:
         for node, lines in self.nodes.items():
             (folder / f"node{node}").mkdir()
             text = "".join(json.dumps(line) + "\n" for line in lines)
             (folder / f"node{node}" / "agent.ndjson").write_text(text, "utf-8")
-        told = {"faults": list(faults), "ended": self.time + 1}
-        (folder / "recording.json").write_text(json.dumps(told), "utf-8")
-        (trace,) = replication_traces(folder)
-        return trace
+        text = json.dumps({**told, "ended": self.time + 1})
+        (folder / "recording.json").write_text(text, "utf-8")
 
 
 def broker(
@@ -312,3 +316,28 @@ def test_a_recording_that_does_not_show_the_creation(tmp_path: Path) -> None:
     made.registered(1, leader=1, epoch=3, isr=[1, 2], version=5)
     with pytest.raises(DataError, match="does not show the creation of t-0"):
         made.trace(tmp_path)
+
+
+FIT = {"replica.fetch.max.bytes": "100", "num.io.threads": "1"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (FIT, ""),
+        (FIT | {"replica.fetch.max.bytes": "1000"}, "`replica.fetch.max.bytes` was 1000"),
+        ({"num.io.threads": "1"}, "`replica.fetch.max.bytes` was 1048576"),
+        (FIT | {"num.io.threads": "3"}, "`num.io.threads` was 3"),
+    ],
+)
+def test_partitions_of_brokers_whose_fetches_carry_more_are_left_out_with_the_remedy(
+    tmp_path: Path, lines: Lines, settings: dict[str, str], told: str
+) -> None:
+    lines.write(tmp_path, {"faults": [], "settings": settings})
+    assert told in unfit_settings(tmp_path)
+    assert bool(told) == ("under [settings]" in unfit_settings(tmp_path))
+    if told:
+        with pytest.raises(UserError, match="Record with"):
+            write_traces(tmp_path, tmp_path / "traces")
+    else:
+        assert [one.trace.name for one in write_traces(tmp_path, tmp_path / "traces")] == ["t-0"]
