@@ -23,7 +23,7 @@ class Accounting:
         """The sum must be right; that it is not would be a bug of the audit."""
         parts = (self.passed, self.failed, self.inconclusive)
         if min(parts) < 0 or sum(parts) != self.traces:
-            raise AssertionError(f"{counted(self.traces, 'trace')} came in, but {parts} came out")
+            raise AssertionError(f"{self.traces} traces came in, but {parts} came out")
 
 
 @dataclass(frozen=True, slots=True)
