@@ -341,3 +341,8 @@ def test_partitions_of_brokers_whose_fetches_carry_more_are_left_out_with_the_re
             write_traces(tmp_path, tmp_path / "traces")
     else:
         assert [one.trace.name for one in write_traces(tmp_path, tmp_path / "traces")] == ["t-0"]
+
+
+def test_of_one_broker_alone_nobody_fetches(tmp_path: Path, lines: Lines) -> None:
+    lines.write(tmp_path, {"brokers": [1], "settings": {"num.io.threads": "3"}})
+    assert unfit_settings(tmp_path) == ""
