@@ -7,8 +7,8 @@ same batches. Times are of the processor (all threads, all processes that were s
 clocks depend on the machine's load; what a process costs that reads next to nothing is stated apart
 and taken off; of ours the cheapest of three runs counts. kafka-dump-log verifies checksums, so the
 ratio without them is not like with like, but what one gets. Further: memory by the amount of data,
-time by the number of partitions, and with --big the whole of `kconform inspect` (reading and
-judging on Spark, tables, page) over so many gigabytes, read from the disk.
+time by the number of partitions, and with --big the whole of `kconform inspect` (reading, judging,
+tables, page) over so many gigabytes, read from the disk, in one process and on Spark.
 Run: python benchmarks/inspect_speed.py [--gigabytes N] [--big GB] [--partitions N] [--kafka 3.8.1]
 The big case alone: python benchmarks/inspect_speed.py --gigabytes 0 --partitions 0 --big 20
 """
@@ -24,14 +24,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
 from crc32c import crc32c
 
-from benchmarks.processes import Cost, run
+from benchmarks.processes import run
+from conformance.inspect import outputs, page
 from conformance.inspect.evidence import Evidence
+from conformance.inspect.inspection import inspect
 from conformance.inspect.reading.inputs import Inputs, brokers_of
 from conformance.inspect.reading.reader import read
 from conformance.kafka.jars import kafka_jars
@@ -96,17 +99,21 @@ def write_partitions(root: Path, count: int) -> None:
         (folder / f"{0:020d}.timeindex").touch()
 
 
-def least(command: Sequence[str], output: Path, times: int = 3) -> tuple[Cost, float]:
-    """The cheapest of some runs of ours, and its seconds within the reader, without its imports.
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the reader took, without its imports: processor seconds, and the most memory held."""
 
-    What others do on the machine only ever adds.
-    """
+    seconds: float
+    megabytes: float
+
+
+def least(command: Sequence[str], output: Path, times: int = 3) -> Read:
+    """The cheapest of some runs of ours: what others do on the machine only ever adds."""
     costs = []
     for _ in range(times):
         shutil.rmtree(output, ignore_errors=True)
-        cost = run(command)
-        costs.append((cost, float(cost.output)))
-    return min(costs, key=lambda one: one[1])
+        costs.append(Read(*map(float, run(command).output.split())))
+    return min(costs, key=lambda one: one.seconds)
 
 
 def our_command(root: Path, output: Path, *, verify: bool) -> list[str]:
@@ -115,10 +122,24 @@ def our_command(root: Path, output: Path, *, verify: bool) -> list[str]:
 
 
 def child(root: Path, output: Path, verify: bool) -> None:
-    """Read in this process, and tell the processor's seconds: what `our_command` runs."""
+    """Read in this process, and tell seconds and megabytes: what `our_command` runs."""
     inputs, started = Inputs(brokers_of([f"b1={root}"]), verify=verify), time.process_time()
     read(inputs, output, ())
-    print(time.process_time() - started)
+    print(time.process_time() - started, peak())
+
+
+def alone(root: Path, output: Path) -> int:
+    """Read and judge in this process, as kconform inspect does: what `alone_command` runs."""
+    found = inspect(read(Inputs(brokers_of([f"b1={root}"])), output / "evidence", ()), output)
+    outputs.write(found, output)
+    (output / "index.html").write_text(page.dumps(found), encoding="utf-8")
+    return found.verdict.exit_code
+
+
+def peak() -> float:
+    """The most megabytes that this process held; `ru_maxrss` would count who started it as well."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def tool_jars(version: str) -> str:
@@ -166,8 +187,8 @@ def compare(work: Path, jars: str, size: int, total: int, start: float) -> None:
     paths = write_broker(root, size, total)
     for path in paths:
         path.read_bytes()  # into the page cache
-    _, bare = least(our_command(root, work / "bare", verify=False), work / "bare")
-    _, full = least(our_command(root, work / "full", verify=True), work / "full")
+    bare = least(our_command(root, work / "bare", verify=False), work / "bare").seconds
+    full = least(our_command(root, work / "full", verify=True), work / "full").seconds
     told = run(dump_log(jars, paths), work / "dumped").processor - start
     theirs = set(dumped(work / "dumped"))
     ours = read_batches(Evidence.open(work / "full"), paths, root)
@@ -185,12 +206,15 @@ def compare(work: Path, jars: str, size: int, total: int, start: float) -> None:
 
 def memory(work: Path, sizes: Sequence[int]) -> None:
     """The most memory held, by the amount of data."""
-    print("memory of the reader (batches of 1,024 bytes, one process):")
+    print("memory of the reader (batches of 1,024 bytes, one process, checksums verified):")
     for total in sizes:
         root, output = work / "memory", work / "memory-out"
-        write_broker(root, 1024, total)
-        cost = run(our_command(root, output, verify=False))
-        print(f"  {total / GIGABYTE:5.2f} GB  {cost.megabytes:6.0f} MB")
+        paths = write_broker(root, 1024, total)
+        cached = least(our_command(root, output, verify=True), output, times=1).megabytes
+        from_the_disk(paths)
+        streamed = least(our_command(root, output, verify=True), output, times=1).megabytes
+        held = f"{streamed:6.0f} MB from the disk, {cached:6.0f} MB mapped from the page cache"
+        print(f"  {total / GIGABYTE:5.2f} GB  {held}")
         shutil.rmtree(root)
         shutil.rmtree(output)
 
@@ -201,9 +225,9 @@ def partitions(work: Path, counts: Sequence[int]) -> None:
     for count in counts:
         root, output = work / "partitions", work / "partitions-out"
         write_partitions(root, count)
-        cost, seconds = least(our_command(root, output, verify=True), output, times=1)
-        rate = 1000 * seconds / count
-        print(f"  {count:6,}  {seconds:6.2f} s  {rate:.3f} ms each  {cost.megabytes:5.0f} MB")
+        cost = least(our_command(root, output, verify=True), output, times=1)
+        rate = 1000 * cost.seconds / count
+        print(f"  {count:6,}  {cost.seconds:6.2f} s  {rate:.3f} ms each  {cost.megabytes:5.0f} MB")
         shutil.rmtree(root)
         shutil.rmtree(output)
 
@@ -214,18 +238,22 @@ def big(work: Path, jars: str, total: int, start: float) -> None:
     paths = write_broker(root, 16384, total, 1 << 30)
     write_broker(small, 1024, 40_960, 10_240)
     print(f"{total / GIGABYTE:.1f} GB of batches of 16,384 bytes: the whole of kconform inspect")
-    own = run(whole_command(small, work / "start-out"), codes=INCONCLUSIVE)
-    shown("its start, with Spark", own)
-    from_the_disk(paths)
-    found = run(whole_command(root, work / "big-out"), codes=INCONCLUSIVE)
-    shown("kconform inspect", found)
     from_the_disk(paths)
     dump = run(dump_log(jars, paths), work / "dumped")
-    shown("kafka-dump-log", dump)
-    ours, theirs = found.processor - own.processor, dump.processor - start
-    print(
-        f"  without the starts {ours:.1f} s and {theirs:.1f} s: {theirs / ours:.1f} times as fast"
-    )
+    theirs = dump.processor - start
+    print(f"  kafka-dump-log    {dump.wall:6.1f} s wall, {theirs:6.1f} s of processor time")
+    for name, command in (("in one process", alone_command), ("on Spark", whole_command)):
+        for folder in (work / "start-out", work / "big-out"):
+            shutil.rmtree(folder, ignore_errors=True)
+        own = run(command(small, work / "start-out"), codes=INCONCLUSIVE).processor
+        from_the_disk(paths)
+        found = run(command(root, work / "big-out"), codes=INCONCLUSIVE)
+        ours = found.processor - own
+        print(
+            f"  {name:17} {found.wall:6.1f} s wall, {ours:6.1f} s, {theirs / ours:.1f} times as "
+            f"fast (its start, taken off: {own:.1f} s)",
+            flush=True,
+        )
     evidence = Evidence.open(work / "big-out" / "evidence")
     bad = evidence.dataset("batches").count_rows(filter=~pc.field("crc_ok"))
     lines, batches = sum(1 for _ in dumped(work / "dumped")), evidence.manifest["rows"]["batches"]
@@ -248,9 +276,9 @@ def whole_command(root: Path, output: Path) -> list[str]:
     return [sys.executable, "-m", "conformance.cli", "inspect", f"b1={root}", *options]
 
 
-def shown(name: str, cost: Cost) -> None:
-    """Print what a process of the big case took."""
-    print(f"  {name:22} {cost.wall:7.1f} s wall  {cost.processor:7.1f} s processor", flush=True)
+def alone_command(root: Path, output: Path) -> list[str]:
+    """The same in one process, however much there is."""
+    return [sys.executable, __file__, "--child", str(root), str(output), "--whole"]
 
 
 def main() -> None:
@@ -262,11 +290,14 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--kafka", default="3.8.1", help="its jars must have kafka-dump-log (3.x)")
     parser.add_argument("--child", nargs=2, type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--whole", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--no-verify", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, help="where the files are written; default: TMPDIR")
     options = parser.parse_args()
     if options.child:
         root, output = options.child
+        if options.whole:
+            sys.exit(alone(root, output))
         child(root, output, not options.no_verify)
         return
     jars, total = tool_jars(options.kafka), int(options.gigabytes * GIGABYTE)

@@ -1,30 +1,32 @@
-"""Drives several brokers' group coordinators through their ports, and prints who agrees.
+"""Judges brokers through their ports, each by a whole gate, and prints what came out.
 
 Each broker is started here and ended: releases of Apache Kafka, our own server, the mock cluster in
 librdkafka (the extra `clients`), kfake of franz-go (built where Go is). One that cannot be started
-on this machine is told of, with the reason; so is a suite that does not end. Apache Kafka is judged
-with its known deviations. docs/brokers.md keeps a run and judges what came out.
-Run: python benchmarks/wire_brokers.py [--broker NAME ...] [--model NAME ...] [--disagreements N]
+on this machine is told of, with the reason. Apache Kafka is judged with its known deviations.
+docs/brokers.md keeps the runs and judges what came out. Exit code 1 if a Kafka or our own server
+disagrees.
+Run: python benchmarks/wire_brokers.py [BROKER ...] [--model NAME ...]
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import json
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-import msgspec
+from typing import Any
 
 from conformance.kafka.cluster import Cluster, Settings
 from conformance.kafka.jars import chosen_jars
-from conformance.replay.engine import Divergence
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.selection import reason_against_model
@@ -43,24 +45,8 @@ PROPERTIES = {
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
 }
-MODELS = (
-    "group/protocols-2m",
-    "group/dynamic-2m",
-    "group/pending-2m",
-    "group/pending-timeouts-2m",
-    "group/initial-delay-3m",
-    "group/delete-2m",
-    "group/losses-2m",
-    "group/late-requests-2m",
-    "group/shared-instance-2m",
-    "group/static-restart-2m",
-    "group/static-absent-2m",
-    "consumer/static-2m",
-    "consumer/dynamic-2m",
-    "consumer/leaves-2m",
-    "consumer/losses-2m",
-    "consumer/expiries-2m",
-)
+SECONDS = 900.0
+"""For one gate at most."""
 
 
 class Missing(Exception):
@@ -87,15 +73,25 @@ def ours(folder: Path = ROOT, max_size: int = 0) -> Iterator[str]:
 
 @contextmanager
 def mock() -> Iterator[str]:
-    """librdkafka's mock cluster, whose initial delay is 3 s and cannot be set from Python."""
+    """The mock cluster of the librdkafka that confluent-kafka brings, through librdkafka's own
+    functions: Python's settings know nothing of the initial delay."""
     try:
-        from confluent_kafka.admin import AdminClient
+        from confluent_kafka import cimpl
     except ImportError:
         raise Missing("the extra `clients` is not installed") from None
-    client = AdminClient({"test.mock.num.brokers": 1})
-    (broker,) = client.list_topics(timeout=10).brokers.values()
-    yield f"wire:{broker.host}:{broker.port}?initial-delay=3000&session=400&groups=64"
-    del client
+    library = ctypes.CDLL(cimpl.__file__)  # what it is linked with is found through it
+    library.rd_kafka_new.restype = library.rd_kafka_mock_cluster_new.restype = ctypes.c_void_p
+    library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+    producer, error = 0, ctypes.create_string_buffer(512)
+    handle = ctypes.c_void_p(library.rd_kafka_new(producer, None, error, len(error)))
+    cluster = ctypes.c_void_p(library.rd_kafka_mock_cluster_new(handle, 1))
+    try:
+        library.rd_kafka_mock_group_initial_rebalance_delay_ms(cluster, DELAY)
+        address = library.rd_kafka_mock_cluster_bootstraps(cluster).decode()
+        yield f"wire:{address}?{TIMERS}"
+    finally:
+        library.rd_kafka_mock_cluster_destroy(cluster)
+        library.rd_kafka_destroy(handle)
 
 
 @contextmanager
@@ -139,25 +135,22 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-BROKERS: dict[str, Callable[[], AbstractContextManager[str]]] = {
-    "Apache Kafka 3.8.1": lambda: kafka("3.8.1"),
-    "Apache Kafka 4.4.0": lambda: kafka("4.4.0"),
-    "impl.wire": ours,
-    "librdkafka's mock cluster": mock,
-    "kfake of franz-go": kfake,
-}
-
-
 @dataclass(frozen=True, slots=True)
-class Driven:
-    """What driving a model's suite came to; `story` of the first disagreement."""
+class Broker:
+    """How it is called, how it is started, and whether it is to agree."""
 
-    tests: int
-    passed: int
-    steps: int
-    seconds: float
-    outcome: str
-    story: str = ""
+    name: str
+    serve: Callable[[], AbstractContextManager[str]]
+    agrees: bool = True
+
+
+BROKERS: Mapping[str, Broker] = {
+    "kafka-3.8.1": Broker("Apache Kafka 3.8.1", lambda: kafka("3.8.1")),
+    "kafka-4.4.0": Broker("Apache Kafka 4.4.0", lambda: kafka("4.4.0")),
+    "own": Broker("python -m impl.wire", ours),
+    "librdkafka-mock": Broker("librdkafka's mock cluster", mock, agrees=False),
+    "kfake": Broker("kfake of franz-go", kfake, agrees=False),
+}
 
 
 def selected(system: str, model: str) -> str:
@@ -173,78 +166,89 @@ def drive(system: str, model: str, disagreements: int = 1) -> ReplayResult:
     return replay_suite(bench.graph, suite, bench.make_system, stop_after=disagreements)
 
 
-def driven(system: str, model: str, disagreements: int) -> Driven:
-    """The same, told."""
-    reason = selected(system, model)
-    if reason:
-        return Driven(0, 0, 0, 0.0, f"not driven: {reason}")
-    result = drive(system, model, disagreements)
-    tests = result.passed + result.failed + result.inconclusive + result.not_run
-    fate = "agrees" if not result.failed else f"{result.failed} disagree"
-    if result.inconclusive:
-        fate += f", {result.inconclusive} inconclusive"
-    for reason, count in result.not_driven.items():
-        fate += f", {count} not driven: {reason}"
-    told = "\n".join(map(story, result.divergences))
-    return Driven(tests, result.passed, result.steps, result.seconds, fate, told)
+def gate(system: str, models: list[str]) -> dict[str, Any]:
+    """The report of a gate in a process of its own. TimeoutExpired if it does not end."""
+    with tempfile.TemporaryDirectory() as folder:
+        kconform = Path(sys.executable).with_name("kconform")
+        command = [str(kconform), "gate", *models, "--system", system, "--output", folder]
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        report = Path(folder) / "report.json"
+        if not report.is_file():
+            raise Missing(f"the gate has no report: {ended.stderr.strip()[-500:]}")
+        found: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+        return found
 
 
-def driven_within(system: str, model: str, disagreements: int, seconds: float) -> Driven:
-    """The same in a process of its own, which may not come to an end: then that is the outcome."""
-    command = [sys.executable, __file__, "--drive", system, model]
-    command += ["--disagreements", str(disagreements)]
+def told(name: str, report: Mapping[str, Any]) -> Iterator[str]:
+    """A line for the gate, one for each suite, one for each disagreement."""
+    yield f"{name}: {report['verdict'].upper()} in {report['seconds']:.0f} s"
+    for suite in of_stage(report, "replay"):
+        tests = suite["tests"]
+        spoiled = f", {tests['spoiled']} spoiled by the machine" if tests["spoiled"] else ""
+        yield (
+            f"  {suite['model']:<28} {tests['pass']:>5,} of {tests['in']:>5,} tests agree"
+            f"{fate(tests)}{spoiled}, {suite['steps']:>6,} steps, {suite['seconds']:>4.0f} s"
+        )
+    for one in of_stage(report, "deviations"):
+        yield f"  known deviations: {one['summary']}"
+    for finding in report["findings"]:
+        yield from disagreement(finding)
+
+
+def disagreement(finding: Mapping[str, Any]) -> Iterator[str]:
+    """The suite, the way to the step that is not allowed, and what was seen there."""
+    suite = Path(finding["artifact"]).name.partition("-replay-")[0]
+    steps = [line for line in finding["story"] if re.match(r"\d+\. ", line)]
+    yield f"  disagrees, {suite}: {finding['title']}"
+    yield f"      {' '.join(steps)}"
+    for one in finding["differences"]:
+        yield f"      {one['variable']}: expected {one['expected']}, actual {one['actual']}"
+    if not finding["differences"]:
+        last = finding["story"].index(steps[-1]) if steps else 0
+        yield from (f"      {line.strip()[:160]}" for line in finding["story"][last + 1 :][:4])
+
+
+def of_stage(report: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """What a stage says of each of its subjects."""
+    found = report["stages"].get(name, {})
+    entries: list[dict[str, Any]] = found.get("models", [found] if found else [])
+    return entries
+
+
+def fate(tests: Mapping[str, int]) -> str:
+    """What became of the tests that do not agree."""
+    names = {"fail": "disagrees", "inconclusive": "not judged", "not_run": "not run after that"}
+    return "".join(f", {tests[key]:,} {words}" for key, words in names.items() if tests[key])
+
+
+def judged(broker: Broker, models: list[str]) -> bool:
+    """Print what came of one broker; whether it is as it should be."""
     try:
-        ended = subprocess.run(command, capture_output=True, timeout=seconds, check=False)
+        with broker.serve() as system:
+            report = gate(system, models)
+    except Missing as missing:
+        print(f"{broker.name}: not run: {missing}", flush=True)
+        return True
     except subprocess.TimeoutExpired:
-        return Driven(0, 0, 0, seconds, f"no end within {seconds:.0f} s")
-    if ended.returncode:
-        words = ended.stderr.decode("utf-8").strip().splitlines()[-1:]
-        return Driven(0, 0, 0, 0.0, f"not run: {' '.join(words)}")
-    return msgspec.json.decode(ended.stdout, type=Driven)
-
-
-def row(name: str, model: str, one: Driven) -> str:
-    rate = one.steps / max(one.seconds, 1e-9)
-    counts = f"{one.passed:,} of {one.tests:,} | {one.steps:,} | {one.seconds:.0f} s | {rate:,.0f}"
-    return f"| {name} | {model} | {counts} | {one.outcome} |"
-
-
-def story(divergence: Divergence) -> str:
-    path = ", ".join(map(str, divergence.actions))
-    if divergence.detail or not divergence.observed:
-        return f"  {divergence.kind} after {path}: {divergence.detail}"
-    return f"  {divergence.kind} after {path}\n    seen {dict(divergence.observed)}"
+        print(f"{broker.name}: no end within {SECONDS:.0f} s", flush=True)
+        return False
+    print("\n".join(told(broker.name, report)), flush=True)
+    return report["verdict"] == "pass" or not broker.agrees
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--broker", action="append", choices=sorted(BROKERS))
-    parser.add_argument("--model", action="append")
-    parser.add_argument("--disagreements", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=300.0, help="For one suite at most.")
-    parser.add_argument("--drive", nargs=2, metavar=("SYSTEM", "MODEL"), help="One suite, as JSON.")
+    parser.add_argument("brokers", nargs="*", metavar="BROKER", help=", ".join(BROKERS))
+    parser.add_argument("--model", action="append", default=[])
     options = parser.parse_args()
-    if options.drive:
-        system, model = options.drive
-        one = driven(system, model, options.disagreements)
-        sys.stdout.buffer.write(msgspec.json.encode(one))
-        return
-    print("| broker | model | tests that agree | steps | time | steps/s | outcome |")
-    print("|---|---|---|---|---|---|---|")
-    stories = []
-    for name in options.broker or BROKERS:
-        with ExitStack() as stack:
-            try:
-                system = stack.enter_context(BROKERS[name]())
-            except Missing as missing:
-                print(f"| {name} | | | | | | not run: {missing} |", flush=True)
-                continue
-            for model in options.model or MODELS:
-                one = driven_within(system, model, options.disagreements, options.seconds)
-                print(row(name, model, one), flush=True)
-                if one.story:
-                    stories.append(f"{name}, {model}:\n{one.story}")
-    print("\n" + "\n".join(stories))
+    unknown = [name for name in options.brokers if name not in BROKERS]
+    if unknown:
+        parser.error(f"there is no broker {unknown[0]}; there are {', '.join(BROKERS)}")
+    wanted = [BROKERS[name] for name in options.brokers or BROKERS]
+    as_it_should = [judged(broker, options.model) for broker in wanted]
+    sys.exit(not all(as_it_should))
 
 
 if __name__ == "__main__":

@@ -23,24 +23,31 @@ from typing import TypeAlias
 
 import msgspec
 
+from conformance.bugs.covered import Covered
 from conformance.bugs.forks import Answer, Task, forks, rewrite
-from conformance.bugs.mutants import Mutant, draw
+from conformance.bugs.mutants import LOCK, Mutant, draw
 from conformance.bugs.reach import (
     Noting,
     Reach,
     Statement,
     note_reached,
     statements_of,
-    within_functions,
 )
 from conformance.bugs.worker import INTERRUPTED, SUITE, TURNS
 from conformance.errors import ExitCode
 from conformance.modelcheck.cache import Cache, cache_dir, cache_key
+from conformance.modelcheck.manifest import Model
 from conformance.replay.engine import Driver, run_path
 from conformance.replay.interruptions import interrupt_steps
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.turns import can_take_turns, take_turns
-from conformance.stages.context import Context, Workbench, one_model, workbench
+from conformance.stages.context import (
+    Context,
+    Workbench,
+    announce_benches,
+    one_model,
+    workbench,
+)
 from conformance.stages.interleave import interruptible
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Suite
@@ -74,8 +81,6 @@ class JudgeJob(msgspec.Struct, frozen=True):
     seed: int
     seconds: float
     """Of the processor, for one mutant."""
-    covered: float
-    """The part of a file's statements that the suites have to reach, or it is left out."""
     jobs: int = 1
     only: tuple[str, ...] = ()
     """Files; none: all."""
@@ -93,11 +98,11 @@ class Prepared(msgspec.Struct, frozen=True, tag=True):
 
 
 class Drawn(msgspec.Struct, frozen=True, tag=True):
-    """What is judged. `coverage`: by file, statements reached by a model and all that there are."""
+    """What is judged. `aside`: how many were not drawn from, by reason."""
 
     mutants: tuple[Mutant, ...]
     population: int
-    coverage: Mapping[str, tuple[int, int]]
+    aside: Mapping[str, int]
 
 
 class Judgement(msgspec.Struct, frozen=True, tag=True):
@@ -155,29 +160,36 @@ class _Bench:
 
 def judge(job: JudgeJob) -> Iterator[Message]:
     """One judgement after the other, in the order in which they are made."""
-    ready = [_ready(name, job) for name in job.models]
+    ready = _ready(job)
     benches: list[_Bench] = []
     for bench in _with_reach(ready, job):
         benches.append(bench)
         yield Prepared(bench.name, len(benches), len(ready))
     benches.sort(key=lambda one: one.suite.steps)
-    coverage = _coverage(benches, Path(job.root))
-    files = [file for file, (reached, of) in coverage.items() if reached >= job.covered * of]
-    wanted = [file for file in files if not job.only or file in job.only]
-    mutants, population = draw(Path(job.root), wanted, job.number, job.seed)
-    yield Drawn(tuple(mutants), population, coverage)
-    left = [mutant for mutant in mutants if mutant.id not in job.judged]
+    covered = Covered.of(Path(job.root), _reached(benches))
+    wanted = [file for file in covered.modules if not job.only or file in job.only]
+    drawn = draw(Path(job.root), wanted, job.number, job.seed, covered.set_aside)
+    yield Drawn(drawn.mutants, drawn.population, drawn.aside)
+    left = [mutant for mutant in drawn.mutants if mutant.id not in job.judged]
     # What is here now is shared with all children as long as nobody counts references to it.
     gc.collect()
     gc.freeze()
     yield from _judgements(left, benches, job)
 
 
-def _ready(name: str, job: JudgeJob) -> _Bench:
-    bench = workbench(Context(seed=job.seed), one_model(name))
+def _ready(job: JudgeJob) -> list[_Bench]:
+    """Parsed together: that costs one JVM, not one for each model."""
+    context = Context(seed=job.seed)
+    models = [one_model(name) for name in job.models]
+    announce_benches(context, models, None)
+    return [_bench(context, model, job) for model in models]
+
+
+def _bench(context: Context, model: Model, job: JudgeJob) -> _Bench:
+    bench = workbench(context, model)
     suite = transition_cover(bench.graph)
-    numbers = _numbers(job.root, job.files[name])
-    return _Bench(name, bench, suite, GraphOracle(bench.graph), numbers)
+    numbers = _numbers(job.root, job.files[model.name])
+    return _Bench(model.name, bench, suite, GraphOracle(bench.graph), numbers)
 
 
 @cache  # the models of a system have the same
@@ -241,23 +253,16 @@ def _noting_task(one: _Bench, job: JudgeJob) -> Task:
     return Task(one.name, drive, change, _NOTING_SECONDS)
 
 
-def _coverage(benches: Sequence[_Bench], root: Path) -> dict[str, tuple[int, int]]:
-    """By file: the statements of functions that a suite reaches, and all that can be mutated."""
-    files = {one.file for bench in benches for one in bench.statements}
-    inner = {file: within_functions(root, file) for file in files}
-    every = {one for bench in benches for one in bench.statements if one.start in inner[one.file]}
-    reached = {
-        statement
-        for bench in benches
-        for found in [bench.reach.statements]
-        for statement, number in bench.statements.items()
-        if number in found
-    }
-    found: dict[str, tuple[int, int]] = {}
-    for statement in sorted(every):
-        before, of = found.get(statement.file, (0, 0))
-        found[statement.file] = before + (statement in reached), of + 1
-    return found
+def _reached(benches: Sequence[_Bench]) -> Mapping[str, frozenset[int]]:
+    """By file that a system imports: the offsets of the statements that a suite reaches."""
+    found: dict[str, set[int]] = {}
+    for bench in benches:
+        numbers = bench.reach.statements
+        for statement, number in bench.statements.items():
+            found.setdefault(statement.file, set()).update(
+                [statement.start] if number in numbers else []
+            )
+    return {file: frozenset(offsets) for file, offsets in found.items()}
 
 
 # ---- one mutant ----------------------------------------------------------------------------
@@ -377,7 +382,7 @@ class _Trial:
         """Threads have to meet for a lock's absence to show: such a mutant meets them first."""
         rounds = [(SUITE, self._round(*part)) for part in zip((0, *_ROUNDS), _ROUNDS, strict=False)]
         threads = [(INTERRUPTED, self._interrupt), (TURNS, self._take_turns)]
-        if self._mutant.kind == "lock removed":
+        if self._mutant.kind == LOCK:
             return iter([*threads, *rounds])
         return iter([*rounds[:2], *threads, *rounds[2:]])
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,6 +24,8 @@ UNSEEN: Mapping[str, str] = MappingProxyType(
     }
 )
 """Kinds of equivalent mutants that are not made, and why."""
+
+LOCK = "lock removed"
 
 _COMPARISONS: Mapping[type[ast.cmpop], tuple[str, str]] = MappingProxyType(
     {
@@ -65,15 +68,23 @@ class Mutant:
     @property
     def id(self) -> str:
         """What it is called: the file, the line and the place in it."""
-        return f"{self.file}:{self.line}:{self.start}:{self.kind}:{self.new}"
+        return f"{self.file}:{self.line}:{self.start}:{self.kind}:{self.told[1]}"
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What is shown of the old text and of the new one: of a lock's section the lock alone."""
+        if self.kind == LOCK:
+            return self.old.partition(":\n")[0], ""
+        return " ".join(self.old.split()), " ".join(self.new.split())
 
     def apply(self, text: str) -> str:
         """The changed text."""
         return text[: self.start] + self.new + text[self.end :]
 
     def __str__(self) -> str:
-        old, new = " ".join(self.old.split()), " ".join(self.new.split())
-        return f"{self.file}:{self.line} {self.kind}: {old!r} becomes {new!r}"
+        old, new = self.told
+        becomes = f" becomes {new!r}" if new else ""
+        return f"{self.file}:{self.line} {self.kind}: {old!r}{becomes}"
 
 
 class Positions:
@@ -143,13 +154,37 @@ class _Finder:
                 yield self._mutant(node, "statement removed", start, end, "pass", node)
             case ast.If(test=test) | ast.While(test=test):
                 yield from self._negated(test, node)
-            case ast.With(items=[item, *_]) if _is_lock(item.context_expr):
-                last = node.items[-1].context_expr
-                yield self._mutant(
-                    node, "lock removed", start, self._text.span(last)[1], "if True", node
-                )
+            case ast.With(items=[ast.withitem(context_expr=lock, optional_vars=None)]) if _is_lock(
+                lock
+            ):
+                yield self._mutant(node, LOCK, start, end, self._unlocked(node, lock), node)
             case ast.Return(value=ast.expr() as value) if _is_flag(value):
                 yield from self._negated(value, node)
+
+    def _unlocked(self, section: ast.With, lock: ast.expr) -> str:
+        """The section without its lock: another thread may come in before each statement.
+
+        Taking the lock and giving it back is such a place also for threads that change only at
+        locks; where a caller holds the lock, it is none.
+        """
+        text, end = self._text.text, self._text.span(section)[1]
+        taken = text[slice(*self._text.span(lock))]
+        before = text.index(":", self._text.span(lock)[1]) + 1
+        parts = ["if True:"]
+        for place, column in self._places(section.body):
+            pause = f"with {taken}:\n{' ' * (column + 4)}pass\n{' ' * column}"
+            parts += [text[before:place], pause]
+            before = place
+        return "".join([*parts, text[before:end]])
+
+    def _places(self, body: Sequence[ast.stmt]) -> Iterator[tuple[int, int]]:
+        """Where the statements begin, those within them too, and in which column."""
+        for node in body:
+            start = self._text.span(node)[0]
+            if not self._text.text.startswith("elif", start):
+                yield start, node.col_offset
+            if not isinstance(node, ast.FunctionDef):
+                yield from self._places(list(_nested(node)))
 
     def _negated(self, test: ast.expr, node: ast.stmt) -> Iterator[Mutant]:
         start, end = self._text.span(test)
@@ -271,20 +306,38 @@ def _own_expressions(node: ast.stmt) -> Iterator[ast.expr]:
             yield from (one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr))
 
 
-def draw(root: Path, files: Sequence[str], number: int, seed: int) -> tuple[list[Mutant], int]:
-    """As many mutants as wanted of these files below `root`, and how many there are to draw from.
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Mutants that were drawn, how many there were to draw from, and the others by reason."""
+
+    mutants: tuple[Mutant, ...]
+    population: int
+    aside: Mapping[str, int]
+
+
+def draw(
+    root: Path,
+    files: Iterable[str],
+    number: int,
+    seed: int,
+    set_aside: Callable[[Mutant], str] = lambda _: "",
+) -> Draw:
+    """As many mutants as wanted of these files below `root`, but of those that are set aside.
 
     Spread over the files as their mutants are; the same seed draws the same of the same text, and
     a longer draw begins with a shorter one.
     """
     texts = {file: (root / file).read_text(encoding="utf-8") for file in sorted(files)}
     every: list[tuple[float, Mutant]] = []
+    aside: Counter[str] = Counter()
     for file, text in texts.items():
         chance = random.Random(f"{seed}:{file}")
-        own = mutants_of(file, text)
+        found = [(mutant, set_aside(mutant)) for mutant in mutants_of(file, text)]
+        aside.update(reason for _, reason in found if reason)
+        own = [mutant for mutant, reason in found if not reason]
         chance.shuffle(own)
         begin = chance.random()
         every += [((place + begin) / len(own), mutant) for place, mutant in enumerate(own)]
     every.sort(key=lambda one: (one[0], one[1].id))
     fitting = (mutant for _, mutant in every if differs(mutant, texts[mutant.file]))
-    return list(islice(fitting, number)), len(every)
+    return Draw(tuple(islice(fitting, number)), len(every), aside)

@@ -28,8 +28,6 @@ from conformance.verdict import Verdict
 
 STAGE = "mutants"
 _SECONDS = 30.0
-COVERED = 0.5
-"""A file is one that the specifications cover if their suites reach this part of its statements."""
 
 SPECIFICATION, LIMIT, TESTS = "specification", "time limit", "tests"
 EXPLAINED, SURVIVED, OPEN = "explained", "survived", "open"
@@ -97,17 +95,8 @@ class MutationRun:
     population: int
     """Mutants that there are to draw from."""
     models: int
-    coverage: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """By file: statements that a suite reaches, and all."""
-
-    @property
-    def left_out(self) -> Mapping[str, tuple[int, int]]:
-        """The files of which too little is reached."""
-        return {
-            file: (reached, of)
-            for file, (reached, of) in self.coverage.items()
-            if reached < COVERED * of
-        }
+    aside: Mapping[str, int] = field(default_factory=dict)
+    """Mutants that are not drawn from, by the reason (`conformance.bugs.covered`)."""
 
 
 def run_mutants(plan: MutationPlan, emit: Emit) -> MutationRun:
@@ -136,7 +125,6 @@ def run_mutants(plan: MutationPlan, emit: Emit) -> MutationRun:
         plan.number,
         plan.seed,
         plan.seconds,
-        COVERED,
         plan.jobs or os.cpu_count() or 1,
         tuple(file for file in every if plan.takes(file)) if plan.only else (),
         tuple(sorted(desk.known)),
@@ -153,7 +141,7 @@ def run_mutants(plan: MutationPlan, emit: Emit) -> MutationRun:
                 desk.judged(message)
         if plan.budget and time.monotonic() - started > plan.budget:
             break
-    run = MutationRun(desk.results, drawn.population, len(models), drawn.coverage)
+    run = MutationRun(desk.results, drawn.population, len(models), drawn.aside)
     for result in run.results:
         if result.fate == SURVIVED:
             emit(_survivor(result, plan))
@@ -274,7 +262,7 @@ class _Kept:
 def _digest(
     plan: MutationPlan, package: Path, files: Sequence[str], models: Sequence[Model]
 ) -> str:
-    """Of the implementation's text, of specifications and models, seed and effort.
+    """Of the texts of implementation, adapters, specifications and models, of seed and effort.
 
     Not of the number: a longer run begins with what a shorter one has judged.
     """
@@ -283,6 +271,7 @@ def _digest(
     )
     paths = [package / file for file in files]
     paths += sorted((resource_root() / "spec").glob("*.tla")) + [model.origin for model in models]
+    paths += [Path(file) for system in plan.systems for file in adapter_files(system)]
     for path in paths:
         told.update(path.read_bytes())
     return f"{plan.seed}-{told.hexdigest()[:16]}"
@@ -346,7 +335,7 @@ def _finished(plan: MutationPlan, run: MutationRun, seconds: float) -> StageFini
             "by_kind": {kind: dict(row) for kind, row in _by_kind(run.results).items()},
             "by_cause": dict(by_cause(run.results)),
             "not_made": dict(UNSEEN),
-            "left_out": {file: list(part) for file, part in run.left_out.items()},
+            "set_aside": dict(run.aside),
             "mutants": [result.to_json() for result in run.results],
         },
     )

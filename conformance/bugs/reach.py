@@ -46,20 +46,6 @@ def statements_of(root: Path, files: Iterable[str]) -> tuple[Statement, ...]:
     )
 
 
-def within_functions(root: Path, file: str) -> frozenset[int]:
-    """The offsets of the statements in functions: the others run when the module is imported."""
-    text = (root / file).read_text(encoding="utf-8")
-    position = Positions(text)
-    return frozenset(
-        position.offset(statement.lineno, statement.col_offset)
-        for function in ast.walk(ast.parse(text))
-        if isinstance(function, ast.FunctionDef)
-        for child in function.body
-        for statement in ast.walk(child)
-        if isinstance(statement, ast.stmt)
-    )
-
-
 def _mutants_of(root: Path, file: str) -> Sequence[Mutant]:
     return mutants_of(file, (root / file).read_text(encoding="utf-8"))
 

@@ -22,7 +22,7 @@ class Survivor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The source line that the change begins in, without its indentation."""
     kind: str
     new: str
-    """What the change puts in."""
+    """What the change puts in; empty for a lock."""
     reason: str
 
 
@@ -39,7 +39,7 @@ class Reasons:
     def of(self, mutant: Mutant, text: str) -> str:
         """Why the mutant of this file's text shows nowhere; empty if nothing is known."""
         line = text.splitlines()[mutant.line - 1].strip()
-        return self.by_change.get((mutant.file, line, mutant.kind, _plain(mutant.new)), "")
+        return self.by_change.get((mutant.file, line, mutant.kind, mutant.told[1]), "")
 
 
 def read_survivors(path: Path = FILE) -> Reasons:

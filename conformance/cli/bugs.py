@@ -212,9 +212,9 @@ def _mutants(work: Session, run: MutationRun) -> None:
     work.say("")
     for cause, number in by_cause(run.results).most_common():
         work.say(f"{number:>5}  {cause}")
-    left = ", ".join(f"{file} ({of[0]}/{of[1]})" for file, of in run.left_out.items())
-    if left:
-        work.say(f"\nnot drawn from, as the suites reach less than half of the statements: {left}")
+    work.say(f"\n{run.population:>5}  mutants to draw from; set aside:")
+    for reason, number in sorted(run.aside.items(), key=lambda one: -one[1]):
+        work.say(f"{number:>5}  {reason}")
     for result in run.results:
         if result.fate in (TESTS, EXPLAINED, SURVIVED):
             work.say(f"{result.fate:<9} {result.mutant}")

@@ -47,7 +47,11 @@ def check(
     jobs: Annotated[int | None, typer.Option(min=1, help="JVMs side by side.")] = None,
     workers: Annotated[
         int,
-        typer.Option(min=1, help="TLC workers; with more than one, counterexamples may be longer."),
+        typer.Option(
+            min=1,
+            help="TLC workers; with more than one, counterexamples may be longer. "
+            "With --engine python processes, which find the same as one.",
+        ),
     ] = 1,
     stories: Annotated[
         bool, typer.Option("--stories", help="Print the counterexample of every violated model.")

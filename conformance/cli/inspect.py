@@ -47,9 +47,11 @@ def inspect_command(
         list[int] | None, typer.Option(help="Only partitions of this number; several times.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(help="Server logs and groups from this time on (UTC).")
+        str | None, typer.Option(help="Server logs and checksums from this time on (UTC).")
     ] = None,
-    until: Annotated[str | None, typer.Option(help="... and up to this one.")] = None,
+    until: Annotated[
+        str | None, typer.Option(help="... and up to this one; groups as well.")
+    ] = None,
     zone: Annotated[
         str, typer.Option("--zone", help="The time zone that the server logs are written in.")
     ] = "UTC",

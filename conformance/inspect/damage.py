@@ -178,7 +178,7 @@ def misplaced(
             broker = copies.name(node)
             if broker not in copies.copies:
                 yield Unjudged(subject.name, f"the replica on {broker}", "its files are not here")
-            elif broker not in subject.held:
+            elif broker not in subject.held and broker not in subject.unread:
                 yield _missing_log(subject, broker, copies)
         for broker, held in subject.held.items():
             found = ids.get((broker, held.path), subject.elections.topic_id)

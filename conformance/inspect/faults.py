@@ -377,8 +377,10 @@ class _Value:
 
 
 def _values(site: Site, kind: int) -> list[_Value]:
-    """The values of a kind, tombstones left out."""
-    return [value for value in _records(site, kind) if value.data]
+    """What holds at the end of a batch, tombstones left out: a batch is judged as a whole."""
+    batches = groupby(_records(site, kind), key=lambda one: one.batch)
+    last = ({value.key: value for value in batch} for _, batch in batches)
+    return [value for batch in last for value in batch.values() if value.data]
 
 
 def _records(site: Site, kind: int) -> list[_Value]:
@@ -508,7 +510,9 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             _held_twice, frozenset({"HeldByOneMember"}), _has_consumer_groups
         ),
         "target-forgets": Fault(
-            _target_forgets, frozenset({"TargetIsComplete"}), _has_consumer_groups
+            _target_forgets,
+            frozenset({"TargetIsComplete", "StableIsAssigned"}),
+            _has_consumer_groups,
         ),
     }
 )

@@ -76,6 +76,8 @@ class Judge:
     def judge(self, subject: Subject) -> Judged:
         """All about one partition."""
         notes = Notes()
+        for broker, why in sorted(subject.unread.items()):
+            notes.unjudged.append(Unjudged(subject.name, f"the log of {broker}", why, matters=True))
         states = {name: state_of(held, subject.lines) for name, held in subject.held.items()}
         exposed = exposures(subject, states)
         starts = epoch_starts(subject, states)

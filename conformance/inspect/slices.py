@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 
 from conformance.inspect.evidence import Evidence, part_number
 from conformance.inspect.history import Controller, Key
+from conformance.inspect.reading.inputs import Filters
 from conformance.inspect.reading.names import place_of
 
 _SLICES = 64
@@ -53,14 +54,13 @@ class _Group:
 def slices(evidence: Evidence, controller: Controller) -> list[Slice]:
     """The evidence in slices, in the order of partitions; one at least."""
     groups = _joined(_groups(evidence))
-    known = sorted(key for key in controller.partitions if _wanted(evidence, key))
-    for key, number in _without_files(known, groups):
+    for key, number in _without_files(sorted(controller.partitions), groups):
         groups[number].keys.add(key)
     return [
         Slice(
             number,
             tuple(one.parts),
-            tuple(sorted(one.keys)),
+            tuple(sorted(key for key in one.keys if _wanted(evidence, key))),
             controller if _has_groups(evidence, one) else _history(controller, one.keys),
         )
         for number, one in enumerate(groups)
@@ -121,10 +121,11 @@ def _without_files(known: Sequence[Key], groups: Sequence[_Group]) -> Iterator[t
 
 
 def _wanted(evidence: Evidence, key: Key) -> bool:
-    """Whether the filters take a partition of which no file was read."""
+    """Whether the filters take a partition: the files of others were listed, and not read."""
     filters = evidence.manifest.get("filters", {})
-    topics, partitions = filters.get("topics") or (), filters.get("partitions") or ()
-    return (not topics or key[0] in topics) and (not partitions or key[1] in partitions)
+    topics = frozenset[str](filters.get("topics") or ())
+    partitions = frozenset[int](filters.get("partitions") or ())
+    return Filters(topics, partitions).takes(*key)
 
 
 def _has_groups(evidence: Evidence, group: _Group) -> bool:

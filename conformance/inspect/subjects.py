@@ -39,6 +39,8 @@ class Held:
     cleaned: int | None = None
     """The cleaner's first dirty offset: below it batches are its own."""
     epoch_cache: tuple[CacheEntry, ...] | None = None
+    unread: str = ""
+    """A segment that could not be read, and why; '' if there is none."""
 
     @property
     def start(self) -> int:
@@ -66,6 +68,8 @@ class Subject:
     """What metadata snapshots say that the metadata log does not."""
     lines: tuple[Line, ...]
     compacted: bool
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """By broker a segment that could not be read, and why: nothing is said of its log."""
 
     @property
     def name(self) -> str:
@@ -122,7 +126,9 @@ def _folders(
         base, mtime = place.base_offset, row["mtime"]
         if known is not None:
             base, mtime = max(base, known.base), max(mtime, known.written_at)
-        found[key][where] = Held(*where, None, base, mtime, folder)
+        unread = f"{row['path']}: {row['reason']}" if row["status"] == "error" else ""
+        unread = unread or (known.unread if known is not None else "")
+        found[key][where] = Held(*where, None, base, mtime, folder, unread=unread)
     for key, of_partition in logs.items():
         for log in of_partition:
             where = (log.broker, log.directory)
@@ -160,6 +166,8 @@ def _subject(
     by_broker: dict[str, Held] = {}
     doubled: list[Held] = []
     for _, one in sorted(places.items()):
+        if one.unread:
+            continue
         other = by_broker.get(one.broker)
         if other is None or one.end > other.end:
             by_broker[one.broker] = one
@@ -173,6 +181,7 @@ def _subject(
         controller.snapshots.get(key, ()),
         lines,
         key[0] in controller.compacted,
+        {one.broker: one.unread for one in places.values() if one.unread},
     )
 
 

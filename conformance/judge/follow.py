@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from conformance.judge.candidates import Budget, Candidates, Limits
 from conformance.judge.events import Event
@@ -49,6 +49,15 @@ class Following:
         """Whether something would explain an event; it is not taken."""
         sight = self._candidates.sight(event)
         return bool(self._candidates.arrival(self._now, sight, self._budget).candidates.members)
+
+    def states_after(
+        self, event: Event, among: Callable[[State], bool] = lambda _: True
+    ) -> tuple[State, ...]:
+        """The states that would explain an event too, from some of those that are possible now; it
+        is not taken."""
+        now = self._candidates.of(filter(among, self._now.states))
+        sight = self._candidates.sight(event)
+        return self._candidates.arrival(now, sight, self._budget).candidates.states
 
     def instead(self, patterns: Sequence[ActionPattern]) -> tuple[Step, ...]:
         """What such actions might have come to in place of the last event, unseen steps before."""

@@ -79,7 +79,7 @@ class Disabled(Exception):
 
 
 _REMEMBERED = 500_000
-_TRIES = 3
+TRIES = 3
 """Runs of a path that diverges in real time before the divergence is believed."""
 _LATE_TRIES = 12
 """Runs of a path, in all, whose steps took longer than its timers allow."""
@@ -178,6 +178,11 @@ class Driver:
     def foresee(self, actions: Sequence[Action]) -> str:
         """Why the system cannot be driven along this path; empty if it can."""
         return "" if self._patient is None else self._patient.foresee(actions)
+
+    def be_alone(self) -> None:
+        """No other test runs beside this driver's from now on."""
+        if self._patient is not None:
+            self._patient.be_alone()
 
     def reset(self, initial: State) -> Divergence | None:
         """Start the system in `initial`; a divergence if it shows another state."""
@@ -333,8 +338,8 @@ def _offer_lines(more: Sequence[Action], less: Sequence[Action]) -> str:
 class PathResult:
     """One path's end: steps taken, and the divergence or the action that was not enabled.
 
-    `not_driven`: why the system cannot be driven along it at all. `late`: which timer may have
-    run out too early, so that the divergence may be the machine's.
+    `not_driven`: why the system cannot be driven along it at all. `late`: why the machine may have
+    been too slow for it, so that the end says nothing of the system.
     """
 
     steps: int
@@ -342,6 +347,11 @@ class PathResult:
     disabled: str = ""
     not_driven: str = ""
     late: str = ""
+
+    @property
+    def spoiled(self) -> bool:
+        """Whether it ended early, and that may be the machine's doing."""
+        return bool(self.late) and (self.divergence is not None or bool(self.disabled))
 
 
 def run_path(driver: Driver, initial: State, actions: Iterable[Action]) -> PathResult:
@@ -357,7 +367,7 @@ def run_path(driver: Driver, initial: State, actions: Iterable[Action]) -> PathR
         try:
             divergence = driver.step(action)
         except Disabled as disabled:
-            return PathResult(steps, disabled=str(disabled))
+            return PathResult(steps, disabled=str(disabled), late=driver.late)
         steps += 1
         if divergence is not None:
             return PathResult(steps, divergence, late=driver.late)
@@ -365,18 +375,19 @@ def run_path(driver: Driver, initial: State, actions: Iterable[Action]) -> PathR
 
 
 def run_until_believed(
-    driver: Driver, initial: State, actions: Sequence[Action]
+    driver: Driver, initial: State, actions: Sequence[Action], believed: int = TRIES
 ) -> tuple[PathResult, int]:
     """The path's outcome, and how often it was driven for it: in real time a divergence is believed
-    when it comes each time that all was in time."""
+    when it comes each time that all was in time, after so many such runs."""
     tries, in_time = 0, 0
     while True:
         tries += 1
         outcome = run_path(driver, initial, actions)
         in_time += not outcome.late
-        if outcome.divergence is None or not driver.in_real_time:
+        diverges = outcome.divergence is not None and driver.in_real_time
+        if not (diverges or outcome.spoiled):
             return outcome, tries
-        if in_time == _TRIES or tries == _LATE_TRIES:
+        if in_time == believed or tries == _LATE_TRIES:
             return outcome, tries
 
 

@@ -17,6 +17,7 @@ from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
 from conformance.printable import counted
 from conformance.replay.engine import (
+    TRIES,
     Divergence,
     Driver,
     PathResult,
@@ -33,12 +34,16 @@ from conformance.verdict import Verdict
 
 MakeSystem = Callable[[], SystemUnderTest]
 
+_MOST_SPOILED = 20
+"""So many tests spoiled one after the other, though alone: those that are left would be too."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
     """What replaying a suite showed.
 
-    `passed + failed + inconclusive + not_run`, and the tests `not_driven`, are every test.
+    `passed + failed + inconclusive + spoiled + not_run`, and the tests `not_driven`, are every
+    test.
     """
 
     passed: int
@@ -57,13 +62,17 @@ class ReplayResult:
     """By edge of the graph, the steps that went along it."""
     not_driven: Mapping[str, int] = field(default_factory=dict)
     """How many tests the system cannot be driven along, by the reason why."""
+    spoiled: int = 0
+    """Tests that ended early each time that they were driven, while the machine was too slow."""
+    again: int = 0
+    """Of those that passed, how many had to be driven more than once."""
 
     @property
     def verdict(self) -> Verdict:
         """FAIL on a divergence; INCONCLUSIVE if a test could not be judged or none ran."""
         if self.failed:
             return Verdict.FAIL
-        if self.inconclusive or self.not_run or not self.steps:
+        if self.inconclusive or self.spoiled or self.not_run or not self.steps:
             return Verdict.INCONCLUSIVE
         return Verdict.PASS
 
@@ -87,8 +96,8 @@ def replay_suite(
     system = make_system()
     try:
         driver = Driver(system, oracle)
-        if driver.lanes > 1:
-            run.side_by_side(driver.lanes)
+        if driver.in_real_time:
+            run.in_real_time(driver.lanes)
         else:
             run.tests(driver)
     finally:
@@ -110,13 +119,15 @@ class _Run:
     ) -> None:
         self._graph, self._suite, self._oracle = graph, suite, oracle
         self._make_system, self._emit, self._stop_after = make_system, emit, stop_after
-        self._passed = self._inconclusive = self._steps = 0
+        self._passed = self._inconclusive = self._steps = self._spoiled = self._again = 0
         self._divergences: list[Divergence] = []
         self._notes: list[str] = []
         self._taken: Counter[int] = Counter()
         self._visits = np.zeros(len(graph.source), np.int64)
         self._not_driven: Counter[str] = Counter()
         self._left = iter(range(len(suite)))
+        self._suspects: dict[int, tuple[PathResult, int]] = {}
+        """Tests that diverged beside others, by number, with their tries: to be driven alone."""
         self._told = time.monotonic()
         # The oracle's own objects: it finds them by identity.
         own = {state: state for state in oracle.initial_states()}
@@ -127,14 +138,51 @@ class _Run:
     def tests(self, driver: Driver) -> None:
         """Drive the tests that nobody has taken yet."""
         while (number := self._next()) is not None:
-            test = self._suite.tests[number]
-            codes = self._graph.action[test.edges].tolist()
-            path = [self._graph.actions[code] for code in codes]
-            outcome, tries = run_until_believed(driver, self._starts[test.initial], path)
+            outcome, tries = self._drive(driver, number)
             with self._lock:
-                self._count(number, codes, outcome, tries)
+                self._count(number, outcome, tries)
 
-    def side_by_side(self, lanes: int) -> None:
+    def _drive(self, driver: Driver, number: int, believed: int = TRIES) -> tuple[PathResult, int]:
+        initial = self._starts[self._suite.tests[number].initial]
+        path = [self._graph.actions[code] for code in self._codes(number)]
+        return run_until_believed(driver, initial, path, believed)
+
+    def _codes(self, number: int) -> list[int]:
+        codes: list[int] = self._graph.action[self._suite.tests[number].edges].tolist()
+        return codes
+
+    # ---- in real time ----------------------------------------------------------------------
+
+    def in_real_time(self, lanes: int) -> None:
+        """Drive the tests side by side, and alone those that diverge there: the others may have
+        been in their way."""
+        while True:
+            self._side_by_side(lanes)
+            if not self._suspects:
+                return
+            self._alone()
+
+    def _alone(self) -> None:
+        """Drive the suspects, those first that were in time; what is left when enough tests have
+        diverged is not run."""
+        suspects, self._suspects = self._suspects, {}
+        system = self._make_system()
+        try:
+            driver = Driver(system, self._oracle)
+            driver.be_alone()
+            spoiled_before = self._spoiled
+            for number, (outcome, tries) in sorted(suspects.items(), key=_late_last):
+                if len(self._divergences) >= self._stop_after:
+                    return
+                if self._spoiled - spoiled_before < _MOST_SPOILED:
+                    believed = TRIES if outcome.late else 1  # those beside others count too
+                    outcome, further = self._drive(driver, number, believed)
+                    tries += further
+                self._count(number, outcome, tries)
+        finally:
+            close(system)
+
+    def _side_by_side(self, lanes: int) -> None:
         """Drive them in threads, each with a system of its own, which ends its calls itself:
         a watch, made of the process's timers, can stop the main thread only."""
         with ThreadPoolExecutor(lanes, "lane") as pool:
@@ -149,7 +197,14 @@ class _Run:
     def _lane(self) -> None:
         system = self._make_system()
         try:
-            self.tests(Driver(system, self._oracle, nullcontext()))
+            driver = Driver(system, self._oracle, nullcontext())
+            while (number := self._next()) is not None:
+                outcome, tries = self._drive(driver, number)
+                with self._lock:
+                    if outcome.divergence is not None or outcome.spoiled:
+                        self._suspects[number] = outcome, tries
+                    else:
+                        self._count(number, outcome, tries)
         except BaseException:
             self._left = iter(())  # the others need not wait to be told
             raise
@@ -158,18 +213,21 @@ class _Run:
 
     def _next(self) -> int | None:
         with self._lock:
-            if len(self._divergences) >= self._stop_after:
+            believable = sum(not one.late for one, _ in self._suspects.values())
+            if len(self._divergences) + believable >= self._stop_after:
                 return None
             return next(self._left, None)
 
-    def _count(self, number: int, codes: Sequence[int], outcome: PathResult, tries: int) -> None:
+    # ---- counting --------------------------------------------------------------------------
+
+    def _count(self, number: int, outcome: PathResult, tries: int) -> None:
         self._steps += outcome.steps
-        self._taken.update(codes[: outcome.steps])
+        self._taken.update(self._codes(number)[: outcome.steps])
         np.add.at(self._visits, self._suite.tests[number].edges[: outcome.steps], 1)
-        if outcome.divergence is not None and outcome.late:
-            self._inconclusive += 1
+        if outcome.spoiled:
+            self._spoiled += 1
             self._notes.append(
-                f"test {number}: the machine was too slow {tries} times: {outcome.late}"
+                f"test {number}: spoiled by a slow machine {tries} times: {outcome.late}"
             )
         elif outcome.divergence is not None:
             if len(self._divergences) < self._stop_after:
@@ -186,6 +244,7 @@ class _Run:
         else:
             self._passed += 1
             if tries > 1:
+                self._again += 1
                 self._notes.append(f"test {number}: agreed at try {tries}; time is real")
         if time.monotonic() - self._told > 0.2:
             self._told = time.monotonic()
@@ -195,7 +254,7 @@ class _Run:
         names: Counter[str] = Counter()
         for code, count in self._taken.items():
             names[self._graph.actions[code].name] += count
-        seen = self._passed + len(self._divergences) + self._inconclusive
+        seen = self._passed + len(self._divergences) + self._inconclusive + self._spoiled
         left = len(self._suite) - seen - self._not_driven.total()
         return ReplayResult(
             passed=self._passed,
@@ -209,6 +268,8 @@ class _Run:
             notes=tuple(self._notes[:20]),
             visits=self._visits,
             not_driven=dict(self._not_driven),
+            spoiled=self._spoiled,
+            again=self._again,
         )
 
     def _shorten(self, divergence: Divergence) -> Divergence:
@@ -221,3 +282,8 @@ class _Run:
                 close(system)
 
         return shortest_failure(self._oracle, divergence, attempt)
+
+
+def _late_last(suspect: tuple[int, tuple[PathResult, int]]) -> tuple[bool, int]:
+    number, (outcome, _) = suspect
+    return bool(outcome.late), number

@@ -50,7 +50,12 @@ def _check(context: Context, model: Model) -> CheckResult:
 
     # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
     problem = replace(problem_of(prepared.spec), check_deadlock=model.check.deadlock)
-    found = search(problem, keep_transitions=True, progress=progress)
+    found = search(
+        problem,
+        keep_transitions=True,
+        processes=context.check.tlc.workers,
+        progress=progress,
+    )
     seconds = time.monotonic() - started
     result = judge(
         model,

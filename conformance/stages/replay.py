@@ -70,6 +70,10 @@ def report_replay(
         f"{counted(result.passed, 'test')} passed, {result.failed} failed, {result.inconclusive} "
         f"inconclusive; {counted(result.steps, 'step')}, {rate:,.0f}/s"
     )
+    if result.spoiled:
+        outcome.summary += f"; {result.spoiled:,} tests were spoiled by a slow machine"
+    if result.again:
+        outcome.summary += f"; {result.again:,} tests agreed when they were driven again"
     if result.not_driven:
         outcome.summary += f"; {counted(sum(result.not_driven.values()), 'test')} cannot be driven"
     if result.not_run:
@@ -84,6 +88,8 @@ def report_replay(
             "pass": result.passed,
             "fail": result.failed,
             "inconclusive": result.inconclusive,
+            "spoiled": result.spoiled,
+            "again": result.again,
             "not_run": result.not_run,
             "not_driven": sum(result.not_driven.values()),
         },

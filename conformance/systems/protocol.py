@@ -98,9 +98,9 @@ class LeavesOut(Protocol):
 class Patient(Protocol):
     """Optional: a system in real time, of which a look may come too early.
 
-    Where time is real, a test may fail because the machine was busy: one that diverges is run
-    again before it is believed. Waiting costs nothing, so several tests run side by side, each
-    with a system of its own in a thread of its own; the system ends its calls itself.
+    Where time is real, a test may fail because the machine was busy. Waiting costs nothing, so
+    several tests run side by side, each with a system of its own in a thread of its own; the
+    system ends its calls itself. One that diverges is run again alone before it is believed.
     """
 
     @property
@@ -113,6 +113,9 @@ class Patient(Protocol):
         Gives the reason why the system cannot be driven along it; empty if it can.
         """
 
+    def be_alone(self) -> None:
+        """From now on no other test runs beside this system's: there is time to look for long."""
+
     @property
     def patience(self) -> float:
         """Seconds for which it is worth to look again after the last `apply`."""
@@ -122,8 +125,9 @@ class Patient(Protocol):
 
     @property
     def late(self) -> str:
-        """Which timer may have run out before the path came to it, as the steps took too long;
-        empty if none. A divergence is not believed then: it may be the machine's."""
+        """Which timer may have run out before the path came to it, as the steps took too long, or
+        why what was looked for may not have had its time; empty if neither. A divergence is not
+        believed then: it may be the machine's."""
 
 
 @runtime_checkable

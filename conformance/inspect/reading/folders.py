@@ -110,6 +110,14 @@ def _link(broker: str, root: str, path: str, mtime: int) -> Found:
 @contextmanager
 def opened(found: Found) -> Iterator[Buffer]:
     """The file's bytes, mapped. Raises Refused, which tells why it was not read."""
+    with descriptor(found) as number:
+        # Not closed: numpy's views keep it, and the last of them lets it go.
+        yield mmap.mmap(number, found.size, access=mmap.ACCESS_READ) if found.size else b""
+
+
+@contextmanager
+def descriptor(found: Found) -> Iterator[int]:
+    """The file, open for reading. Raises Refused, which tells why it was not opened."""
     try:
         number = _open(found)
     except OSError as error:
@@ -120,11 +128,7 @@ def opened(found: Found) -> Iterator[Buffer]:
             raise Refused("no regular file any more")
         if status.st_size != found.size:
             raise Refused(f"changed since it was listed: {found.size} bytes, now {status.st_size}")
-        if status.st_size == 0:
-            yield b""
-            return
-        # Not closed: numpy's views keep it, and the last of them lets it go.
-        yield mmap.mmap(number, status.st_size, access=mmap.ACCESS_READ)
+        yield number
     finally:
         os.close(number)
 

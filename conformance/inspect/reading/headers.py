@@ -20,6 +20,9 @@ from conformance.inspect.reading.folders import Buffer
 
 Positions = NDArray[np.int64]
 
+Bytes = Buffer | memoryview
+"""A segment's bytes, or some of them."""
+
 HEADER = np.dtype(
     [
         ("base_offset", ">i8"),
@@ -104,11 +107,16 @@ def walk(data: Buffer, hints: Positions | None = None) -> Walk:
     return Walk(np.concatenate(found), tuple(stretches))
 
 
+def first_batches(data: Bytes, hints: Positions | None = None) -> tuple[Positions, int]:
+    """The batches from position 0 on, and where they end: at the end, or where none is whole."""
+    return _Chains.of(data, hints).follow(0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Chains:
     """Hops from all hints at once; a chain is whole if it ends exactly where the next begins."""
 
-    data: Buffer
+    data: Bytes
     starts: list[int]
     members: Positions
     """The positions of all chains, chain after chain."""
@@ -118,7 +126,7 @@ class _Chains:
     """The first chain from i on that is not whole; i itself if that one is not."""
 
     @classmethod
-    def of(cls, data: Buffer, hints: Positions | None) -> _Chains:
+    def of(cls, data: Bytes, hints: Positions | None) -> _Chains:
         size = len(data)
         if hints is not None:
             hints = hints[(hints > 0) & (hints <= size - MIN_BATCH)]
@@ -152,7 +160,7 @@ class _Chains:
         return np.concatenate([*found, hopped]), position
 
 
-def hop(data: Buffer, position: int, until: int) -> tuple[Positions, int]:
+def hop(data: Bytes, position: int, until: int) -> tuple[Positions, int]:
     """Batches one after the other, from `position` to the first that begins at or behind `until`.
 
     Also where they stopped: short of `until`, there is no batch at that position.
@@ -171,7 +179,7 @@ def hop(data: Buffer, position: int, until: int) -> tuple[Positions, int]:
 
 
 def _lockstep(
-    data: Buffer, starts: Positions, stops: Positions
+    data: Bytes, starts: Positions, stops: Positions
 ) -> tuple[Positions, Positions, NDArray[np.bool_]]:
     """Hop in all chains at once: positions and their chains, sorted, and which chains are whole."""
     size = len(data)
@@ -269,7 +277,7 @@ def _candidates(data: Buffer, start: int, end: int) -> list[int]:
     return found
 
 
-def gather(data: Buffer, positions: Positions) -> NDArray[np.void]:
+def gather(data: Bytes, positions: Positions) -> NDArray[np.void]:
     """The headers of magic 2 at those positions."""
     view = np.ndarray((len(data) - HEADER.itemsize + 1,), HEADER, data, strides=(1,))
     taken: NDArray[np.void] = view[positions]
@@ -283,7 +291,7 @@ def gather_legacy(data: Buffer, positions: Positions) -> NDArray[np.void]:
     return taken
 
 
-def magics(data: Buffer, positions: Positions) -> NDArray[np.int8]:
+def magics(data: Bytes, positions: Positions) -> NDArray[np.int8]:
     """The magic bytes at those positions."""
     return np.frombuffer(data, np.int8)[positions + _MAGIC]
 
@@ -294,7 +302,7 @@ def checksum_holds(data: Buffer, position: int, size: int) -> bool:
     return bool(stored == crc32c(data[position + _CRC_FROM : position + size]))
 
 
-def checksums(data: Buffer, starts: Iterable[int], ends: Iterable[int]) -> Iterator[int]:
+def checksums(data: Bytes, starts: Iterable[int], ends: Iterable[int]) -> Iterator[int]:
     """CRC-32C of each batch of magic 2 between start and end."""
     view = memoryview(data)
     for start, end in zip(starts, ends, strict=True):

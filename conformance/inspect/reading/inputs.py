@@ -34,6 +34,11 @@ class Filters:
             return False
         return not self.partitions or partition in self.partitions
 
+    @property
+    def all_time(self) -> bool:
+        """Whether no time was asked for."""
+        return self.since is None and self.until is None
+
     def in_time(self, timestamp: int) -> bool:
         """Whether a moment lies within the time that was asked for."""
         if self.since is not None and timestamp < self.since:

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from conformance.errors import DataError
-from conformance.inspect.reading import headers, indexes, lines, records, segments, snapshots, texts
+from conformance.inspect.reading import (
+    headers,
+    indexes,
+    lines,
+    records,
+    segments,
+    snapshots,
+    streaming,
+    texts,
+)
 from conformance.inspect.reading.folders import Buffer, Found, Refused
-from conformance.inspect.reading.headers import Walk
+from conformance.inspect.reading.headers import Positions
 from conformance.inspect.reading.inputs import Filters, time_zone
 from conformance.inspect.reading.names import CLUSTER_METADATA, CONSUMER_OFFSETS, EPOCH_CHECKPOINT
 from conformance.inspect.reading.plan import Item, Part, Unit
-from conformance.inspect.reading.segments import Columns, Damage, Segment
+from conformance.inspect.reading.segments import Columns, Content, Damage, Mapped, Segment
 from conformance.inspect.reading.sources import opened
 from conformance.inspect.reading.topics import Decode, Row, group_rows, metadata_rows
 from conformance.inspect.store import METADATA_COPIES, PartWriter
@@ -133,19 +142,27 @@ class _Reading:
     def _segment(self, item: Item, data: Buffer, items: Mapping[str, Item]) -> None:
         with ExitStack() as stack:
             beside = {
-                kind: content
+                kind: entries
                 for kind in ("index", "timeindex", "txnindex")
-                if kind in items and (content := self._beside(items[kind], stack)) is not None
+                if kind in items and (entries := self._beside(items[kind], stack)) is not None
             }
             hints = indexes.hints(beside["index"]) if "index" in beside else None
-            walk = headers.walk(data, hints)
+            content = self._content(item, data, hints)
             knowing = indexes.Knowing(item.place.base_offset, len(data))
-            self._batches(item, data, walk, knowing)
-            known = knowing.all(walk.positions)
-            for kind, content in beside.items():
+            self._batches(item, data, content, knowing)
+            known = knowing.all(content.walk.positions)
+            for kind, entries in beside.items():
                 tell = self._damage(items[kind])
-                indexes.check_size(content, kind, tell)
-                _CHECKS[kind](content, known, tell)
+                indexes.check_size(entries, kind, tell)
+                _CHECKS[kind](entries, known, tell)
+
+    def _content(self, item: Item, data: Buffer, hints: Positions | None) -> Content:
+        """Streamed if every byte is needed, and needed once; else mapped."""
+        if self.job.verify and self._filters(item).all_time and self._decode(item) is None:
+            found = streaming.streamed(item.found, hints)
+            if found is not None:
+                return found
+        return Mapped(data, headers.walk(data, hints))
 
     def _beside(self, item: Item, stack: ExitStack) -> Buffer | None:
         try:
@@ -156,37 +173,42 @@ class _Reading:
         self.outcomes[item.found] = ("read", "")
         return data
 
-    def _batches(self, item: Item, data: Buffer, walk: Walk, knowing: indexes.Knowing) -> None:
+    def _batches(
+        self, item: Item, data: Buffer, content: Content, knowing: indexes.Knowing
+    ) -> None:
         segment = Segment(item.found.broker, item.found.shown, item.place)
         tell, decode = self._damage(item), self._decode(item)
-        wanted = segments.touched(data, walk, self._filters(item))
-        if wanted is None:
-            self.outcomes[item.found] = ("skipped", "outside of the time that was asked for")
-        for chunk in segments.columns(data, walk):
+        asked = segments.touched(content, len(data), self._filters(item))
+        for chunk in content.columns():
             knowing.note(chunk)
-            asked = chunk.within(wanted)
-            if asked is None:
-                continue
-            good = segments.verified(data, asked) if self.job.verify else None
-            self.writer.batch("batches", segments.rows(segment, asked, good))
-            segments.tell_damage(item.place.base_offset, asked, good, tell)
-            if decode is not None:
-                self._values(data, asked, good, decode, tell)
-        for stretch in walk.stretches if wanted is not None else ():
-            offset = segments.next_offset(data, walk, stretch.start, item.place.base_offset)
+            # Logs are judged as a whole, so the headers of all batches are needed, whatever their
+            # time; what costs, checksums and values, is left out where it was not asked for.
+            for piece, within in chunk.split(asked):
+                good = content.verified(piece) if within and self.job.verify else None
+                self.writer.batch("batches", segments.rows(segment, piece, good))
+                segments.tell_damage(item.place.base_offset, piece, good, tell)
+                if within and decode is not None:
+                    self._values(item, data, piece, good, decode)
+        for stretch in content.walk.stretches:
+            offset = segments.next_offset(data, content.walk, stretch.start, item.place.base_offset)
             tell(stretch.start, offset, stretch.kind, stretch.detail)
 
     def _values(
-        self, data: Buffer, chunk: Columns, good: Any, decode: tuple[str, Decode], tell: Damage
+        self, item: Item, data: Buffer, chunk: Columns, good: Any, decode: tuple[str, Decode]
     ) -> None:
         table, decoder = decode
-        for row in _decoded(data, chunk, good, decoder, tell):
-            if table == METADATA_COPIES or self.job.filters.in_time(row["timestamp"]):
+        filters = self._filters(item)
+        for row in _decoded(data, chunk, good, decoder, self._damage(item)):
+            if filters.in_time(row["timestamp"]):
                 self.writer.row(table, row)
 
     def _filters(self, item: Item) -> Filters:
-        """Of the metadata log everything is read: what holds at a time was often said before."""
-        return Filters() if item.place.topic == CLUSTER_METADATA else self.job.filters
+        """What holds of a group at a time was said before; of a partition, even afterwards."""
+        if item.place.topic == CLUSTER_METADATA:
+            return Filters()
+        if item.place.topic == CONSUMER_OFFSETS:
+            return replace(self.job.filters, since=None)
+        return self.job.filters
 
     def _decode(self, item: Item) -> tuple[str, Decode] | None:
         """How values become rows, and of which table, if the topic's are evidence."""
@@ -201,12 +223,12 @@ class _Reading:
     def _metadata_snapshot(self, item: Item, data: Buffer) -> None:
         tell, decode = self._damage(item), self._decode(item)
         assert decode is not None
-        walk = headers.walk(data)
-        for chunk in segments.columns(data, walk):
-            good = segments.verified(data, chunk)
+        content = Mapped(data, headers.walk(data))
+        for chunk in content.columns():
+            good = content.verified(chunk)
             segments.tell_damage(0, chunk, good, tell)
-            self._values(data, chunk, good, decode, tell)
-        for stretch in walk.stretches:
+            self._values(item, data, chunk, good, decode)
+        for stretch in content.walk.stretches:
             tell(stretch.start, None, stretch.kind, stretch.detail)
 
     # Small files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ Column = NDArray[np.integer[Any]]
 Span = tuple[int, int]
 """Positions from the first to the second, that one left out."""
 
-_CHUNK = 1 << 18
+CHUNK = 1 << 18
 """Batches that are turned into rows at a time: memory does not grow with the segment."""
 
 Damage = Callable[[int | None, int | None, str, str], None]
@@ -73,29 +73,59 @@ class Columns:
     def __len__(self) -> int:
         return len(self.arrays["position"])
 
-    def within(self, positions: Span | None) -> Columns | None:
-        """The batches that begin at these positions; None if there are none."""
-        if positions is None:
-            return None
+    def split(self, positions: Span) -> Iterator[tuple[Columns, bool]]:
+        """The batches in up to three pieces, and whether each begins at these positions."""
         first, last = np.searchsorted(self["position"], positions)
-        if (first, last) == (0, len(self)):
-            return self
-        if first == last:
-            return None
-        return Columns({name: array[first:last] for name, array in self.arrays.items()})
+        for start, end, within in ((0, first, False), (first, last, True), (last, None, False)):
+            piece = Columns({name: array[start:end] for name, array in self.arrays.items()})
+            if len(piece):
+                yield piece, within
 
 
-def columns(data: Buffer, walk: Walk) -> Iterator[Columns]:
-    """The headers of all batches, chunk by chunk, in the order of positions."""
-    for at in range(0, len(walk.positions), _CHUNK):
-        yield _columns(data, walk.positions[at : at + _CHUNK])
+class Content(Protocol):
+    """What a segment holds, however it is read."""
+
+    @property
+    def walk(self) -> Walk:
+        """Where its batches are, and what lies between them."""
+
+    def columns(self) -> Iterator[Columns]:
+        """The headers of all batches, chunk by chunk, in the order of positions."""
+
+    def verified(self, batches: Columns) -> NDArray[np.bool_]:
+        """Whether each of these batches has the checksum that it stores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A segment that is mapped into memory."""
+
+    data: Buffer
+    walk: Walk
+
+    def columns(self) -> Iterator[Columns]:
+        """The headers of all batches, chunk by chunk, in the order of positions."""
+        for at in range(0, len(self.walk.positions), CHUNK):
+            yield _columns(self.data, self.walk.positions[at : at + CHUNK])
+
+    def verified(self, batches: Columns) -> NDArray[np.bool_]:
+        """Whether each of these batches has the checksum that it stores."""
+        legacy = batches["magic"] != 2
+        starts: NDArray[np.int64] = batches.arrays["position"].astype(np.int64, copy=False)
+        ends = starts + batches.arrays["size"].astype(np.int64)
+        computed = np.empty(len(batches), np.uint32)
+        for chosen, compute in ((~legacy, headers.checksums), (legacy, headers.legacy_checksums)):
+            found = compute(self.data, starts[chosen].tolist(), ends[chosen].tolist())
+            computed[chosen] = np.fromiter(found, np.uint32, int(np.count_nonzero(chosen)))
+        good: NDArray[np.bool_] = computed == batches["stored_crc"]
+        return good
 
 
 def _columns(data: Buffer, positions: Positions) -> Columns:
     if positions[-1] + headers.HEADER.itemsize <= len(data):
         header = headers.gather(data, positions)
         if (header["magic"] == 2).all():
-            return Columns(_current(positions, header))
+            return current_columns(positions, header)
     current = headers.magics(data, positions) == 2
     parts = [
         _current(positions[current], headers.gather(data, positions[current]))
@@ -107,6 +137,11 @@ def _columns(data: Buffer, positions: Positions) -> Columns:
     names = parts[1].keys()
     joined = {name: np.concatenate([part[name] for part in parts if part]) for name in names}
     return Columns({name: array[order] for name, array in joined.items()})
+
+
+def current_columns(positions: Positions, header: NDArray[np.void]) -> Columns:
+    """Batches of magic 2."""
+    return Columns(_current(positions, header))
 
 
 def _current(positions: Positions, header: NDArray[np.void]) -> dict[str, Column]:
@@ -154,33 +189,16 @@ def _legacy(positions: Positions, header: NDArray[np.void]) -> dict[str, Column]
     }
 
 
-def verified(data: Buffer, batches: Columns) -> NDArray[np.bool_]:
-    """Whether each batch has the checksum that it stores."""
-    legacy = batches["magic"] != 2
-    starts: NDArray[np.int64] = batches.arrays["position"].astype(np.int64, copy=False)
-    ends = starts + batches.arrays["size"].astype(np.int64)
-    computed = np.empty(len(batches), np.uint32)
-    for chosen, compute in ((~legacy, headers.checksums), (legacy, headers.legacy_checksums)):
-        found = compute(data, starts[chosen].tolist(), ends[chosen].tolist())
-        computed[chosen] = np.fromiter(found, np.uint32, int(np.count_nonzero(chosen)))
-    good: NDArray[np.bool_] = computed == batches["stored_crc"]
-    return good
+def touched(content: Content, size: int, filters: Filters) -> Span:
+    """Where the batches lie from the first to the last that touch the time asked for.
 
-
-def touched(data: Buffer, walk: Walk, filters: Filters) -> Span | None:
-    """Where the batches lie from the first to the last that touch the time asked for, if any.
-
-    Those between are taken whatever their time: leaving them out would look like a gap.
+    Those between are taken whatever their time is.
     """
-    if filters.since is None and filters.until is None:
-        return 0, len(data)
-    first, last = None, 0
-    for chunk in columns(data, walk):
-        positions = chunk["position"][_touching(chunk, filters)]
-        if len(positions):
-            first = int(positions[0]) if first is None else first
-            last = int(positions[-1])
-    return None if first is None else (first, last + 1)
+    if filters.all_time:
+        return 0, size
+    touching = (chunk["position"][_touching(chunk, filters)] for chunk in content.columns())
+    positions = np.concatenate([np.empty(0, np.int64), *touching])
+    return (int(positions[0]), int(positions[-1]) + 1) if len(positions) else (0, 0)
 
 
 def _touching(batches: Columns, filters: Filters) -> NDArray[np.bool_]:

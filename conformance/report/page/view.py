@@ -305,7 +305,7 @@ def _stage_gaps(stage: StageFinished) -> Iterator[Gap]:
             yield Gap(where, f"{one.get('traces')} traces could not be judged: {one.get('reason')}")
     for name in _names(stage, "missed"):
         yield Gap(where, name)
-    inconclusive = _number_in(stage, "tests", "inconclusive")
+    inconclusive = sum(_number_in(stage, "tests", one) for one in ("inconclusive", "spoiled"))
     if inconclusive:
         yield Gap(where, f"{counted(inconclusive, 'test')} could not be judged: {stage.summary}")
     elif stage.verdict is Verdict.INCONCLUSIVE and not _names(stage, "vacuous"):

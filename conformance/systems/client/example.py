@@ -45,7 +45,7 @@ from conformance.systems.client.process import (
 )
 from conformance.systems.client.server import Link, Server
 from conformance.systems.client.subject import Names, Subject, subject_of
-from conformance.tla import Action, ActionPattern, Spec, State
+from conformance.tla import Action, ActionPattern, Spec, State, Value
 from impl.group.messages import JoinGroupRequest
 
 __all__ = [
@@ -148,6 +148,14 @@ async def run_example(plan: Plan, number: int, kinds: Kinds, *, told: bool) -> E
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that makes the client owe a request, once it has read it; when it was given."""
+
+    answer: str
+    at: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
 class _Joined:
     """What there is from the first JoinGroup on."""
 
@@ -181,6 +189,10 @@ class _Example:
     _unread_channel: bool = False
     """Whether it was told it in the channel, and has not to answer it at once."""
     _owes_since: float | None = None
+    _told_at: dict[Value, float] = field(default_factory=dict)
+    """When each answer to a heartbeat or commit, as the specification has it, was given last."""
+    _refused: Refusal | None = None
+    """The first answer behind which the client owes a request, whatever it is told later."""
     _calm: bool = False
     """Nothing more is done to the client."""
     _settled: bool = False
@@ -345,15 +357,21 @@ class _Example:
 
     def _owing(self) -> None:
         """Whether the client is late with what it owes in every state that is possible."""
-        now = time.monotonic()
-        if self._busy or self._unread is not None or not self._what_is_owed():
+        now, refused = time.monotonic(), self._refused
+        if refused is not None and now - refused.at > self.plan.read + self.plan.patience:
+            self._owes(
+                f"for {now - refused.at:.0f} s after {refused.answer} the client owes a request"
+            )
+        elif self._busy or self._unread is not None or not self._what_is_owed():
             self._owes_since = None
         elif self._owes_since is None:
             self._owes_since = now
         elif now - self._owes_since > self.plan.patience:
-            text = f"for {self.plan.patience:g} s the client owes {self._what_is_owed()}"
-            self._say(text)
-            self._end(Ending.OWING, text)
+            self._owes(f"for {self.plan.patience:g} s the client owes {self._what_is_owed()}")
+
+    def _owes(self, text: str) -> None:
+        self._say(text)
+        self._end(Ending.OWING, text)
 
     @property
     def _busy(self) -> bool:
@@ -381,9 +399,37 @@ class _Example:
         formulas = {"a request": OWES_REQUEST}
         formulas |= {"the callback of its assignment": OWES_CALLBACK} if self.told else {}
         for what, name in formulas.items():
-            if all(map(self._at.kind.spec.state_formula(name), self._at.following.states)):
+            if self._holds(name, self._at.following.states):
                 return what
         return ""
+
+    def _holds(self, formula: str, states: Sequence[State]) -> bool:
+        return all(map(self._at.kind.spec.state_formula(formula), states))
+
+    def _note_refusal(self, api: str, error: str) -> None:
+        """Keep the answer if the client owes a request once it has read all that it was told.
+
+        The specification takes the duty back with the client's next JoinGroup only, so a later
+        answer does not put it off.
+        """
+        if self._refused is None:
+            all_read = has_read_event("", channel=False)
+            read = self._at.following.states_after(all_read, self._reads_in_time)
+            if read and self._holds(OWES_REQUEST, read):
+                self._refused = Refusal(f"{api} was answered {error}")
+
+    def _reads_in_time(self, state: State) -> bool:
+        """Whether a state leaves no answer unread that was given too long ago."""
+        unread = self._at.kind.answers.reader.of(state, "aside", "m1")
+        assert isinstance(unread, frozenset), "a set of answers"
+        latest = time.monotonic() - self.plan.read
+        return all(self._told_at.get(one, 0.0) > latest for one in unread)
+
+    def _forget_unread(self) -> None:
+        """A connection has ended: an answer that was given a moment ago may never be read."""
+        refused = self._refused
+        if refused is not None and time.monotonic() - refused.at < self.plan.read:
+            self._refused = None
 
     def _died(self, client: ClientProcess) -> None:
         status = client.exit_status
@@ -437,6 +483,7 @@ class _Example:
 
     def dropped(self, requests: Sequence[Any]) -> None:
         """As of `server.Handler`."""
+        self._forget_unread()
         for request in requests:
             if not self._going_on:
                 return
@@ -513,11 +560,12 @@ class _Example:
         if lane_of(request) == "heartbeat":
             self._behind.append(request)
         else:
-            self._channel_waits, self._unread_channel = True, False
+            self._channel_waits, self._unread_channel, self._refused = True, False, None
         return all(self._see(event) for event in events)
 
     def _lost(self, lane: Lane, text: str) -> None:
         """The exchange ends without an answer."""
+        self._forget_unread()
         self._say(text)
         self._see(lost_event(lane, text))
 
@@ -552,6 +600,8 @@ class _Example:
             return None
         self.given[api, reader.outcome(state, lane)] += 1
         self._say(told)
+        if lane == "heartbeat":
+            self._told_at[reader.of_client(state, lane)] = time.monotonic()
         self._note_unread(api, lane, str(reader.of_client(state, lane)["error"]))
         self._settled = self._calm and self._is_settled(state, lane)
         return self._at.messages.answer(request, state, reader, self._replaced)
@@ -562,6 +612,10 @@ class _Example:
             self._unread_channel = api != "JoinGroup" or error != "NONE"
         elif error == "NONE":
             return
+        elif error in _DISCONNECTS:
+            self._forget_unread()
+        else:
+            self._note_refusal(api, error)
         self._unread = time.monotonic()
 
     def _is_settled(self, state: State, lane: Lane) -> bool:
@@ -648,6 +702,8 @@ _TICK = 0.05
 _LATE, _SHORT, _LONG = 0.15, (0.0, 0.02), (0.1, 0.5)
 _PRELUDE, _PARKED = 0.25, 0.3
 _FATAL = frozenset({"FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "GROUP_MAX_SIZE_REACHED"})
+_DISCONNECTS = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"})
+"""The client gives up the connection, and what it had to read there (spec's `Disconnects`)."""
 _FAULTS = {"JoinGroup": 0.3, "SyncGroup": 0.4, "Heartbeat": 0.4, "OffsetCommit": 0.4}
 """How often an error or a cut connection is wanted."""
 

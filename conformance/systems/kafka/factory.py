@@ -21,10 +21,8 @@ from conformance.systems.protocol import SystemFactory, SystemFailed
 from conformance.tla import Value
 
 TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")
-"""Versions that the suites were driven through; others between them are likely to work."""
-
-TRIED_FOR_GROUPS: Final = ("3.8.1", "4.4.0")
-"""Versions whose group coordinator was driven through suites."""
+"""Versions that suites of replication and of groups were driven through; others between them are
+likely to work."""
 
 _CLIENT: Final = "+client"
 """At the end of a system's name, alone or as `+client-VERSION`."""
@@ -196,5 +194,5 @@ def _greet(channel: Channel, name: str, commands: Sequence[Mapping[str, object]]
     except SystemFailed as error:
         raise EnvironmentProblem(
             f"{name} cannot be driven: its classes are not as the bridge knows them. Tried were "
-            f"{', '.join(TRIED)}; for groups {', '.join(TRIED_FOR_GROUPS)}.\n{error}"
+            f"{', '.join(TRIED)}.\n{error}"
         ) from error

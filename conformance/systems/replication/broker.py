@@ -35,6 +35,10 @@ from impl.types import NO_LEADER, BrokerEndPoint, ProtocolConfig, TopicPartition
 
 TOPIC_PARTITION = TopicPartition("topic", 0)
 LOG_DIRECTORY = "data"
+_SEGMENT_BYTES = 1
+"""Each batch gets a segment of its own, so that appends, reads and truncations cross segments. Not
+where fetches wait: they are answered when the log rolls, of which the specification knows nothing.
+"""
 _LAG_MS = 30_000
 _ANY_LAG_MS = -1
 """As `replica.lag.time.max.ms`: whoever is not at the log end lags."""
@@ -155,7 +159,10 @@ class Broker:
         self.fetcher_manager = self._fetchers
 
     def _log_manager(self, concurrency: Concurrency) -> LogManager:
-        config = LogConfig(min_insync_replicas=self._settings.min_insync_replicas)
+        config = LogConfig(
+            min_insync_replicas=self._settings.min_insync_replicas,
+            segment_bytes=_SEGMENT_BYTES if self.requests is None else LogConfig().segment_bytes,
+        )
         return LogManager(
             self.disk, (LOG_DIRECTORY,), ImmediateScheduler(), concurrency, default_config=config
         )

@@ -38,6 +38,7 @@ from conformance.systems.wire.admin import (
 from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.failover import run_command
 from conformance.systems.wire.ids import MemberIds
+from conformance.systems.wire.lateness import pulse
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports, decoded
 from conformance.systems.wire.security import Security
 from conformance.systems.wire.timers import (
@@ -90,9 +91,11 @@ _LATE_MS = 20
 """How late a timer of a broker may be that nothing shows."""
 _LAST_LOOK_SECONDS = 0.02
 """Before the initial delay is over: what is seen until then was true while it ran."""
-_ANSWERS_IN_PATIENCE = 4
-"""A request may take longer than others; so many times the slowest is within the patience, or a
-missing answer says nothing."""
+_DELAYS_IN_WINDOW = 4
+"""While a state is looked for, so many times the longest delay must have had its time, of the
+broker or of this process; else what was not seen says nothing."""
+_ALONE = 10
+"""So many times the patience has who runs alone."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 """Seconds between two looks: a request is handled within a millisecond, a timer takes its time."""
 SPECIFICATION = "GroupMembership"
@@ -145,9 +148,12 @@ class WireSystem:
         self._processes: dict[str, Process] = {}
         self._group_id = ""
         self._foresight = Foresight()
-        self._patience, self._pause = address.patience / 1000, _FIRST_PAUSE
+        self._usual_patience = address.patience / 1000
+        self._patience = self._window = self._usual_patience
+        self._pause = _FIRST_PAUSE
         self._delayed_since: float | None = None
-        self._seen_at = self._phase_since = time.monotonic()
+        self._begun = self._looked_at = self._seen_at = self._phase_since = time.monotonic()
+        self._pulse = pulse()
         self._sessions: dict[str, Session] = {}
         self._asked: dict[str, float] = {}
         self._phase = self._overslept = ""
@@ -177,16 +183,18 @@ class WireSystem:
         self._new_ids: dict[str, str] = {}
         self._group: DescribedGroup | None = None
         self._sessions, self._asked, self._delayed_since = {}, {}, None
-        self._phase, self._phase_since = "", time.monotonic()
+        self._phase = ""
         self._overslept = self._listed = ""
-        self._seen_at, self._coordinator.slowest = time.monotonic(), 0.0
-        self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
+        self._begun = self._looked_at = self._seen_at = self._phase_since = time.monotonic()
+        self._coordinator.slowest = 0.0
+        self._patience = self._window = self._usual_patience
+        self._pause = _FIRST_PAUSE
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if it cannot be taken, SystemFailed for a broker
         that breaks the protocol."""
         name, args = action
-        self._patience, self._pause = self._address.patience / 1000, _FIRST_PAUSE
+        self._patience, self._pause = self._usual_patience, _FIRST_PAUSE
         if name in OF_A_PROCESS:
             OF_A_PROCESS[name](self._processes[str(args[0])], args)
         elif name in REQUESTS_OF_CHANNEL:
@@ -210,13 +218,15 @@ class WireSystem:
         else:
             raise ActionRefused(f"{name} cannot be brought about through a port")
         self._keep_alive()
+        self._window = self.patience
 
     def observe(self) -> Mapping[str, Value]:
         """What can be seen now; what nothing can have changed is not asked for again."""
+        looking = time.monotonic()
         self._take_in()
         if self._group is None:
             self._group = self._describe(self._group_id)
-        self._seen_at = time.monotonic()
+        self._looked_at, self._seen_at = looking, time.monotonic()
         self._park()
         views = tuple([process_view(process) for process in self._processes.values()])
         return {**self._of_group(self._group), **self._observer.of_processes(views)}
@@ -236,6 +246,10 @@ class WireSystem:
     def lanes(self) -> int:
         """Groups side by side; one where the whole log is made to refuse appends."""
         return 1 if self._demands.store_failures else self._address.groups
+
+    def be_alone(self) -> None:
+        """Look for longer: nobody waits for this test to end."""
+        self._usual_patience = _ALONE * self._address.patience / 1000
 
     @property
     def patience(self) -> float:
@@ -279,11 +293,24 @@ class WireSystem:
     @property
     def late(self) -> str:
         """Which timer of the broker may have run out, although the path had not come to it, when
-        it was last looked; or that the machine is too slow to judge by the patience there is."""
+        it was last looked; or that too little time was left for what was looked for."""
+        return self._slow() or self._timer_over() or self._overslept
+
+    def _slow(self) -> str:
+        delays = {
+            "DescribeGroups and the like took": self._coordinator.slowest,
+            "this process was kept waiting for": self._pulse.worst_since(self._begun),
+        }
+        for what, seconds in delays.items():
+            if seconds * _DELAYS_IN_WINDOW > self._window:
+                return (
+                    f"{what} up to {seconds:.2f} s, and a state was looked for no longer than "
+                    f"{self._window:.2f} s"
+                )
+        return ""
+
+    def _timer_over(self) -> str:
         now, foresight = self._seen_at, self._foresight
-        slowest = self._coordinator.slowest
-        if slowest * _ANSWERS_IN_PATIENCE > self._address.patience / 1000:
-            return f"DescribeGroups and the like took up to {slowest:.2f} s"
         if self._delayed_since is not None:
             over = now - self._delayed_since
             if over * 1000 > self._address.initial_delay:
@@ -294,7 +321,12 @@ class WireSystem:
         running = self._phase in _REBALANCING and foresight.rebalance
         if running and (now - self._phase_since) * 1000 > foresight.rebalance:
             return f"the rebalance was over after {now - self._phase_since:.2f} s"
-        return self._overslept
+        for id, session in self._sessions.items():
+            if (now - session.kept_alive) * 1000 > self._address.session:
+                return (
+                    f"nothing kept the session of {id} alive for {now - session.kept_alive:.2f} s"
+                )
+        return ""
 
     def _submit(self, process: Process, exchange: Exchange | None) -> None:
         if exchange is None or not exchange.is_under_way:
@@ -380,7 +412,7 @@ class WireSystem:
                 )
         if group.group_state != self._phase:
             self._listed = self._listed_otherwise(group)
-            self._phase_since = time.monotonic()
+            self._phase_since = self._looked_at  # at the earliest
             self._phase = "" if self._listed else group.group_state
         return self._ids.described(group)
 
@@ -511,7 +543,7 @@ class WireSystem:
             heartbeat = HeartbeatRequest(
                 self._group_id, answer.generation_id, answer.member_id, instance
             )
-            self._sessions[id] = Session(heartbeat, time.monotonic())
+            self._sessions[id] = Session(heartbeat, self._looked_at)  # at the earliest
 
     def _keep_alive(self) -> None:
         now, often = time.monotonic(), self._address.session / 1000 / _HEARTBEATS_PER_SESSION

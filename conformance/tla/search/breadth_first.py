@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.python.spec import Spec
+from conformance.tla.search.processes import Row, rows
 from conformance.tla.search.symmetry import Orbits, Permutation, permutations_of
 from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.values import Action, Fingerprinter, Sharing, State, Value
@@ -228,15 +230,19 @@ def search(
     limits: Limits | None = None,
     *,
     keep_transitions: bool = False,
+    processes: int = 1,
     cancelled: Callable[[], bool] = lambda: False,
     progress: Callable[[int, int], None] = lambda _generated, _distinct: None,
 ) -> SearchResult:
     """Search until all states are known, a violation or a limit.
 
+    What is found, and in which order, does not depend on the number of `processes`.
     `cancelled` and `progress` (generated and distinct states so far) are called once per
     explored state. A formula without a value raises SearchError.
     """
-    return _Search(problem, limits or Limits(), keep_transitions).run(cancelled, progress)
+    return _Search(problem, limits or Limits(), keep_transitions, processes).run(
+        cancelled, progress
+    )
 
 
 def _key(problem: Problem) -> Callable[[State], int]:
@@ -260,10 +266,13 @@ _DEADLOCK = "deadlock"
 class _Search:
     """The state of one search: a queue of the states found, explored in order."""
 
-    def __init__(self, problem: Problem, limits: Limits, keep_transitions: bool) -> None:
+    def __init__(
+        self, problem: Problem, limits: Limits, keep_transitions: bool, processes: int
+    ) -> None:
         self.problem = problem
         self.limits = limits
         self.keep_transitions = keep_transitions
+        self.processes = processes
         self.started = time.monotonic()
         self.states: list[State] = []
         self.parent = array("q")
@@ -302,23 +311,63 @@ class _Search:
 
     def _explore(self, cancelled: Callable[[], bool], progress: Callable[[int, int], None]) -> End:
         self._start()
-        number = 0
-        while number < len(self.states):
-            if self.violations and self.limits.stop_at_violation:
-                return End.VIOLATION
-            if self._over_limit():
-                return End.LIMIT
-            if cancelled():
-                return End.CANCELLED
-            try:
-                self._expand(number)
-            except EvaluationError as error:
-                raise SearchError(error, self.problem, self._path(number)) from error
-            progress(self.generated, len(self.states))
-            number += 1
+        done = 0
+        while done < len(self.states):
+            level = range(done, len(self.states))
+            with closing(rows(self._row, level, self.processes)) as ahead:
+                for number, row in zip(level, ahead, strict=True):
+                    if (end := self._ended(cancelled)) is not None:
+                        return end
+                    self._take(number, row)
+                    progress(self.generated, len(self.states))
+            done = level.stop
+        return self._ended(lambda: False) or End.EXHAUSTED
+
+    def _ended(self, cancelled: Callable[[], bool]) -> End | None:
         if self.violations and self.limits.stop_at_violation:
             return End.VIOLATION
-        return End.EXHAUSTED
+        if self._over_limit():
+            return End.LIMIT
+        return End.CANCELLED if cancelled() else None
+
+    def _take(self, number: int, row: Row | None) -> None:
+        """Take a state's successors: as a process found them, or by finding them here."""
+        if row is not None:
+            self.generated += row.generated
+            for action, key, successor in row.steps:
+                self._note(number, action, key, successor)
+            return
+        try:
+            self._expand(number)
+        except EvaluationError as error:
+            raise SearchError(error, self.problem, self._path(number)) from error
+
+    def _row(self, number: int, met: set[int]) -> Row | None:
+        """What another process tells of a state; None if there is more to tell than successors.
+
+        It changes nothing here; `met` gets the keys of the targets that it tells.
+        """
+        state = self.states[number]
+        self.problem.search_at(self.level[number])
+        generated, steps = 0, list[tuple[Action, int, State | None]]()
+        try:
+            for action, successor in self.problem.successors(state):
+                generated += 1
+                if not all(holds(state, successor) for holds in self.action_properties.values()):
+                    return None
+                outside = self._is_outside(state, successor)
+                key = 0 if outside else self.key(successor)
+                new = not (outside or key in met or key in self.numbers)
+                if (new or outside) and not all(
+                    holds(successor) for holds in self.invariants.values()
+                ):
+                    return None
+                if not outside:
+                    met.add(key)
+                    steps.append((action, key, successor if new else None))
+        except EvaluationError:
+            return None
+        return None if self.check_deadlock and not generated else Row(generated, steps)
 
     def _over_limit(self) -> bool:
         limits = self.limits
@@ -338,7 +387,7 @@ class _Search:
     def _start_with(self, state: State) -> None:
         if all(constraint(state) for constraint in self.problem.constraints):
             known = len(self.states)
-            number = self._number(state, -1, -1, 1)
+            number = self._number(self.key(state), state, -1, -1, 1)
             if number < known:
                 return
             self.initial.append(number)
@@ -377,19 +426,26 @@ class _Search:
 
     def _reach(self, source: int, action: Action, state: State) -> bool:
         """Note the transition; True if its target is new."""
+        return self._note(source, action, self.key(state), state)
+
+    def _note(self, source: int, action: Action, key: int, state: State | None) -> bool:
+        """Note a transition to the state of that key, which has a number already if it is None."""
         known = len(self.states)
         code = self.action_codes.setdefault(action, len(self.action_codes))
-        target = self._number(state, source, code, self.level[source] + 1)
+        target = self._number(key, state, source, code, self.level[source] + 1)
         if self.keep_transitions:
             self.source.append(source)
             self.action.append(code)
             self.target.append(target)
         return target == known
 
-    def _number(self, state: State, parent: int, by_action: int, level: int) -> int:
-        """The state's number, or its class's; a new one if it is not known."""
-        number = self.numbers.setdefault(self.key(state), len(self.states))
+    def _number(
+        self, key: int, state: State | None, parent: int, by_action: int, level: int
+    ) -> int:
+        """The number of the state, or of its class; a new one if it is not known."""
+        number = self.numbers.setdefault(key, len(self.states))
         if number == len(self.states):
+            assert state is not None, "a process told a state before it was known"
             self.states.append(self.shared(state))
             self.parent.append(parent)
             self.by_action.append(by_action)

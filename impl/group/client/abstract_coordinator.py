@@ -14,6 +14,7 @@ from typing import TypeVar
 from impl.errors import Errors, IllegalStateException, KafkaException
 from impl.group.client.buffer import ByteBuffer
 from impl.group.client.config import GroupRebalanceConfig, MemberRuntime
+from impl.group.client.coordinator_metrics import GroupCoordinatorMetrics
 from impl.group.client.errors import (
     CoordinatorNotAvailableException,
     DisconnectException,
@@ -31,6 +32,7 @@ from impl.group.client.heartbeat import Heartbeat
 from impl.group.client.heartbeat_thread import HeartbeatThread
 from impl.group.client.network_client import ConsumerNetworkClient, GroupRequest, GroupResponse
 from impl.group.client.request_future import RequestFuture
+from impl.group.client.sensors import ClientMetrics
 from impl.group.client.timer import FOREVER_MS, Timer
 from impl.group.messages import (
     UNKNOWN_GENERATION_ID,
@@ -70,6 +72,10 @@ _REJOIN_AT_ONCE = (
 )
 
 
+def _untimed(_response: object, _latency_ms: int) -> None:
+    """No sensor is there for it."""
+
+
 class AbstractCoordinator(ABC):
     """Drives a member. One application thread; `heartbeat_thread` is the only other one.
 
@@ -102,9 +108,9 @@ class AbstractCoordinator(ABC):
         self._find_coordinator_future: RequestFuture[None] | None = None
         self._fatal_find_coordinator_error: Exception | None = None
         self._last_rebalance_start_ms = _NO_REBALANCE
-        self.last_rebalance_latency_ms: int | None = None
-        self.successful_rebalances = 0
-        self.failed_rebalances = 0
+        self.last_rebalance_end_ms: int | None = None
+        self.metrics = ClientMetrics(runtime.clock, config.client_id)
+        self.sensors = GroupCoordinatorMetrics(self.metrics, self)
 
     # The contract that a kind of group fills in.
 
@@ -153,6 +159,11 @@ class AbstractCoordinator(ABC):
     def wait_backoff(self) -> None:
         """Wait until the state changes, at most for the retry back-off."""
         self.changed.wait(self.config.retry_backoff_ms)
+
+    @property
+    def last_heartbeat_send_ms(self) -> int | None:
+        """When the last heartbeat was sent; None before the first one."""
+        return self.heartbeat.last_heartbeat_send_ms
 
     @property
     def is_dynamic_member(self) -> bool:
@@ -456,6 +467,7 @@ class AbstractCoordinator(ABC):
                 self.on_join_group_response,
                 self.generation,
                 self.join_group_timeout_ms,
+                timed=self._time_join,
             )
 
     @property
@@ -519,6 +531,10 @@ class AbstractCoordinator(ABC):
             else:
                 self.on_join_follower().chain(future)
 
+    def _time_join(self, response: JoinGroupResponse, latency_ms: int) -> None:
+        if self._is_taken(response):
+            self.sensors.join.record(latency_ms)
+
     def _take_member_id(self, member_id: str) -> None:
         with self.lock:
             self.generation = Generation(UNKNOWN_GENERATION_ID, member_id, None)
@@ -526,8 +542,7 @@ class AbstractCoordinator(ABC):
 
     def _count_failure(self, done: RequestFuture[ByteBuffer]) -> None:
         if done.failed:
-            with self.lock:
-                self.failed_rebalances += 1
+            self.sensors.failed_rebalance.record()
 
     # SyncGroup, and every error code of its answer (SyncGroupResponseHandler).
 
@@ -565,8 +580,16 @@ class AbstractCoordinator(ABC):
             ),
         )
         return self.send_to_coordinator(
-            request, SyncGroupResponse, self.on_sync_group_response, self.generation
+            request,
+            SyncGroupResponse,
+            self.on_sync_group_response,
+            self.generation,
+            timed=self._time_sync,
         )
+
+    def _time_sync(self, response: SyncGroupResponse, latency_ms: int) -> None:
+        if self._is_taken(response):
+            self.sensors.sync.record(latency_ms)
 
     def on_sync_group_response(
         self, response: SyncGroupResponse, sent: Generation, future: RequestFuture[ByteBuffer]
@@ -607,9 +630,10 @@ class AbstractCoordinator(ABC):
         self.state = MemberState.STABLE
         self.rejoin_reason = ""
         self.rejoin_needed = False
-        self.last_rebalance_latency_ms = self.now_ms() - self._last_rebalance_start_ms
+        self.last_rebalance_end_ms = self.now_ms()
+        latency_ms = self.last_rebalance_end_ms - self._last_rebalance_start_ms
+        self.sensors.successful_rebalance.record(latency_ms)
         self._last_rebalance_start_ms = _NO_REBALANCE
-        self.successful_rebalances += 1
 
     # What every request to the coordinator has in common.
 
@@ -620,17 +644,22 @@ class AbstractCoordinator(ABC):
         handle: Callable[[ResponseT, Generation, RequestFuture[ResultT]], None],
         sent: Generation,
         timeout_ms: int | None = None,
+        timed: Callable[[ResponseT, int], None] = _untimed,
     ) -> RequestFuture[ResultT]:
         """Send, and let `handle` see the answer next to `sent`, the generation that asked.
 
         The coordinator is looked at once: another thread may give it up at any time (KAFKA-4066).
+        `timed` sees each answer first, with the ms that it took (ClientResponse.requestLatencyMs).
         """
         coordinator = self.check_and_get_coordinator()
         if coordinator is None:
             return RequestFuture.failure(coordinator_not_available())
 
+        created_ms = self.now_ms()
+
         def on_success(response: ResponseT, future: RequestFuture[ResultT]) -> None:
             try:
+                timed(response, self.now_ms() - created_ms)
                 handle(response, sent, future)
             except Exception as error:  # whatever a handler raises belongs to its future
                 if future.is_done:
@@ -644,6 +673,11 @@ class AbstractCoordinator(ABC):
 
         return self.network.send(coordinator, request, expects, timeout_ms).compose(
             on_success, on_failure
+        )
+
+    def _is_taken(self, response: JoinGroupResponse | SyncGroupResponse) -> bool:
+        return response.error_code == Errors.NONE and not self._is_protocol_type_inconsistent(
+            response.protocol_type
         )
 
     def _is_protocol_type_inconsistent(self, protocol_type: str | None) -> bool:
@@ -709,7 +743,11 @@ class AbstractCoordinator(ABC):
                 self.config.group_instance_id,
             )
             return self.send_to_coordinator(
-                request, HeartbeatResponse, self.on_heartbeat_response, self.generation
+                request,
+                HeartbeatResponse,
+                self.on_heartbeat_response,
+                self.generation,
+                timed=lambda _, latency_ms: self.sensors.heartbeat.record(latency_ms),
             )
 
     def on_heartbeat_response(

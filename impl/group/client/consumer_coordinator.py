@@ -24,6 +24,7 @@ from impl.group.client.consumer_protocol import (
     serialize_assignment,
     serialize_subscription,
 )
+from impl.group.client.coordinator_metrics import ConsumerCoordinatorMetrics
 from impl.group.client.errors import (
     CommitFailedException,
     RebalanceInProgressException,
@@ -37,6 +38,7 @@ from impl.group.client.errors import (
 from impl.group.client.generation import NO_GENERATION, Generation, MemberState
 from impl.group.client.network_client import ConsumerNetworkClient
 from impl.group.client.request_future import RequestFuture
+from impl.group.client.sensors import Sensor
 from impl.group.client.subscription_state import OffsetAndMetadata, SubscriptionState
 from impl.group.client.timer import Timer
 from impl.group.messages import (
@@ -91,6 +93,9 @@ class ConsumerCoordinator(AbstractCoordinator):
         self._next_auto_commit = runtime.timer(consumer.auto_commit_interval_ms)
         self._completed_commits: deque[Callable[[], None]] = deque()
         self._listener = consumer.listener
+        self._own_sensors = ConsumerCoordinatorMetrics(
+            self.metrics, lambda: len(subscriptions.assigned_partitions)
+        )
         self._assignors = {assignor.name: assignor for assignor in consumer.assignors}
         self._partition_counts = partition_counts
         self._joined_subscription: frozenset[str] | None = None
@@ -162,9 +167,7 @@ class ConsumerCoordinator(AbstractCoordinator):
             return False
         owned = self.subscriptions.assigned_partitions
         is_lost = generation_id == UNKNOWN_GENERATION_ID or member_id == UNKNOWN_MEMBER_ID
-        listener = self._listener
-        callback = listener.on_partitions_lost if is_lost else listener.on_partitions_revoked
-        failure = _call_listener(callback, owned) if owned else None
+        failure = self._give_up(owned, is_lost=is_lost) if owned else None
         self.subscriptions.assign_from_subscribed(())
         self.is_leader = False
         self.subscriptions.reset_group_subscription()
@@ -210,20 +213,50 @@ class ConsumerCoordinator(AbstractCoordinator):
         assignor.on_assignment(assigned, generation_id)
         self.restart_auto_commit_interval()
         self.subscriptions.assign_from_subscribed(assigned.partitions)
-        listener = self._listener.on_partitions_assigned
-        _raise_listener_failure(_call_listener(listener, frozenset(assigned.partitions)))
+        _raise_listener_failure(
+            self._call_listener(
+                self._listener.on_partitions_assigned,
+                frozenset(assigned.partitions),
+                self._own_sensors.partitions_assigned,
+            )
+        )
 
     def on_leave_prepare(self) -> None:
         """Give every partition up."""
         owned = self.subscriptions.assigned_partitions
         if not self.subscriptions.has_auto_assigned_partitions or not owned:
             return
-        listener = self._listener
-        is_lost = self.has_generation_reset(self.generation)
-        callback = listener.on_partitions_lost if is_lost else listener.on_partitions_revoked
-        failure = _call_listener(callback, owned)
+        failure = self._give_up(owned, is_lost=self.has_generation_reset(self.generation))
         self.subscriptions.assign_from_subscribed(())
         _raise_listener_failure(failure)
+
+    def _give_up(self, owned: frozenset[TopicPartition], *, is_lost: bool) -> Exception | None:
+        listener, sensors = self._listener, self._own_sensors
+        if is_lost:
+            return self._call_listener(listener.on_partitions_lost, owned, sensors.partitions_lost)
+        return self._call_listener(
+            listener.on_partitions_revoked, owned, sensors.partitions_revoked
+        )
+
+    def _call_listener(
+        self,
+        callback: Callable[[frozenset[TopicPartition]], None],
+        partitions: frozenset[TopicPartition],
+        latency: Sensor,
+    ) -> Exception | None:
+        """What the application's callback raised; wake-ups pass, to be delivered again.
+
+        A callback that raises has no latency (ConsumerRebalanceListenerInvoker).
+        """
+        started_ms = self.now_ms()
+        try:
+            callback(partitions)
+        except WakeupException:
+            raise
+        except Exception as error:  # noqa: BLE001 - the application's code: the poll raises it
+            return error
+        latency.record(self.now_ms() - started_ms)
+        return None
 
     def _assignor(self, name: str) -> PartitionAssignor:
         assignor = self._assignors.get(name)
@@ -398,7 +431,11 @@ class ConsumerCoordinator(AbstractCoordinator):
             self.config.group_instance_id,
         )
         return self.send_to_coordinator(
-            request, OffsetCommitResponse, self.on_offset_commit_response, generation
+            request,
+            OffsetCommitResponse,
+            self.on_offset_commit_response,
+            generation,
+            timed=lambda _, latency_ms: self._own_sensors.commit.record(latency_ms),
         )
 
     def _generation_for_commit(self) -> Generation | None:
@@ -517,19 +554,6 @@ def _wish_of(member: JoinGroupResponseMember) -> Subscription:
         wish.rack_id,
         member.group_instance_id,
     )
-
-
-def _call_listener(
-    callback: Callable[[frozenset[TopicPartition]], None], partitions: frozenset[TopicPartition]
-) -> Exception | None:
-    """What the application's callback raised; wake-ups pass, to be delivered again."""
-    try:
-        callback(partitions)
-    except WakeupException:
-        raise
-    except Exception as error:  # noqa: BLE001 - the application's code: the poll raises it
-        return error
-    return None
 
 
 def _raise_listener_failure(error: Exception | None) -> None:

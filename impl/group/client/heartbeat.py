@@ -27,6 +27,7 @@ class Heartbeat:
         self._poll_timer = Timer(clock, config.rebalance_timeout_ms)
         self._failed_attempts = 0
         self.last_poll_ms = 0
+        self.last_heartbeat_send_ms: int | None = None
 
     def poll(self, now_ms: int) -> None:
         """The application is alive: restart the poll timer, and only that."""
@@ -36,6 +37,7 @@ class Heartbeat:
 
     def sent_heartbeat(self, now_ms: int) -> None:
         """Wait one interval before the next one."""
+        self.last_heartbeat_send_ms = now_ms
         self._update(now_ms)
         self._heartbeat_timer.reset(self._config.heartbeat_interval_ms)
 

@@ -139,6 +139,8 @@ class Member:
             error = self.ask(HeartbeatRequest(GROUP, generation, self.id)).error_code
             if error in (Errors.NONE, Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE):
                 continue
+            if MISTAKE == "ignores-refusals":
+                continue
             if MISTAKE == "hangs":
                 time.sleep(600)
             self.reset(error)

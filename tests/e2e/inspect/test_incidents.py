@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from conformance.inspect import traces
 from conformance.inspect.faults import FAULTS, Site
 from conformance.inspect.inspection import Inspection, inspect
-from conformance.inspect.reading.inputs import Inputs
+from conformance.inspect.reading.inputs import Filters, Inputs, moment
 from conformance.inspect.reading.reader import read
 from conformance.inspect.specifications import Specifications
 from conformance.kafka.incidents import INCIDENTS, TOPIC
@@ -111,8 +112,47 @@ def test_a_planted_fault_is_found(clean: Path, tmp_path: Path, kind: str) -> Non
     assert any(not one.brokers or set(one.brokers) & set(planted.brokers) for one in told)
 
 
-def judged(copies: Path, folder: Path) -> Inspection:
-    inputs = Inputs({broker: (str(copies / broker / "data"),) for broker in BROKERS})
+def a_moment_within(clean: Path) -> int:
+    """When the server log of a broker is half told, in milliseconds since 1970."""
+    lines = (clean / "b1" / "server.log").read_text("utf-8").splitlines()
+    stamped = [line for line in lines if line.startswith("[2")]
+    return moment(stamped[len(stamped) // 2][1:20])
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        lambda _clean: Filters(topics=frozenset({TOPIC})),
+        lambda _clean: Filters(partitions=frozenset({1})),
+        lambda clean: Filters(since=a_moment_within(clean)),
+        lambda clean: Filters(until=a_moment_within(clean)),
+    ],
+    ids=["topic", "partition", "since", "until"],
+)
+def test_what_was_not_asked_for_is_not_missed(
+    clean: Path, tmp_path: Path, filters: Callable[[Path], Filters]
+) -> None:
+    found = judged(clean, tmp_path, filters(clean))
+    assert (found.verdict, found.found) == (Verdict.PASS, ())
+
+
+def test_a_log_of_which_a_segment_cannot_be_read_is_not_accused(
+    clean: Path, tmp_path: Path
+) -> None:
+    """Given a segment that is a link out of the folder."""
+    copies = tmp_path / "copies"
+    shutil.copytree(clean, copies)
+    link = copies / "b2" / "data" / f"{TOPIC}-0" / f"{99:020}.log"
+    link.symlink_to(tmp_path / "elsewhere")
+    found = judged(copies, tmp_path)
+    assert (found.verdict, found.found) == (Verdict.INCONCLUSIVE, ())
+    (one,) = (one for one in found.unjudged if one.matters)
+    assert (one.subject, one.what) == (f"{TOPIC}-0", "the log of b2")
+    assert "a link that leads out" in one.why
+
+
+def judged(copies: Path, folder: Path, filters: Filters = Filters()) -> Inspection:  # noqa: B008
+    inputs = Inputs({broker: (str(copies / broker / "data"),) for broker in BROKERS}, (), filters)
     evidence = read(inputs, folder / "evidence", jars_or_skip(NEW).classpath)
     return inspect(evidence, specifications=SPECIFICATIONS)
 

@@ -59,6 +59,12 @@ Send ==
 Never == 2
 """
 BRANCHES = {"Spec:2:6-2:9": 2, "Spec:2:14-2:17": 2, "Spec:3:6-3:12": 3}
+SHAPE: dict[str, JsonValue] = {
+    "states": 7,
+    "depths": [1, 4, 2],
+    "sampled": 7,
+    "situations": {"FetchIsParkedAtTheFormerLeaderOfTheEpochBefore": 3, EVIL: 1},
+}
 
 
 def state(ours: tuple[int, ...], kind: str) -> State:
@@ -109,6 +115,8 @@ def events() -> Iterator[Event]:
         counts: dict[str, JsonValue] = {"Send": 3 + number, EVIL: 1}
         replayed: dict[str, JsonValue] = {"model": "m", "actions": counts, "steps": 10 - number}
         replayed["branches"] = {"Spec:2:6-2:9": 1, "Spec:2:14-2:17": 2}
+        replayed["shape"] = SHAPE
+        replayed["unvisited"] = {"transitions": 1, "actions": {"Send": 1}, "examples": [EVIL]}
         yield StageFinished("replay", f"suite {number}", verdict, 10 - number, EVIL, replayed)
     one = Finding(
         key="Append:not_allowed:log",
@@ -253,7 +261,8 @@ def test_the_command_is_copied_or_selected(opened: Browser) -> None:
 def test_it_fits_and_can_be_read(browser: Browser, file: Path, width: int, scheme: str) -> None:
     browser.emulate(width, scheme)
     browser.open(file)
-    assert browser.run("return document.documentElement.scrollWidth") <= width
+    within = browser.run("return document.documentElement.clientWidth")
+    assert browser.run("return document.documentElement.scrollWidth") <= within <= width
     assert browser.run(CONTRAST) == []
     if folder := os.environ.get("KCONFORM_SCREENSHOTS"):
         Path(folder).mkdir(parents=True, exist_ok=True)

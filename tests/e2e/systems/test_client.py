@@ -58,6 +58,7 @@ def test_a_member_that_is_right_passes_and_the_report_tells_what_it_was_given() 
     [
         ("keeps-partitions", "has not given up its partitions"),
         ("assigns-all-to-one", "the specification does not allow it here"),
+        ("ignores-refusals", "the client owes a request"),
     ],
 )
 def test_a_member_that_is_wrong_is_found(mistake: str, title: str) -> None:

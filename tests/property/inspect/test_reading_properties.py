@@ -10,11 +10,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.inspect.reading import headers
+from conformance.inspect.reading import headers, streaming
 from conformance.inspect.reading.inputs import Inputs, brokers_of
 from conformance.inspect.reading.reader import read
 from conformance.inspect.reading.records import Batch as Header
 from conformance.inspect.reading.records import records
+from conformance.inspect.reading.segments import Mapped
 from tests.segment_files import Batch, partition_folder, run_of, write_checkpoint, write_segment
 
 SIZES = st.lists(st.integers(0, 300), min_size=80, max_size=200)
@@ -45,6 +46,39 @@ def test_hops_in_lockstep_find_what_hopping_one_by_one_finds(
     plain = headers.walk(bytes(data))
     for hints in (true, true[::3], np.concatenate((true, false)), np.array(false * 9)):
         assert described(headers.walk(bytes(data), np.sort(hints))) == described(plain)
+
+
+@given(
+    st.lists(st.integers(0, 2500), min_size=1, max_size=60),
+    st.randoms(use_true_random=False),
+    st.integers(0, 2),
+    st.booleans(),
+    st.sampled_from([8192, 65536]),
+)
+def test_a_streamed_segment_gives_what_a_mapped_one_gives(
+    sizes: list[int], random: Random, damages: int, hinted: bool, window: int
+) -> None:
+    """Given windows smaller and larger than the segment; or nothing, if its framing is damaged."""
+    data = bytearray(segment(sizes))
+    true = headers.walk(bytes(data)).positions
+    for _ in range(damages):
+        at = random.randrange(len(data))
+        data[at] = random.randrange(256)
+    mapped = Mapped(bytes(data), headers.walk(bytes(data)))
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        found = streaming.scan(file.fileno(), len(data), true[::2] if hinted else None, window)
+    if mapped.walk.stretches or (headers.magics(data, mapped.walk.positions) != 2).any():
+        assert found is None
+        return
+    assert found is not None
+    (expected,), (chunk,) = mapped.columns(), found.columns()
+    assert {name: chunk[name].tolist() for name in chunk.arrays} == {
+        name: expected[name].tolist() for name in expected.arrays
+    }
+    for batches, _ in (*expected.split((0, len(data))), *expected.split((1, int(true[-1])))):
+        assert found.verified(batches).tolist() == mapped.verified(batches).tolist()
 
 
 @given(SIZES)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.bugs.mutants import Mutant, differs, draw, mutants_of
+from conformance.bugs.mutants import LOCK, Mutant, differs, draw, mutants_of
 from conformance.bugs.reach import Noting, Reach, Statement, note_reached, statements_of
 from conformance.bugs.scope import changed_files, files_of, systems_of
 from conformance.errors import DataError
@@ -48,12 +48,37 @@ def changes(text: str) -> set[tuple[str, str]]:
             ("condition negated", "if not (a):\n    b()\n"),
             ("statement removed", "if a:\n    pass\n"),
         }),
-        ("with self._lock:\n    a = b\n", {("lock removed", "if True:\n    a = b\n")}),
+        ("with self._lock:\n    a = b\n", {
+            (LOCK, "if True:\n    with self._lock:\n        pass\n    a = b\n"),
+        }),
         ("ä = 'ö' + b\n", {("operator", "ä = 'ö' - b\n")}),
     ],
 )  # fmt: skip
 def test_every_kind_changes_exactly_its_place(text: str, expected: set[tuple[str, str]]) -> None:
     assert changes(text) == expected
+
+
+def test_without_its_lock_a_section_can_be_entered_before_each_of_its_statements() -> None:
+    text = (
+        "def f():\n    with self.lock:\n        # why\n        for a in b:\n            c = a\n"
+        "        return a\n"
+    )
+    (unlocked,) = [one for one in mutants_of("a.py", text) if one.kind == LOCK]
+    assert unlocked.apply(text).splitlines() == [
+        "def f():",
+        "    if True:",
+        "        # why",
+        "        with self.lock:",
+        "            pass",
+        "        for a in b:",
+        "            with self.lock:",
+        "                pass",
+        "            c = a",
+        "        with self.lock:",
+        "            pass",
+        "        return a",
+    ]
+    assert str(unlocked) == "a.py:2 lock removed: 'with self.lock'"
 
 
 @pytest.mark.parametrize(
@@ -73,11 +98,11 @@ def test_what_nobody_could_see_is_not_made(text: str) -> None:
 
 def test_a_longer_draw_begins_with_a_shorter_one_of_its_seed(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = b < c\nd = e + 1\nif f:\n    g(h, 2)\n")
-    short, population = draw(tmp_path, ["a.py"], 2, seed=3)
-    every, _ = draw(tmp_path, ["a.py"], 100, seed=3)
-    assert every[:2] == short
-    assert len(every) == population
-    assert draw(tmp_path, ["a.py"], 100, seed=4)[0] != every
+    short = draw(tmp_path, ["a.py"], 2, seed=3)
+    every = draw(tmp_path, ["a.py"], 100, seed=3)
+    assert every.mutants[:2] == short.mutants
+    assert len(every.mutants) == short.population
+    assert draw(tmp_path, ["a.py"], 100, seed=4).mutants != every.mutants
 
 
 @pytest.fixture

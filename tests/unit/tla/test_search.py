@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import multiprocessing
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+import pytest
+
 from conformance.tla import Action, State
-from conformance.tla.search import End, FormulaKind, Limits, Problem, Verdict, search
+from conformance.tla.search import (
+    End,
+    FormulaKind,
+    Limits,
+    Problem,
+    SearchError,
+    Verdict,
+    processes,
+    search,
+)
+from conformance.tla.semantics.errors import EvaluationError
 
 UP, DOWN, JUMP = Action("Up"), Action("Down"), Action("Jump", (5,))
 
@@ -113,3 +126,84 @@ def test_a_view_merges_states() -> None:
 def test_one_and_true_are_two_states() -> None:
     problem = replace(COUNTER, initial=lambda: [(1,), (True,)], successors=lambda state: [])
     assert len(search(problem).states) == 2
+
+
+SIZE = 12
+
+
+def grid(state: State) -> Iterable[tuple[Action, State]]:
+    """Points of a square, each reached from its left and from below."""
+    x, y = state
+    assert isinstance(x, int)
+    assert isinstance(y, int)
+    if x < SIZE:
+        yield Action("Right"), (x + 1, y)
+    if y < SIZE:
+        yield Action("Up", (y,)), (x, y + 1)
+
+
+def undefined_at(point: State) -> Callable[[State], bool]:
+    def holds(state: State) -> bool:
+        if state == point:
+            raise EvaluationError("no value")
+        return True
+
+    return holds
+
+
+GRID = Problem(("x", "y"), lambda: [(0, 0)], grid, check_deadlock=False)
+WITHIN = replace(GRID, constraints=(lambda state: state != (4, 4),))
+SEARCHES = {
+    "whole": (GRID, Limits()),
+    "deadlock": (replace(GRID, check_deadlock=True), Limits()),
+    "constraint": (WITHIN, Limits()),
+    "invariant": (replace(GRID, invariants={"Near": lambda s: s != (7, 3)}), Limits()),
+    "discarded": (replace(WITHIN, invariants={"Near": lambda s: s != (4, 4)}), Limits()),
+    "property": (replace(GRID, action_properties={"P": lambda s, t: t != (5, 6)}), Limits()),
+    "symmetry": (replace(GRID, view=lambda state: frozenset(state)), Limits()),
+    "limit": (GRID, Limits(states=60)),
+    "all violations": (
+        replace(
+            GRID,
+            invariants={f"Not{n}": lambda s, n=n: s != (n, n) for n in range(SIZE)},
+            check_deadlock=True,
+        ),
+        Limits(stop_at_violation=False),
+    ),
+}
+
+
+@pytest.fixture
+def small_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes are forked for small levels too."""
+    monkeypatch.setattr(processes, "WORTH_IT", 3)
+    monkeypatch.setattr(processes, "CHUNK", 2)
+
+
+@pytest.mark.usefixtures("small_levels")
+@pytest.mark.parametrize("name", SEARCHES)
+def test_several_processes_find_what_one_finds(name: str) -> None:
+    problem, limits = SEARCHES[name]
+    alone, *others = (
+        replace(search(problem, limits, keep_transitions=True, processes=count), seconds=0)
+        for count in (1, 2, 3)
+    )
+    assert others == [alone, alone]
+
+
+@pytest.mark.usefixtures("small_levels")
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_error_has_its_path_with_several_processes_too(count: int) -> None:
+    problem = replace(GRID, invariants={"Defined": undefined_at((5, 2))})
+    with pytest.raises(SearchError) as raised:
+        search(problem, processes=count)
+    path = raised.value.counterexample
+    assert len(path) == 7  # The state whose successor has no value.
+    assert path.states[-1] == (5, 1)
+
+
+@pytest.mark.usefixtures("small_levels")
+def test_no_process_is_left_behind() -> None:
+    search(replace(GRID, invariants={"Near": lambda state: state != (3, 3)}), processes=2)
+    search(GRID, processes=3, cancelled=iter([False] * 40 + [True] * 9).__next__)
+    assert multiprocessing.active_children() == []

@@ -4,10 +4,13 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
 import java.io.File;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
-import java.io.PrintStream;
+import java.io.OutputStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
@@ -42,7 +45,7 @@ public final class Bridge {
 
   /** The argument is a folder for the brokers' disks. The caller makes it; it goes with us. */
   public static void main(String[] arguments) throws IOException {
-    PrintStream out = System.out;
+    OutputStream out = new FileOutputStream(FileDescriptor.out); // a line is one write
     System.setOut(System.err); // whatever prints must not come between the answers
     File folder = new File(arguments[0]);
     // A caller that is killed cannot remove it, and the folder may be in memory.
@@ -51,8 +54,7 @@ public final class Bridge {
     BufferedReader in =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = in.readLine(); line != null; line = in.readLine()) {
-      out.println(bridge.answer(line));
-      out.flush();
+      out.write(bridge.answer(line));
     }
     System.exit(0); // threads of Kafka's metrics are not daemons in every version
   }
@@ -67,9 +69,9 @@ public final class Bridge {
 
   // ---- lines -------------------------------------------------------------------------------
 
-  private String answer(String line) throws IOException {
+  private byte[] answer(String line) throws IOException {
     JsonNode asked = json.readTree(line);
-    StringWriter text = new StringWriter();
+    ByteArrayOutputStream text = new ByteArrayOutputStream();
     try (JsonGenerator out = json.getFactory().createGenerator(text)) {
       out.writeStartObject();
       out.writeNumberField("id", asked.get("id").asLong());
@@ -81,8 +83,9 @@ public final class Bridge {
       }
       out.writeEndArray();
       out.writeEndObject();
+      out.writeRaw('\n');
     }
-    return text.toString();
+    return text.toByteArray();
   }
 
   /** Whether all went well. */

@@ -77,6 +77,9 @@ final class Kafka {
           Map.entry("AlterPartitionManager", List.of("kafka.server", "org.apache.kafka.server.partition")),
           Map.entry("BrokerEndPoint", List.of("kafka.cluster", "org.apache.kafka.server.network")),
           Map.entry("BrokerTopicStats", List.of("kafka.server", "org.apache.kafka.storage.log.metrics")),
+          Map.entry(
+              "CoordinatorLoaderImpl",
+              List.of("kafka.coordinator.group", "org.apache.kafka.coordinator.common.runtime")),
           Map.entry("DelayedActionQueue", List.of("kafka.server", "org.apache.kafka.server")),
           Map.entry(
               "DelayedOperationPurgatory",

@@ -41,6 +41,7 @@ from conformance.systems.wire.consumer.requests import (
     set_session,
 )
 from conformance.systems.wire.consumer.timers import EXPIRIES, SESSION, Foresight, foresight
+from conformance.systems.wire.lateness import pulse
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports
 from conformance.systems.wire.security import Security
 from conformance.tla import Action, Fn, Value
@@ -61,6 +62,8 @@ _SESSION_MS = 45_000
 _BUSY_SECONDS = 2.0
 """How much later than it should a timer may run out that a step waits for."""
 _LONGEST_PAUSE = 0.02
+_DELAYS_IN_WINDOW, _ALONE = 4, 10
+"""As of `wire.system`."""
 _NO_INSTANCE = "none"
 
 OF_A_MEMBER: Mapping[str, Callable[[Member], None]] = MappingProxyType(
@@ -107,6 +110,14 @@ def _set(value: Value) -> frozenset[Value]:
     return value if isinstance(value, frozenset) else frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Reconciling:
+    """What a member was told to keep, and when (monotonic, s) it had asked."""
+
+    given: frozenset[int]
+    asked: float
+
+
 class WireConsumerSystem:
     """One group of a broker at a time; a new one for each test."""
 
@@ -139,8 +150,9 @@ class WireConsumerSystem:
         self._group = Group("", self._topic, topic_id)
         self._coordinator = self._entry
         self._await_topic()
-        self._patience = address.patience / 1000
-        self.late = ""
+        self._patience = self._usual_patience = address.patience / 1000
+        self._begun = self._seen_at = time.monotonic()
+        self._pulse = pulse()
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
@@ -158,15 +170,17 @@ class WireConsumerSystem:
         self._step = -1
         self._session, self._session_used = _SESSION_MS, False
         self._running_out: dict[str, float] = {}
+        self._reconciling: dict[str, Reconciling] = {}
         self._mistimed = ""
-        self._patience = self._address.patience / 1000
-        self.late = ""
+        self._patience = self._usual_patience
+        self._begun = self._seen_at = time.monotonic()
+        self._coordinator.slowest = 0.0
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if it cannot be taken, SystemFailed for a broker
         that breaks the protocol."""
         self._step += 1
-        self._patience = self._address.patience / 1000
+        self._patience = self._usual_patience
         member = self._members[str(action.args[0])]
         if action.name in OF_A_MEMBER:
             OF_A_MEMBER[action.name](member)
@@ -176,12 +190,12 @@ class WireConsumerSystem:
             self._wait_for(action.name, member)
         else:
             raise ActionRefused(f"{action.name} cannot be brought about through a port")
-        self.late = self._late()
 
     def observe(self) -> Mapping[str, Value]:
         """What can be seen now; what nothing can have changed is not asked for again."""
         if self._described is None:
             self._described = describe(self._coordinator, self._group)
+            self._seen_at = time.monotonic()
         return {**self._of_group(self._described), **self._of_members()}
 
     def foresee(self, actions: Sequence[Action]) -> str:
@@ -195,6 +209,10 @@ class WireConsumerSystem:
     def lanes(self) -> int:
         """Groups side by side."""
         return self._address.groups
+
+    def be_alone(self) -> None:
+        """Look for longer: nobody waits for this test to end."""
+        self._usual_patience = _ALONE * self._address.patience / 1000
 
     @property
     def patience(self) -> float:
@@ -267,17 +285,31 @@ class WireConsumerSystem:
         self._use_session(length or _SESSION_MS)
         rebalance = self._foresight.rebalances.get(member.name, REBALANCE_MS)
         theirs = replace(sent, epoch=self._their_epoch(sent.epoch))
+        asked = time.monotonic()  # its timers begin later
         answer = heartbeat(
             self._coordinator, self._group, self._id(member), member.instance, theirs, rebalance
         )
         self._described = describe(self._coordinator, self._group)
+        self._seen_at = time.monotonic()
         self._count_epochs(self._described)
         if self._session_used and answer.interval_ms not in (0, interval_of(self._session)):
             self._mistimed = "the coordinator had not heard of the group's session timeout yet"
         member.channel = replace(answer, epoch=self._our_epoch(answer.epoch))
         self._running_out.pop(member.name, None)
         if length:
-            self._running_out[member.name] = time.monotonic() + length / 1000
+            self._running_out[member.name] = asked + length / 1000
+        self._note_reconciling(member, answer, asked)
+
+    def _note_reconciling(self, member: Member, answer: Answer, asked: float) -> None:
+        """Who is told to give partitions up has its rebalance timeout for it, from then on."""
+        before = self._reconciling.get(member.name)
+        if answer.epoch <= LEAVE_EPOCH:
+            self._reconciling.pop(member.name, None)
+        if answer.given is None or (before is not None and before.given == answer.given):
+            return
+        self._reconciling.pop(member.name, None)
+        if member.consumer.owned - answer.given:
+            self._reconciling[member.name] = Reconciling(answer.given, asked)
 
     def _count_epochs(self, group: Description) -> None:
         """A new group's first epoch is the specification's 1: Kafka has begun with 1, and begins
@@ -300,17 +332,32 @@ class WireConsumerSystem:
     def _wait_for(self, timer: str, member: Member) -> None:
         """It runs out by itself; ConsumerGroupDescribe shows the member go."""
         self._described = None
+        self._reconciling.pop(member.name, None)
         over = self._running_out.pop(member.name, time.monotonic())
         left = over - time.monotonic() if timer == SESSION else self._address.rebalance / 1000
         self._patience += _BUSY_SECONDS + max(left, 0.0)
 
-    def _late(self) -> str:
-        """Which session may be over although the path has not come to it."""
-        if self._mistimed:
-            return self._mistimed
-        now = time.monotonic()
-        late = [name for name, over in self._running_out.items() if now > over]
-        return f"the session of {late[0]} was over" if late else ""
+    @property
+    def late(self) -> str:
+        """Which timer may be over although the path has not come to it, or why too little time was
+        left for what was looked for."""
+        return self._mistimed or self._timer_over() or self._slow()
+
+    def _timer_over(self) -> str:
+        for name, over in self._running_out.items():
+            if self._seen_at > over:
+                return f"the session of {name} was over"
+        for name, timeout in self._foresight.rebalances.items():
+            since = self._reconciling.get(name)
+            if since is not None and (self._seen_at - since.asked) * 1000 > timeout:
+                return f"the rebalance timeout of {name} was over"
+        return ""
+
+    def _slow(self) -> str:
+        delay = max(self._coordinator.slowest, self._pulse.worst_since(self._begun))
+        if delay * _DELAYS_IN_WINDOW <= self._patience:
+            return ""
+        return f"answers, or this process, were kept waiting for up to {delay:.2f} s"
 
     def _leave_behind(self) -> None:
         """Let all members of the last group leave, so that it can be deleted."""

@@ -10,6 +10,7 @@ import pytest
 from impl.clock import MockClock
 from impl.deterministic_scheduler import DeterministicScheduler
 from impl.errors import Errors, KafkaException
+from impl.group.client.coordinator_metrics import metric
 from impl.group.client.errors import (
     FencedInstanceIdException,
     GroupAuthorizationException,
@@ -66,8 +67,9 @@ def test_a_new_member_joins_again_with_the_id_it_is_given() -> None:
     assert world.member.ensure_active_group(world.timer(50))
     assert [join.member_id for join in world.requests(JoinGroupRequest)] == ["", "given"]
     assert world.member.calls == ["prepare", "complete"]
-    assert world.member.failed_rebalances == 1
-    assert world.member.successful_rebalances == 1
+    measured = world.member.metrics.value
+    assert measured(metric("failed-rebalance-total")) == 1
+    assert measured(metric("rebalance-total")) == 1
 
 
 def test_the_leader_sends_every_member_its_assignment() -> None:

@@ -59,8 +59,12 @@ interface Coordinator {
   /** The coordinator that this version runs unless it is told otherwise. */
   static Coordinator on(OffsetsTopic topic, Settings settings) {
     Object config = settings.on(topic);
+    return isScala(config) ? new ScalaCoordinator(topic, config) : new ShardCoordinator(topic, config);
+  }
+
+  /** From 4.0 on group.coordinator.new.enable is true by default; 4.0 still has both. */
+  private static boolean isScala(Object config) {
     return Kafka.exists(ScalaCoordinator.ADAPTER)
-        ? new ScalaCoordinator(topic, config)
-        : new ShardCoordinator(topic, config);
+        && !(boolean) Kafka.call(config, "isNewGroupCoordinatorEnabled");
   }
 }

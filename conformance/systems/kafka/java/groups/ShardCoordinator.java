@@ -75,7 +75,7 @@ final class ShardCoordinator implements Coordinator {
     }
     return switch (raw.getSimpleName()) {
       case "PartitionWriter" -> writer(raw);
-      case "CoordinatorLoader" -> loader(raw.getPackageName());
+      case "CoordinatorLoader" -> loader();
       case "CoordinatorRuntimeMetrics" ->
           Kafka.make(Kafka.type(PACKAGE + "metrics.GroupCoordinatorRuntimeMetrics"), new Metrics());
       case "GroupCoordinatorMetrics" -> Kafka.make(raw);
@@ -107,8 +107,8 @@ final class ShardCoordinator implements Coordinator {
         : Kafka.call(config, Character.toLowerCase(name.charAt(0)) + name.substring(1));
   }
 
-  private Object loader(String home) {
-    Object loader = Kafka.wire(Kafka.type(home + ".CoordinatorLoaderImpl"), loaderPart());
+  private Object loader() {
+    Object loader = Kafka.wire(Kafka.type("CoordinatorLoaderImpl"), loaderPart());
     Kafka.set(loader, "scheduler", new ImmediateKafkaScheduler());
     return loader;
   }
