@@ -1,4 +1,4 @@
-"""Makes foreign text harmless: what a trace says must not steer a terminal, or hide a line."""
+"""Text for people: foreign text that cannot steer a terminal or hide a line, and counted things."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(ch if _harmless(ch) else _escaped(ch) for ch in text)
+
+
+def counted(count: int, noun: str) -> str:
+    """So many of something, as `1 trace` or `1,024 traces`; nouns with a regular plural."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _harmless(ch: str) -> bool:

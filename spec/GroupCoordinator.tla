@@ -373,13 +373,19 @@ NeedsRebalance(g, id, names) ==
   \/ names # g.supported[id]
   \/ g.state = "Stable" /\ g.leader = id
 
+\* The coordinator compares subscriptions byte by byte (MemberMetadata.matches), and since KIP-792
+\* the Java consumer's names the generation in which it was made: it differs from the last one
+\* though its protocols are the same. Here a subscription is the protocols' names, unless a model
+\* says otherwise.
+SubscriptionIsRenewed(c) == FALSE
+
 JoinAsCurrentMember(g, p, id, names, c) ==
   LET error == MemberError(g, p, id)
   IN  IF ~SupportsProtocols(g, names) THEN Refused(g, id, "INCONSISTENT_GROUP_PROTOCOL")
       ELSE IF id \in g.pendingMembers THEN Parked(AddMember(g, p, id, names, c), id)
       ELSE IF error # "NONE" THEN Refused(g, id, error)
       ELSE IF g.state = "PreparingRebalance" THEN Parked(Park(g, id, names), id)
-      ELSE IF NeedsRebalance(g, id, names)
+      ELSE IF NeedsRebalance(g, id, names) \/ SubscriptionIsRenewed(c)
       THEN Parked(PrepareRebalance(Park(g, id, names), c), id)
       ELSE Answered(g, JoinReply(g, id, FALSE))
 

@@ -54,7 +54,7 @@ TypeOK ==
   /\ \A b \in Brokers : CacheIsTyped(epochCache[b])
   /\ fetchState \in [Brokers -> {"None", "Truncating", "Fetching", "Failed"}]
   /\ fetchOffset \in [Brokers -> Offsets]
-  /\ channel \in [Brokers -> FollowerMessage]
+  /\ channel \in [Connections -> FollowerMessage]
   /\ alterPartition \in [Brokers -> AlterPartitionMessage]
   /\ exposed \in SUBSET [offset : Offsets, epoch : Epochs]
   /\ appends \in AppendCounts

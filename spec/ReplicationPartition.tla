@@ -248,7 +248,7 @@ ProcessAlterPartition(l) ==
 UpdateIsr(l, e) ==
   LET request == leaderAndIsr[e]
   IN  /\ ActingLeader(l) /\ request.present
-      /\ e = leaderEpoch[l] /\ request.partitionEpoch > partitionEpoch[l]
+      /\ e = leaderEpoch[l] /\ IsNewsOfIsr(request.partitionEpoch, partitionEpoch[l])
       /\ LearnsLeaderEpoch(l, e, l, request.isr, request.partitionEpoch, followerState[l])
       /\ \E awaited \in AwaitedFollowers(l) :
            LET r == WithHighWatermark(l, Replica(l), request.isr, awaited, followerState[l])

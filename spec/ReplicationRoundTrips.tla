@@ -43,6 +43,16 @@ HandleEpochRequest(l, f) ==
       /\ Delivered(f, m, EpochAnswer(l, f, m))
       /\ UNCHANGED replicaVars /\ FollowerStep
 
+\* Partition.updateFollowerFetchState: what l knows of f after a fetch m that it answers with a.
+Counted(l, f, m, a) ==
+  /\ followerState' = [followerState EXCEPT ![l] = FollowersAtLeader(l, f, m, a)]
+  /\ \E awaited \in AwaitedFollowers(l) :
+       LET r == LeaderAfterFetchAwaiting(l, f, m, a, awaited)
+       IN  /\ SetReplica(l, r)
+           /\ IF FetchCounts(l, m, a) THEN Expose(r, leaderEpoch[l]) ELSE UNCHANGED exposed
+  /\ UNCHANGED <<controllerVars, processVars, leaderEpoch, leader, isr, partitionEpoch,
+                 pendingIsr, alterPartition, appends, guaranteedFrom>>
+
 \* ReplicaManager.fetchMessages on l: read and updateFollowerFetchState.
 HandleFetch(l, f) ==
   LET m == channel[f]
@@ -50,13 +60,7 @@ HandleFetch(l, f) ==
   IN  /\ Fine /\ online[l]
       /\ m.type = "FetchRequest" /\ m.leader = l
       /\ Delivered(f, m, a)
-      /\ followerState' = [followerState EXCEPT ![l] = FollowersAtLeader(l, f, m, a)]
-      /\ \E awaited \in AwaitedFollowers(l) :
-           LET r == LeaderAfterFetchAwaiting(l, f, m, a, awaited)
-           IN  /\ SetReplica(l, r)
-               /\ IF FetchCounts(l, m, a) THEN Expose(r, leaderEpoch[l]) ELSE UNCHANGED exposed
-      /\ UNCHANGED <<controllerVars, processVars, leaderEpoch, leader, isr, partitionEpoch,
-                     pendingIsr, alterPartition, appends, guaranteedFrom>>
+      /\ Counted(l, f, m, a)
 
 \* ListOffsets of a follower, on l.
 HandleListOffsets(l, f) ==

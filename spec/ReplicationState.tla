@@ -104,6 +104,10 @@ vars == <<controllerVars, processVars, partitionVars, replicaVars, messageVars, 
 (***************************************************************************)
 NoLeader     == "none"
 InitialEpoch == Smallest(Epochs)
+\* Whose round trips channel holds: each follower's one, unless a model has requests that
+\* followers have left behind (ReplicationLateFetches).
+Connections == Brokers
+
 BrokersOrNone  == Brokers \union {NoLeader}
 EpochsOrNone   == Epochs \union {NoEpoch}
 OffsetsOrNone  == Offsets \union {NoOffset}
@@ -174,7 +178,7 @@ Init ==
                                          ELSE <<>>]
   /\ fetchState     = [b \in Brokers |-> IF b = InitialLeader THEN "None" ELSE "Fetching"]
   /\ fetchOffset    = [b \in Brokers |-> 0]
-  /\ channel        = [b \in Brokers |-> NoMessage]
+  /\ channel        = [c \in Connections |-> NoMessage]
   /\ alterPartition = [b \in Brokers |-> NoAlterPartition]
   /\ exposed        = {}
   /\ appends        = 0

@@ -30,6 +30,7 @@ from conformance.audit.verdicts import (
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError
 from conformance.events import Emit, Finding, Progress, StageFinished, StageStarted, ignore
+from conformance.printable import counted
 from conformance.tla import collision_probability
 from conformance.traces.store import TraceStore
 
@@ -81,7 +82,7 @@ def audit(
         ).run()
     for finding in result.findings:
         emit(finding)
-    summary = f"{result.accounting.traces:,} traces, {result.steps:,} steps"
+    summary = f"{counted(result.accounting.traces, 'trace')}, {counted(result.steps, 'step')}"
     emit(
         StageFinished(
             STAGE,

@@ -23,6 +23,7 @@ from conformance.audit.scan import INITIAL
 from conformance.audit.verdicts import Options, check_counts, dispute, verdict_of
 from conformance.audit.workers import Evaluator, bound_worker
 from conformance.events import Emit, Finding, StageFinished, StageStarted, ignore
+from conformance.printable import counted
 from conformance.tla import collision_probability
 from conformance.traces.model import End
 from conformance.traces.states import FINGERPRINT
@@ -103,7 +104,8 @@ def audit_here(
     result = replace(result, seconds=time.monotonic() - began)
     for finding in result.findings:
         emit(finding)
-    summary = f"{result.accounting.traces:,} traces, {result.steps:,} steps, in this process"
+    traces = counted(result.accounting.traces, "trace")
+    summary = f"{traces}, {counted(result.steps, 'step')}, in this process"
     figures, fault = result.figures(), bool(result.disputed)
     emit(
         StageFinished(

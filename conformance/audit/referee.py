@@ -30,6 +30,7 @@ from conformance.modelcheck.behaviours import (
 )
 from conformance.modelcheck.prepare import PreparedModel
 from conformance.modelcheck.tlc import Processes, TlcOptions
+from conformance.printable import counted
 from conformance.tla import Action, Tools
 from conformance.traces.model import End, PartialState, complete, is_complete
 from conformance.traces.store import TraceStore
@@ -100,7 +101,7 @@ class RefereeResult:
         """One line."""
         text = f"TLC and the audit agree on {self.agreed:,} of {self.traces:,} traces"
         left_out = f"; {self.left_out:,} partial ones left out" if self.left_out else ""
-        return f"{text}, {self.steps:,} steps{left_out}"
+        return f"{text}, {counted(self.steps, 'step')}{left_out}"
 
 
 def referee(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from conformance.events import Finding, JsonValue
+from conformance.printable import counted
 from conformance.verdict import Verdict
 
 
@@ -70,7 +71,7 @@ class Unjudged:
         """A line for the terminal."""
         where = f" at step {self.step}" if self.step else ""
         first = f"trace {self.trace}" if self.traces == 1 else f"the first is trace {self.trace}"
-        count = "" if self.traces == 1 else f"{self.traces:,} traces, "
+        count = "" if self.traces == 1 else f"{counted(self.traces, 'trace')}, "
         return f"{count}{first}{where} inconclusive: {' '.join(self.reason.split())}"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from conformance.audit.result import Accounting
 from conformance.errors import DataError
 from conformance.events import Finding
+from conformance.printable import counted
 from conformance.traces.manifest import Manifest
 from conformance.verdict import Verdict
 
@@ -42,8 +43,9 @@ def check_counts(manifest: Manifest, traces: int, steps: int) -> None:
     counts = manifest.counts
     if (traces, steps) != (counts.traces, counts.steps):
         raise DataError(
-            f"The manifest counts {counts.traces} traces and {counts.steps} steps, the files hold "
-            f"{traces} and {steps}. The store was changed after it was written: record it again."
+            f"The manifest counts {counted(counts.traces, 'trace')} and "
+            f"{counted(counts.steps, 'step')}, the files hold {traces} and {steps}. "
+            "The store was changed after it was written: record it again."
         )
 
 
@@ -69,8 +71,8 @@ def more_causes(traces: int, shown: int) -> Finding:
         title="More traces fail at other steps",
         stage=STAGE,
         message=(
-            f"{traces} traces fail for causes beyond the {shown} that are analysed. Mend what is "
-            "found and audit again, or have all failing traces listed."
+            f"{counted(traces, 'trace')} fail for causes beyond the {shown} that are analysed. "
+            "Mend what is found and audit again, or have all failing traces listed."
         ),
         count=traces,
     )

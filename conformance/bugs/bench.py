@@ -21,6 +21,7 @@ import msgspec
 from conformance.bugs.fault import Catalogue, Fault, Unseen, relocated
 from conformance.bugs.worker import Begun, Found, Job
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
+from conformance.printable import counted
 from conformance.resources import resource_root
 from conformance.verdict import Verdict, merge
 
@@ -277,7 +278,7 @@ def survivor(fault: Fault, found: Found) -> Finding:
     """A fault that nothing found: the spec is too abstract or the suite too weak."""
     if found.judged:
         fate = "survived"
-        driven = f"{found.traces:,} traces and {found.steps:,} steps"
+        driven = f"{counted(found.traces, 'trace')} and {counted(found.steps, 'step')}"
         message = f"No oracle found this fault in {driven}. {found.note}".rstrip()
     else:
         fate, message = "was not judged", f"Whether it is found is open: {found.note}."

@@ -37,6 +37,7 @@ from conformance.cli.options import CompareOption, JsonOption, ReportOption, See
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
+from conformance.printable import counted
 from conformance.resources import implementation_dir
 from conformance.stages.context import Context, stage
 from conformance.systems.registry import BUILT_IN
@@ -287,7 +288,7 @@ def _judged(runs: Sequence[Found]) -> tuple[Verdict, str]:
     kills = [f"found by the {run.oracle}: {run.title}" for run in runs if run.killed]
     if kills:
         return Verdict.FAIL, "; ".join(kills)
-    told = f"nothing found in {traces:,} traces and {steps:,} steps"
+    told = f"nothing found in {counted(traces, 'trace')} and {counted(steps, 'step')}"
     if undone:
         return Verdict.INCONCLUSIVE, f"{told}, but not all was done: {undone}"
     return Verdict.PASS, told

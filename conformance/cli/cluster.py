@@ -27,12 +27,14 @@ from conformance.kafka.schemas import Schemas
 from conformance.kafka.series import plans, record_series
 from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
+from conformance.printable import counted
 from conformance.stages.context import Context
 from conformance.stages.judging import unclear_lines
 from conformance.stages.recorded import (
     Written,
     announce,
     judge_written,
+    left_out,
     recordings,
     spoiled,
     write_traces,
@@ -249,7 +251,7 @@ def _record_one(plan: Plan, jars: KafkaJars, output: Path, tell: Tell) -> _Told:
     made = record(plan, jars, output, tell=tell)
     summary = (
         f"{made.messages} messages ({made.undecoded} not decoded), "
-        f"{made.observations} observations, {made.faults} faults"
+        f"{counted(made.observations, 'observation')}, {counted(made.faults, 'fault')}"
     )
     figures: dict[str, JsonValue] = {
         "messages": made.messages,
@@ -262,7 +264,10 @@ def _record_one(plan: Plan, jars: KafkaJars, output: Path, tell: Tell) -> _Told:
 
 def _record_series(plan: Plan, runs: int, jars: KafkaJars, output: Path, tell: Tell) -> _Told:
     made = record_series(plans(plan, runs), jars, output, tell=tell)
-    summary = f"{made.runs} runs, {made.observations} observations, {made.faults} faults"
+    summary = (
+        f"{counted(made.runs, 'run')}, {counted(made.observations, 'observation')}, "
+        f"{counted(made.faults, 'fault')}"
+    )
     lines = [f"{name} is spoiled: {why}" for name, why in made.spoiled.items()]
     if made.runs < runs:
         lines.append(
@@ -315,16 +320,11 @@ def traces_command(
     """Make events of the specifications of a recording, and the mappings to judge them with."""
     with session("cluster", as_json=as_json) as work:
         started = time.monotonic()
-        made = []
-        for folder in recordings(recording):
-            if why := spoiled(folder):
-                work.say(f"{folder} is left out: {why}")
-            else:
-                made += write_traces(folder, _traces_folder(recording, folder, output))
+        made = _written(work, recording, output)
         for one in made:
             work.say(one.command)
         count = sum(len(one.trace.events) for one in made)
-        summary = f"{len(made)} partitions and groups, {count} events"
+        summary = f"{len(made)} partitions and groups, {counted(count, 'event')}"
         spent = time.monotonic() - started
         work.emit(StageFinished("traces", str(output), Verdict.PASS, spent, summary))
 
@@ -349,16 +349,24 @@ def judge_command(
 def _judge(work: Session, recording: Path, output: Path | None) -> None:
     """One stage for each trace: what fails is told with the command that judges it again."""
     context = Context(work.settings, work.emit)
-    written: list[Written] = []
-    for folder in recordings(recording):
-        if why := spoiled(folder):
-            work.say(f"{folder} is not judged: {why}")
-        else:
-            written += write_traces(folder, _traces_folder(recording, folder, output))
+    written = _written(work, recording, output)
     announce(context, written)
     for one in written:
         for line in unclear_lines(judge_written(context, one)):
             work.say(line)
+
+
+def _written(work: Session, recording: Path, output: Path | None) -> list[Written]:
+    """The traces of a recording, or of each run of a series; what is left out is told."""
+    written: list[Written] = []
+    for folder in recordings(recording):
+        if why := spoiled(folder):
+            work.say(f"{folder} is left out: {why}")
+            continue
+        written += write_traces(folder, _traces_folder(recording, folder, output))
+        if why := left_out(folder):
+            work.say(why)
+    return written
 
 
 def _traces_folder(recording: Path, one: Path, output: Path | None) -> Path:

@@ -21,6 +21,7 @@ from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of, mome
 from conformance.inspect.reading.reader import read
 from conformance.inspect.workers import Workers
 from conformance.kafka.jars import chosen_jars
+from conformance.printable import counted
 
 _SHOWN = 20
 _EVERY = 0.3
@@ -121,8 +122,8 @@ def _report(work: Session, found: Inspection, output: Path, seconds: float) -> N
             work.say(f"not judged: {gap.subject}: {gap.what}: {gap.why}")
     files = found.files
     summary = (
-        f"{found.partition_count} partitions and {found.group_count} groups of "
-        f"{len(found.copies.copies)} brokers; {files['read']} files read, {files['skipped']} "
+        f"{counted(found.partition_count, 'partition')} and {counted(found.group_count, 'group')} "
+        f"of {len(found.copies.copies)} brokers; {files['read']} files read, {files['skipped']} "
         f"skipped, {files['error']} in error; copies up to {found.copies.apart / 1000:.0f} s apart"
     )
     figures = found.figures()

@@ -24,6 +24,7 @@ from conformance.judge.start import Start, any_state, initial_states
 from conformance.judge.steps import SpecSteps
 from conformance.judge.translate import translated
 from conformance.judge.verdict import Explanation, FormulaVerdict, Judgement
+from conformance.printable import counted
 from conformance.tla import Part, Spec, TooManyInstances, parse_value
 from conformance.verdict import Verdict
 
@@ -101,7 +102,9 @@ class Judge:
         formulas = self._formulas.judge_seen(case.events)
         false = violated(formulas)
         judged = sum(one.judged for one in formulas)
-        reason = f"{judged} values of invariants on {len(case.events)} events, no step judged"
+        reason = (
+            f"{judged} values of invariants on {counted(len(case.events), 'event')}, no step judged"
+        )
         verdict = Verdict.PASS if judged else Verdict.INCONCLUSIVE
         if false:
             name, done = min(false.items(), key=lambda pair: pair[1])
@@ -214,7 +217,7 @@ class Judge:
     def _explained(
         self, events: int, explanation: Explanation, unclear: Sequence[FormulaVerdict]
     ) -> str:
-        reason = f"a behaviour {self._bounds} explains all {events} events"
+        reason = f"a behaviour {self._bounds} explains all {counted(events, 'event')}"
         if silent := explanation.silent:
             reason += f", with {silent} steps that were not seen"
         return f"{reason}; but {_unclear(unclear[0])}" if unclear else reason
@@ -229,7 +232,10 @@ class Judge:
         return replace(
             judgement,
             verdict=Verdict.FAIL if exhaustive else Verdict.INCONCLUSIVE,
-            reason=(f"{name} is false in every state that explains the first {done} events{where}"),
+            reason=(
+                f"{name} is false in every state that explains the first "
+                f"{counted(done, 'event')}{where}"
+            ),
             explanation=explanation,
             actions=Counter(map(itemgetter(0), explanation.actions)),
             silent=explanation.silent,

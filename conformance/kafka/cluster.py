@@ -443,6 +443,11 @@ class Cluster:
         ]
         return [str(self._java), *options, *logging, "-cp", str(self.jars)]
 
+    @property
+    def chosen(self) -> Mapping[str, str]:
+        """The settings of every broker that are no matter of its place: ours, and the user's."""
+        return {**DEFAULTS, **self.settings.properties}
+
     def _properties(self, number: int, folder: Path) -> str:
         ends = self.endpoints
         replicas = str(min(3, self.settings.brokers))
@@ -472,7 +477,7 @@ class Cluster:
         }
         if any(protocol.startswith("SASL") for protocol in more.values()):
             own["sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
-        merged = {**DEFAULTS, **own, **self.settings.properties}
+        merged = {**self.chosen, **own, **self.settings.properties}
         return "".join(f"{key}={value}\n" for key, value in sorted(merged.items()))
 
     def _format(self) -> None:

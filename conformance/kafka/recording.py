@@ -33,6 +33,7 @@ from conformance.kafka.scenario import Client, Fault, Plan, as_json
 from conformance.kafka.schemas import Schemas
 from conformance.kafka.tap import TapThread, writer_to
 from conformance.kafka.tapped import tapped
+from conformance.printable import counted
 
 SCHEMA_VERSION = 1
 TAP = "tap.ndjson"
@@ -153,7 +154,7 @@ class Run:
                 self._undo(due)
             while waiting and waiting[0].at <= now:
                 self._happen(waiting.pop(0), now)
-            self.tell(f"{now:.0f} of {scenario.seconds:.0f} s, {len(self.done)} faults")
+            self.tell(f"{now:.0f} of {scenario.seconds:.0f} s, {counted(len(self.done), 'fault')}")
             self._rest(0.05)
 
     def settle(self) -> None:
@@ -439,6 +440,7 @@ def write_manifest(folder: Path, jars: KafkaJars, run: Run, spoiled: str = "") -
         "scenario_sha256": plan.digest,
         "cluster_id": cluster.cluster_id,
         "brokers": sorted(cluster.nodes),
+        "settings": dict(cluster.chosen),
         "starts": {number: node.starts for number, node in cluster.nodes.items()},
         "ended": run.ended,
         "spoiled": spoiled,

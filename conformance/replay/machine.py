@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import StopTest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from conformance.printable import counted
 from conformance.replay.engine import Disabled, Divergence, Driver, Kind, close
 from conformance.replay.oracle import Oracle
 from conformance.replay.reach import Path
@@ -37,7 +38,7 @@ class DivergenceFound(AssertionError):
     def __init__(self, divergence: Divergence | None, invariant: str, path: Path) -> None:
         self.divergence, self.invariant, self.path = divergence, invariant, path
         what = f"invariant {invariant}" if invariant else str(divergence and divergence.kind)
-        super().__init__(f"{what} after {len(path.actions)} steps")
+        super().__init__(f"{what} after {counted(len(path.actions), 'step')}")
 
 
 class NeverEnds(BaseException):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
+from conformance.printable import counted
 from conformance.replay.engine import (
     TRIES,
     Divergence,
@@ -234,8 +235,9 @@ class _Run:
         elif outcome.disabled:
             self._inconclusive += 1
             self._notes.append(
-                f"test {number}: after {outcome.steps} steps the implementation had taken "
-                f"another branch that the spec allows, where {outcome.disabled} is not enabled"
+                f"test {number}: after {counted(outcome.steps, 'step')} the implementation had "
+                "taken another branch that the spec allows, where "
+                f"{outcome.disabled} is not enabled"
             )
         elif outcome.not_driven:
             self._not_driven[outcome.not_driven] += 1

@@ -19,6 +19,7 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, bound
+from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
 from conformance.systems.client.answers import WISHES, Answers
@@ -160,7 +161,7 @@ class _Bench:
             verdict = Verdict.FAIL if any(again) else Verdict.INCONCLUSIVE
         self._tally.add(result, verdict, finding)
         done = self._tally.verdicts.total()
-        self.context.emit(Progress(STAGE, done, self.request.examples, f"{done} examples"))
+        self.context.emit(Progress(STAGE, done, self.request.examples, counted(done, "example")))
 
     async def _reruns(self, plan: Plan, number: int, wanted: str) -> AsyncIterator[str]:
         for _ in range(_RERUNS):
@@ -308,7 +309,7 @@ def _tell(outcome: Outcome, request: Request, tally: Tally) -> None:
     outcome.verdict = tally.verdict
     verdicts = tally.verdicts
     parts = [
-        f"{verdicts.total()} examples, {tally.events:,} events",
+        f"{counted(verdicts.total(), 'example')}, {counted(tally.events, 'event')}",
         f"{verdicts[Verdict.PASS]} pass, {verdicts[Verdict.FAIL]} fail, "
         f"{verdicts[Verdict.INCONCLUSIVE]} inconclusive",
         f"{tally.given.total():,} answers of {len(tally.given)} kinds",

@@ -7,6 +7,7 @@ from pathlib import Path
 from conformance.events import JsonValue
 from conformance.modelcheck.branches import BranchCounts
 from conformance.modelcheck.check import known_graph
+from conformance.printable import counted
 from conformance.replay.explore import ExploreResult
 from conformance.replay.explore import explore as run_machine
 from conformance.replay.machine import Exploration
@@ -89,7 +90,7 @@ _NAMED = 3
 
 def _summary(result: ExploreResult) -> str:
     parts = [
-        f"{result.examples:,} examples, {result.steps:,} steps, "
+        f"{counted(result.examples, 'example')}, {counted(result.steps, 'step')}, "
         f"{result.distinct_transitions:,} distinct transitions"
     ]
     if result.guided:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.files import written_aside
+from conformance.printable import counted
 from conformance.stages.context import Context, stage
 from conformance.traces.exporting import to_itf_text, to_ndjson
 from conformance.traces.store import TraceStore
@@ -30,7 +31,7 @@ def export_traces(
         with written_aside(target) as aside, aside.open("w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in lines)
         outcome.verdict = Verdict.PASS
-        outcome.summary = "1 trace" if count == 1 else f"{count:,} traces"
+        outcome.summary = counted(count, "trace")
         outcome.figures = {"file": str(target), "traces": count}
 
 

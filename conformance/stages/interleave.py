@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.printable import counted
 from conformance.replay.interruptions import InterruptionResult, can_interrupt, interrupt_steps
 from conformance.replay.oracle import GraphOracle
 from conformance.stages.context import Context, Outcome, Workbench, stage
@@ -40,7 +41,7 @@ def report_interleave(
     outcome.verdict = result.verdict
     outcome.summary = (
         f"{total:,} interruptions of {len(result.interruptions)} pairs of actions, "
-        f"{len(result.divergences)} pairs failed; {result.steps:,} steps"
+        f"{counted(len(result.divergences), 'pair')} failed; {counted(result.steps, 'step')}"
         if result.interruptions
         else "no two threads can be made to meet in this model: nothing was interrupted"
     )

@@ -29,6 +29,7 @@ from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, bound
+from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
 from conformance.stages.identity import FOREIGN, identity
@@ -232,7 +233,9 @@ class _Bench:
             tally.add(judgement, finding)
             if time.monotonic() - told > _TELL_EVERY:
                 told = time.monotonic()
-                context.emit(Progress(name, done, total, f"{tally.traces:,} traces, in bytes"))
+                context.emit(
+                    Progress(name, done, total, f"{counted(tally.traces, 'trace')}, in bytes")
+                )
             yield judgement
 
     def _finding(self, judgement: Judgement) -> Finding:
@@ -298,7 +301,7 @@ def _tell(
     counts = tally.counts
     outcome.verdict = tally.verdict
     parts = [
-        f"{tally.traces:,} traces, {tally.events:,} events",
+        f"{counted(tally.traces, 'trace')}, {counted(tally.events, 'event')}",
         f"{counts[Verdict.PASS]:,} pass, {counts[Verdict.FAIL]:,} fail, "
         f"{counts[Verdict.INCONCLUSIVE]:,} inconclusive",
     ]
@@ -383,7 +386,7 @@ def unclear_lines(tally: Tally) -> Iterator[str]:
     """Why traces are inconclusive, for the terminal: at most ten reasons, most traces first."""
     listed = sorted(tally.unclear.values(), key=lambda one: -one.traces)
     for one in listed[:_REASONS]:
-        count = f"{one.traces} traces" if one.traces > 1 else f"trace {one.trace}"
+        count = counted(one.traces, "trace") if one.traces > 1 else f"trace {one.trace}"
         yield f"  ? {count} inconclusive: {one.reason.replace(chr(10), ' ')}"
         if one.traces > 1:
             yield f"      the first is {one.trace} ({one.source})"

@@ -29,6 +29,7 @@ from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.printable import counted
 from conformance.replay.record import Plan, RecordResult
 from conformance.replay.record import record as run_record
 from conformance.stages.context import Context, Workbench, stage, with_constants
@@ -71,7 +72,8 @@ def record(
         outcome.verdict = Verdict.PASS if counts.traces else Verdict.INCONCLUSIVE
         outcome.figures = {"store": str(path), **result.figures()}
         outcome.summary = (
-            f"{counts.traces:,} traces, {counts.steps:,} steps, {counts.states:,} distinct states"
+            f"{counted(counts.traces, 'trace')}, {counted(counts.steps, 'step')}, "
+            f"{counts.states:,} distinct states"
         )
         if result.diverged:
             outcome.verdict = Verdict.FAIL

@@ -13,7 +13,11 @@ from conformance.stages.context import Context, one_model, with_constants
 from conformance.stages.judging import Request, Tally, judge_files
 from conformance.systems.group.recorded import group_traces
 from conformance.systems.recorded import RecordedTrace, manifest, series
-from conformance.systems.replication.recorded import partitions_in, replication_traces
+from conformance.systems.replication.recorded import (
+    partitions_in,
+    replication_traces,
+    unfit_settings,
+)
 
 PROTOCOLS = ("replication", "group")
 
@@ -46,10 +50,15 @@ def spoiled(recording: Path) -> str:
     return str(manifest(recording).get("spoiled", ""))
 
 
-def write_traces(recording: Path, folder: Path) -> list[Written]:
-    """The traces of each partition and group that the agent saw.
+def left_out(recording: Path) -> str:
+    """Why partitions that were seen are not judged, or nothing. DataError if it is no recording."""
+    return unfit_settings(recording) if partitions_in(recording) else ""
 
-    Raises UserError if it saw none, DataError if the folder is no recording.
+
+def write_traces(recording: Path, folder: Path) -> list[Written]:
+    """The traces of each partition and group that the agent saw, but for what `left_out` tells.
+
+    Raises UserError if there are none, DataError if the folder is no recording.
     """
     written = [
         _write(protocol, trace, folder)
@@ -60,6 +69,8 @@ def write_traces(recording: Path, folder: Path) -> list[Written]:
         for trace in traces
     ]
     if not written:
+        if why := left_out(recording):
+            raise UserError(why)
         raise UserError(
             f"The agent saw no partition and no group in {recording}: there is nothing to judge. "
             "Record with `agent = true`, and with a topic or a consumer of a group."
@@ -68,7 +79,8 @@ def write_traces(recording: Path, folder: Path) -> list[Written]:
 
 
 def _replication(recording: Path) -> Iterator[RecordedTrace]:
-    return replication_traces(recording) if partitions_in(recording) else iter(())
+    judged = partitions_in(recording) and not unfit_settings(recording)
+    return replication_traces(recording) if judged else iter(())
 
 
 def _write(protocol: str, trace: RecordedTrace, folder: Path) -> Written:

@@ -14,6 +14,7 @@ from conformance.modelcheck.branches import BranchCounts, count_edges
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
+from conformance.printable import counted
 from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
@@ -52,7 +53,7 @@ def replay(
 def not_driven_lines(result: ReplayResult) -> list[str]:
     """What the system could not be driven along, and why, the most frequent reason first."""
     reasons = sorted(result.not_driven.items(), key=lambda one: -one[1])
-    return [f"{count:,} tests not driven: {reason}" for reason, count in reasons]
+    return [f"{counted(count, 'test')} not driven: {reason}" for reason, count in reasons]
 
 
 def report_replay(
@@ -66,15 +67,15 @@ def report_replay(
     outcome.verdict = result.verdict
     rate = result.steps / max(result.seconds, 1e-9)
     outcome.summary = (
-        f"{result.passed:,} tests passed, {result.failed} failed, {result.inconclusive} "
-        f"inconclusive; {result.steps:,} steps, {rate:,.0f}/s"
+        f"{counted(result.passed, 'test')} passed, {result.failed} failed, {result.inconclusive} "
+        f"inconclusive; {counted(result.steps, 'step')}, {rate:,.0f}/s"
     )
     if result.spoiled:
         outcome.summary += f"; {result.spoiled:,} tests were spoiled by a slow machine"
     if result.again:
         outcome.summary += f"; {result.again:,} tests agreed when they were driven again"
     if result.not_driven:
-        outcome.summary += f"; {sum(result.not_driven.values()):,} tests cannot be driven"
+        outcome.summary += f"; {counted(sum(result.not_driven.values()), 'test')} cannot be driven"
     if result.not_run:
         outcome.summary += f"; stopped at the divergence, {result.not_run:,} tests were not run"
     outcome.figures = {
@@ -180,9 +181,9 @@ def replay_saved(
         if divergence is not None:
             context.emit(_finding(bench, oracle, divergence))
         outcome.verdict = _AGAIN.get(again, Verdict.FAIL)
-        outcome.summary = f"{again} ({len(saved.actions)} steps)"
+        outcome.summary = f"{again} ({counted(len(saved.actions), 'step')})"
         if saved.system not in ("", bench.factory):
-            outcome.summary = f"{again} by {bench.factory} ({len(saved.actions)} steps)"
+            outcome.summary = f"{again} by {bench.factory} ({counted(len(saved.actions), 'step')})"
             outcome.summary += f"; saved of {saved.system}"
         outcome.figures = {
             "model": bench.model.name,
@@ -209,7 +210,9 @@ def replay_recorded(
     with stage(context, "replay", bench.model.name) as outcome:
         oracle = spec_oracle(bench)
         divergence = judge(oracle, trace, anywhere=anywhere)
-        outcome.summary = f"trace {trace.trace_id}, {len(trace.steps)} steps: the spec allows them"
+        outcome.summary = (
+            f"trace {trace.trace_id}, {counted(len(trace.steps), 'step')}: the spec allows them"
+        )
         outcome.verdict = Verdict.PASS
         if divergence is not None:
             found = _finding(bench, oracle, divergence)

@@ -8,6 +8,7 @@ from conformance.errors import UserError
 from conformance.events import JsonValue
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.prepare import PreparedModel
+from conformance.printable import counted
 from conformance.stages.context import Context, stage
 from conformance.suites.coverage import Coverage, coverage
 from conformance.suites.greedy import greedy_cover
@@ -98,7 +99,7 @@ def summary(suite: Suite, covered: Coverage) -> str:
     transitions = _share("transitions", covered.covered_transitions, covered.transitions)
     taken = len(covered.actions) - len(covered.missing_actions)
     return (
-        f"{len(suite):,} tests, {suite.steps:,} steps; {states}, {transitions}, "
+        f"{counted(len(suite), 'test')}, {counted(suite.steps, 'step')}; {states}, {transitions}, "
         f"{_share('actions', taken, len(covered.actions))}"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.printable import counted
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.telling import finding
 from conformance.replay.turns import TurnsResult, take_turns
@@ -31,7 +32,7 @@ def turns(context: Context, bench: Workbench, *, walks: int, length: int) -> Tur
         outcome.verdict = result.verdict
         outcome.summary = (
             f"{taken:,} turns of {len(result.turns)} kinds in {result.walks:,} walks, "
-            f"{result.steps:,} steps, {result.steps / max(result.seconds, 1e-9):,.0f}/s"
+            f"{counted(result.steps, 'step')}, {result.steps / max(result.seconds, 1e-9):,.0f}/s"
         )
         outcome.figures = {
             "model": bench.model.name,

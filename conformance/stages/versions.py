@@ -14,6 +14,7 @@ from itertools import combinations
 
 from conformance.events import Progress, StageStarted
 from conformance.modelcheck.manifest import Model
+from conformance.printable import counted
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.parallel import ReplayJob, side_by_side
 from conformance.replay.suite import ReplayResult
@@ -85,7 +86,7 @@ class Cell:
     @property
     def driven(self) -> str:
         """How much was driven and agreed; empty if nothing did."""
-        return f"{self.tests:,} tests, {self.steps:,} steps" if self.steps else ""
+        return f"{counted(self.tests, 'test')}, {counted(self.steps, 'step')}" if self.steps else ""
 
 
 @dataclass(frozen=True, slots=True)

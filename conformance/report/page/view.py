@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conformance.events import Exhibit, JsonValue, Reason, StageFinished
+from conformance.printable import counted
 from conformance.report.causes import Cause, causes
 from conformance.report.collect import Report
 from conformance.report.page.counts import SpecCounts, counts
@@ -306,7 +307,7 @@ def _stage_gaps(stage: StageFinished) -> Iterator[Gap]:
         yield Gap(where, name)
     inconclusive = sum(_number_in(stage, "tests", one) for one in ("inconclusive", "spoiled"))
     if inconclusive:
-        yield Gap(where, f"{inconclusive:,} tests could not be judged: {stage.summary}")
+        yield Gap(where, f"{counted(inconclusive, 'test')} could not be judged: {stage.summary}")
     elif stage.verdict is Verdict.INCONCLUSIVE and not _names(stage, "vacuous"):
         yield Gap(where, stage.summary)
 

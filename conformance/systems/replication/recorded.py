@@ -51,6 +51,35 @@ _FREE = {
 """What real brokers do, and what may happen to them."""
 
 
+_RECORD_BYTES = 100
+"""A batch of one record has about 70 bytes, two would have 140."""
+
+
+def unfit_settings(recording: Path) -> str:
+    """Why the brokers' settings leave no partition to be judged, or nothing.
+
+    In the specification an answer carries one record, and a leader reads and counts a fetch in one
+    step. Of one broker alone nobody fetches. A recording that does not keep its brokers' settings
+    is taken to be fit. Raises DataError if the folder is no recording.
+    """
+    told = manifest(recording)
+    settings = told.get("settings")
+    if settings is None or len(told.get("brokers", [])) == 1:
+        return ""
+    asked = int(settings.get("replica.fetch.max.bytes", 1_048_576))
+    threads = int(settings.get("num.io.threads", 8))
+    wrong = [f"`replica.fetch.max.bytes` was {asked}"] if asked > _RECORD_BYTES else []
+    wrong += [f"`num.io.threads` was {threads}"] if threads > 1 else []
+    if not wrong:
+        return ""
+    return (
+        f"{recording}: its partitions are not judged, since {' and '.join(wrong)}. A follower of "
+        "the specification fetches one record at a time, and its leader handles one request at a "
+        "time: other steps would be taken for wrong ones. Record with `replica.fetch.max.bytes = "
+        f'"{_RECORD_BYTES}"` and `num.io.threads = "1"` under [settings] of the scenario.'
+    )
+
+
 def partitions_in(recording: Path) -> list[str]:
     """The partitions that a controller registered. Raises DataError if the folder is none."""
     manifest(recording)
@@ -89,21 +118,46 @@ class _Registration:
     isr: frozenset[str]
 
 
-def _registrations(lines: Iterable[Seen]) -> list[_Registration]:
+def _registrations(lines: Iterable[Seen], outages: Mapping[str, list[int]]) -> list[_Registration]:
     """Each change, when the first controller made it.
 
     All controllers replay all records, and read them again when they start. Of two records with one
     partition epoch, one was never committed: the one that fewer controllers tell.
     """
     told: dict[int, dict[tuple[str, int, frozenset[str]], dict[str, Seen]]] = {}
-    for seen in lines:
-        if "registration" not in seen.body:
-            continue
+    registered = [seen for seen in lines if "registration" in seen.body]
+    for seen in _without_reverted(registered, outages):
         state = seen.body["state"]
         content = (_broker(state["leader"]), state["leaderEpoch"], _brokers(_electable(state)))
         nodes = told.setdefault(state["partitionEpoch"], {}).setdefault(content, {})
         nodes.setdefault(seen.node, seen)
     return [_earliest(epoch, contents) for epoch, contents in sorted(told.items())]
+
+
+def _without_reverted(
+    registered: Iterable[Seen], outages: Mapping[str, list[int]]
+) -> Iterator[Seen]:
+    """What controllers told, without what they have taken back.
+
+    A controller that was paused goes on as the active one until it hears of its successor. What it
+    has written by then is not committed: QuorumController.claim and renounce take its state back to
+    the last committed offset, and its next record has a partition epoch that it has told before.
+    A process that starts tells the past again, and takes nothing back.
+    """
+    kept: dict[str, list[Seen]] = defaultdict(list)
+    for seen in registered:
+        own, epoch = kept[seen.node], _partition_epoch(seen)
+        ends = outages.get(_broker(int(seen.node)), [])
+        started = max((end for end in ends if end < seen.time), default=0)
+        while own and own[-1].time > started and _partition_epoch(own[-1]) >= epoch:
+            own.pop()
+        own.append(seen)
+    return (seen for own in kept.values() for seen in own)
+
+
+def _partition_epoch(registered: Seen) -> int:
+    epoch: int = registered.body["state"]["partitionEpoch"]
+    return epoch
 
 
 def _electable(state: JsonObject) -> Sequence[int]:
@@ -268,6 +322,10 @@ class _Round:
     asked: Seen
     reads: list[_Line] = field(default_factory=list)
     processed: _Line | None = None
+    given_up: int = 0
+    """When the follower asked for another, if `late` is there."""
+    late: _Line | None = None
+    """The read of a leader that has done something else since then."""
 
 
 # --- the steps ------------------------------------------------------------------------------------
@@ -289,7 +347,8 @@ class _Partition:
 
     def trace(self) -> RecordedTrace:
         """The events in their order, with the constants that they need."""
-        registrations = _registrations(self.lines)
+        outages = self._ends()
+        registrations = _registrations(self.lines, outages)
         if not registrations or registrations[0].partition_epoch:
             raise DataError(f"The recording does not show the creation of {self.name}.")
         registrations = _without_repetitions(registrations)
@@ -297,7 +356,7 @@ class _Partition:
         first = registrations[0]
         self.brokers = tuple(sorted(first.isr))
         self.first_epoch = first.leader_epoch
-        self._outages = self._ends()
+        self._outages = {broker: outages.get(broker, []) for broker in self.brokers}
         states = self._states(registrations)
         self._elections(registrations)
         self._crashes(states)
@@ -318,8 +377,10 @@ class _Partition:
         ends = [line.view.log_end for line in states]
         appends = sum("AppendAsLeader" in str(event) for _, _, event in self._events)
         last = registrations[-1]
+        left = ", ".join(f'{broker} |-> "left by {broker}"' for broker in self.brokers)
         return {
             "Brokers": "{" + ", ".join(f'"{broker}"' for broker in self.brokers) + "}",
+            "LeftBehind": f"[{left}]",
             "Epochs": f"{self.first_epoch}..{last.leader_epoch}",
             "Offsets": f"0..{max(ends, default=0)}",
             "AppendCounts": f"0..{appends}",
@@ -358,12 +419,11 @@ class _Partition:
     # --- processes --------------------------------------------------------------------------------
 
     def _ends(self) -> dict[str, list[int]]:
-        """When each broker's process ended, by the recording's faults."""
-        ends: dict[str, list[int]] = {broker: [] for broker in self.brokers}
+        """When each node's process ended, by the recording's faults."""
+        ends: dict[str, list[int]] = defaultdict(list)
         for fault in self.manifest.get("faults", []):
-            broker = _broker(fault.get("node"))
-            if fault["action"] in ("kill", "stop") and not fault["problem"] and broker in ends:
-                ends[broker].append(fault["time"])
+            if fault["action"] in ("kill", "stop") and not fault["problem"]:
+                ends[_broker(fault.get("node"))].append(fault["time"])
         return ends
 
     def _crashes(self, states: Sequence[_Line]) -> None:
@@ -474,30 +534,19 @@ class _Partition:
             fetch = line.fetch
             if fetch and _broker(fetch["replica"]) == follower and not fetch["error"]:
                 of = _asked_for(asked[: at + 1], fetch)
-                read = line if of == at else self._in_time(line, times[of + 1], states)
-                rounds[of].reads.append(read)
+                if of == at:
+                    rounds[of].reads.append(line)
+                else:
+                    _read_late(rounds[of], line, times[of + 1], states)
             elif line.broker == follower and _stored(line):
                 rounds[at].processed = line
         return rounds
 
-    def _in_time(self, line: _Line, given_up: int, states: Sequence[_Line]) -> _Line:
-        """A fetch that is read when its follower has long asked for another: as before that.
-
-        A leader that was paused finds what its followers sent in the meantime. Where it has done
-        nothing else to the partition since they gave up, it is the same to all whether it read it
-        then or now; else it stays where it was read, and the specification has no step of it.
-        """
-        between = (
-            other
-            for other in states
-            if other.broker == line.broker and given_up <= other.time < line.time
-        )
-        if any(other.changed for other in between):
-            return line
-        return replace(line, seen=replace(line.seen, time=given_up - 1))
-
     def _round_trip(self, follower: str, one: _Round) -> None:
         """The steps of a round trip that changed anything."""
+        if one.late is not None and one.late.counted:
+            self._left_behind(follower, one, one.late)
+            return
         done = one.processed
         counted = next((read for read in one.reads if read.counted), None)
         answered = [read for read in one.reads if done and read.time < done.time][-1:]
@@ -521,14 +570,21 @@ class _Partition:
         elif counted is not None and not self._ended(follower, one.asked.time, counted.time):
             self._add(counted.seen, "LoseMessage", [follower], place=2)
 
-    def _handle(self, follower: str, read: _Line) -> None:
+    def _left_behind(self, follower: str, one: _Round, late: _Line) -> None:
+        """A request that its follower gave up, and its leader read all the same."""
+        self._add(one.asked, "SendFetch", [follower])
+        left = Seen(one.given_up - 1, one.asked.source, one.asked.node, {})
+        self._add(left, "LeaveFetch", [follower])
+        self._handle(follower, late, "HandleLeftFetch")
+
+    def _handle(self, follower: str, read: _Line, action: str = "HandleFetch") -> None:
         """The fetch at the leader, and the ISR change that it set off."""
         parts = self._shown(read)
         before = read.before.sent_isr if read.before else frozenset()
         expands = read.view.sent_isr and not before
         if expands:
             parts = {place: value for place, value in parts.items() if "pendingIsr" not in place}
-        self._add(read.seen, "HandleFetch", [read.broker, follower], parts)
+        self._add(read.seen, action, [read.broker, follower], parts)
         if expands:
             args = [read.broker, follower]
             self._add(read.seen, "SubmitExpandIsr", args, self._shown(read), place=1)
@@ -542,6 +598,24 @@ class _Partition:
 
     def _ended(self, broker: str, since: int, until: int) -> bool:
         return any(since < end < until for end in self._outages[broker])
+
+
+def _read_late(one: _Round, line: _Line, given_up: int, states: Sequence[_Line]) -> None:
+    """A fetch that is read when its follower has long asked for another.
+
+    A leader that was paused finds what its followers sent in the meantime. Where it has done
+    nothing else to the partition since they gave up, it is the same to all whether it read it then
+    or now: it is told then, and the answer is lost.
+    """
+    between = (
+        other
+        for other in states
+        if other.broker == line.broker and given_up <= other.time < line.time
+    )
+    if any(other.changed for other in between):
+        one.given_up, one.late = given_up, line
+    else:
+        one.reads.append(replace(line, seen=replace(line.seen, time=given_up - 1)))
 
 
 def _asked_for(asked: Sequence[Seen], fetch: JsonObject) -> int:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import DataError
+from conformance.errors import DataError, UserError
+from conformance.stages.recorded import write_traces
 from conformance.systems.recorded import RecordedTrace
-from conformance.systems.replication.recorded import replication_traces
+from conformance.systems.replication.recorded import replication_traces, unfit_settings
 
 APPEND = "$anonfun$appendRecordsToLeader$1"
 
@@ -46,14 +47,17 @@ class Lines:
         return self.add(node, partition="t-0", request={"fetchOffset": 0, "currentLeaderEpoch": 0})
 
     def trace(self, folder: Path, faults: Sequence[dict[str, Any]] = ()) -> RecordedTrace:
+        self.write(folder, {"faults": list(faults)})
+        (trace,) = replication_traces(folder)
+        return trace
+
+    def write(self, folder: Path, told: dict[str, Any]) -> None:
         for node, lines in self.nodes.items():
             (folder / f"node{node}").mkdir()
             text = "".join(json.dumps(line) + "\n" for line in lines)
             (folder / f"node{node}" / "agent.ndjson").write_text(text, "utf-8")
-        told = {"faults": list(faults), "ended": self.time + 1}
-        (folder / "recording.json").write_text(json.dumps(told), "utf-8")
-        (trace,) = replication_traces(folder)
-        return trace
+        text = json.dumps({**told, "ended": self.time + 1})
+        (folder / "recording.json").write_text(text, "utf-8")
 
 
 def broker(
@@ -133,16 +137,23 @@ def test_a_fetch_that_a_paused_leader_reads_late_is_told_when_its_follower_gave_
     assert trace.events[-1]["time"] == (given_up - 1) / 1e9
 
 
-def test_a_late_fetch_stays_where_its_leader_has_done_something_else_meanwhile(
+def test_a_late_fetch_was_left_behind_where_its_leader_has_done_something_else_meanwhile(
     tmp_path: Path, lines: Lines
 ) -> None:
     lines.request(2)
     lines.add(2, partition="t-0", request={"fetchOffset": 0, "currentLeaderEpoch": 1})
+    given_up = lines.time
     lines.section(1, APPEND, broker(1, 2, 0, -1))
     read = lines.fetch(1, 2, broker(1, 2, 0, 0))
     trace = lines.trace(tmp_path)
-    assert steps(trace)[2:4] == ["AppendAsLeader['b1', 1]", "HandleFetch['b1', 'b2']"]
-    assert trace.events[3]["time"] == read / 1e9
+    assert steps(trace)[1:] == [
+        "SendFetch['b2']",
+        "LeaveFetch['b2']",
+        "AppendAsLeader['b1', 1]",
+        "HandleLeftFetch['b1', 'b2']",
+    ]
+    assert trace.events[2]["time"] == (given_up - 1) / 1e9
+    assert trace.events[-1]["time"] == read / 1e9
 
 
 def test_a_round_trip_that_changes_nothing_is_left_out(tmp_path: Path, lines: Lines) -> None:
@@ -234,6 +245,31 @@ def test_a_record_that_only_one_controller_tells_was_not_committed(
     assert trace.events[-1]["source"] == "node2/agent.ndjson:3"
 
 
+def test_what_a_controller_takes_back_was_not_committed(tmp_path: Path, lines: Lines) -> None:
+    """A paused controller wakes up, takes the others for dead, and hears then of its successor."""
+    lines.nodes["3"] = []
+    lines.registered(2, leader=-1, epoch=1, isr=[1], version=1)
+    lines.registered(2, leader=1, epoch=2, isr=[1], version=2)
+    for node in (3, 2):
+        lines.registered(node, leader=2, epoch=1, isr=[1, 2], version=1)
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[1:] == ["ElectLeader[1, 'b2']"]
+    assert trace.events[-1]["source"] == "node3/agent.ndjson:1"
+
+
+def test_what_a_process_reads_again_when_it_starts_is_taken_back_by_nobody(
+    tmp_path: Path, lines: Lines
+) -> None:
+    lines.registered(1, leader=2, epoch=1, isr=[1, 2], version=1)
+    made = lines.time
+    kill = {"action": "kill", "node": 1, "problem": "", "time": lines.time + 5}
+    lines.time += 10
+    lines.registered(1, leader=1, epoch=0, isr=[1, 2], version=0)
+    lines.registered(1, leader=2, epoch=1, isr=[1, 2], version=1)
+    trace = lines.trace(tmp_path, [kill])
+    assert trace.events[-2]["time"] == made / 1e9
+
+
 def test_who_may_be_elected_of_an_empty_isr_is_who_was_its_last_member(
     tmp_path: Path, lines: Lines
 ) -> None:
@@ -280,3 +316,33 @@ def test_a_recording_that_does_not_show_the_creation(tmp_path: Path) -> None:
     made.registered(1, leader=1, epoch=3, isr=[1, 2], version=5)
     with pytest.raises(DataError, match="does not show the creation of t-0"):
         made.trace(tmp_path)
+
+
+FIT = {"replica.fetch.max.bytes": "100", "num.io.threads": "1"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (FIT, ""),
+        (FIT | {"replica.fetch.max.bytes": "1000"}, "`replica.fetch.max.bytes` was 1000"),
+        ({"num.io.threads": "1"}, "`replica.fetch.max.bytes` was 1048576"),
+        (FIT | {"num.io.threads": "3"}, "`num.io.threads` was 3"),
+    ],
+)
+def test_partitions_of_brokers_whose_fetches_carry_more_are_left_out_with_the_remedy(
+    tmp_path: Path, lines: Lines, settings: dict[str, str], told: str
+) -> None:
+    lines.write(tmp_path, {"faults": [], "settings": settings})
+    assert told in unfit_settings(tmp_path)
+    assert bool(told) == ("under [settings]" in unfit_settings(tmp_path))
+    if told:
+        with pytest.raises(UserError, match="Record with"):
+            write_traces(tmp_path, tmp_path / "traces")
+    else:
+        assert [one.trace.name for one in write_traces(tmp_path, tmp_path / "traces")] == ["t-0"]
+
+
+def test_of_one_broker_alone_nobody_fetches(tmp_path: Path, lines: Lines) -> None:
+    lines.write(tmp_path, {"brokers": [1], "settings": {"num.io.threads": "3"}})
+    assert unfit_settings(tmp_path) == ""
