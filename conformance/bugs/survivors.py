@@ -22,7 +22,7 @@ class Survivor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The source line that the change begins in, without its indentation."""
     kind: str
     new: str
-    """What the change puts in; empty for a lock."""
+    """What the change puts in; of a lock, the first line of what it guards."""
     reason: str
 
 
