@@ -72,9 +72,13 @@ class Mutant:
 
     @property
     def told(self) -> tuple[str, str]:
-        """What is shown of the old text and of the new one: of a lock's section the lock alone."""
+        """What is shown of the old text and of the new one.
+
+        Of a lock's section: the lock, and the first line of what it guards.
+        """
         if self.kind == LOCK:
-            return self.old.partition(":\n")[0], ""
+            lock, _, guarded = self.old.partition(":\n")
+            return lock, guarded.strip().partition("\n")[0]
         return " ".join(self.old.split()), " ".join(self.new.split())
 
     def apply(self, text: str) -> str:
@@ -83,8 +87,8 @@ class Mutant:
 
     def __str__(self) -> str:
         old, new = self.told
-        becomes = f" becomes {new!r}" if new else ""
-        return f"{self.file}:{self.line} {self.kind}: {old!r}{becomes}"
+        joined = "before" if self.kind == LOCK else "becomes"
+        return f"{self.file}:{self.line} {self.kind}: {old!r} {joined} {new!r}"
 
 
 class Positions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,13 @@ class Survivor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A change of a line of text, and why it shows nowhere."""
 
     file: str
+    function: str
+    """The innermost one that the change is in, without its class."""
     line: str
     """The source line that the change begins in, without its indentation."""
     kind: str
     new: str
-    """What the change puts in; empty for a lock."""
+    """What the change puts in; of a lock, the first line of what it guards."""
     reason: str
 
 
@@ -34,12 +37,24 @@ class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Reasons:
     """Reasons by change. The line's number does not matter, its text does."""
 
-    by_change: Mapping[tuple[str, str, str, str], str]
+    by_change: Mapping[tuple[str, ...], str]
 
     def of(self, mutant: Mutant, text: str) -> str:
         """Why the mutant of this file's text shows nowhere; empty if nothing is known."""
         line = text.splitlines()[mutant.line - 1].strip()
-        return self.by_change.get((mutant.file, line, mutant.kind, mutant.told[1]), "")
+        function = function_at(text, mutant.line)
+        change = (mutant.file, function, line, mutant.kind, mutant.told[1])
+        return self.by_change.get(change, "")
+
+
+def function_at(text: str, line: int) -> str:
+    """The innermost function that the line is in; empty outside of any."""
+    around = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(around, key=lambda node: node.lineno).name if around else ""
 
 
 def read_survivors(path: Path = FILE) -> Reasons:
@@ -49,7 +64,10 @@ def read_survivors(path: Path = FILE) -> Reasons:
     except (OSError, msgspec.DecodeError) as error:
         raise UserError(f"{path} is no list of survivors: {error}.") from error
     return Reasons(
-        {(one.file, one.line, one.kind, _plain(one.new)): one.reason for one in read.survivor}
+        {
+            (one.file, one.function, one.line, one.kind, _plain(one.new)): one.reason
+            for one in read.survivor
+        }
     )
 
 

@@ -78,7 +78,7 @@ def test_without_its_lock_a_section_can_be_entered_before_each_of_its_statements
         "            pass",
         "        return a",
     ]
-    assert str(unlocked) == "a.py:2 lock removed: 'with self.lock'"
+    assert str(unlocked) == "a.py:2 lock removed: 'with self.lock' before '# why'"
 
 
 @pytest.mark.parametrize(

@@ -408,3 +408,11 @@ def test_a_follower_takes_no_appends() -> None:
         bed.partition.append_records_to_leader(records())
 
     assert raised.value.error is Errors.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_partition_that_is_deleted_knows_no_followers() -> None:
+    bed = a_leader(1)
+    assert bed.partition.get_replica(F1) is not None
+    bed.partition.delete()
+    assert bed.partition.get_replica(F1) is None
+    assert bed.partition.remote_replicas() == ()

@@ -57,6 +57,12 @@ def test_g37_outside_groups_ids_do_not_count(member: str, instance: str | None) 
     assert driver.commit(member, -1, instance) is NONE
 
 
+def test_a_generation_of_zero_is_a_generation() -> None:
+    driver = Driver()
+    assert driver.commit(offset=3) is NONE
+    assert driver.commit("memberId", 0) is Errors.UNKNOWN_MEMBER_ID
+
+
 def test_a_group_with_members_takes_commits_of_members_only() -> None:
     driver = Driver()
     member_id = driver.stable()

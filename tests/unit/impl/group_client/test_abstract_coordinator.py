@@ -42,6 +42,12 @@ from tests.unit.impl.group_client.world import (
 NEW_GENERATION = Generation(2, "newId", NAME)
 
 
+def test_a_coordinator_that_was_found_is_connected_to_at_once() -> None:
+    world = World()
+    world.know_coordinator()
+    assert world.transport.connected == [COORDINATOR]
+
+
 def test_k01_coordinator_discovery_backs_off_exponentially() -> None:
     world = World(replace(CONFIG, retry_backoff_ms=10, retry_backoff_max_ms=100))
     world.transport.unreachable_until[COORDINATOR] = 100

@@ -62,6 +62,7 @@ class ScriptedTransport:
         self.sent: list[ClientRequest] = []
         self.prepared: deque[Scripted] = deque()
         self.no_brokers = False
+        self.connected: list[BrokerEndPoint] = []
         self.unreachable_until: dict[BrokerEndPoint, int] = {}
         self.on_send: Callable[[ClientRequest], None] = lambda _request: None
         self.moves_clock = True
@@ -73,7 +74,7 @@ class ScriptedTransport:
         return self.clock.milliseconds() < self.unreachable_until.get(node, 0)
 
     def try_connect(self, node: BrokerEndPoint) -> None:
-        pass
+        self.connected.append(node)
 
     def send(self, request: ClientRequest) -> None:
         self.sent.append(request)
