@@ -1,7 +1,8 @@
 """Drives Kafka's own classes and `impl` along one model, and prints how fast, beside the goals.
 
 Some tests of the minimal transition cover, drawn by a seed, in one process each and with all
-variables compared after every step; the time of a reset, warm; what the JVM holds of memory.
+variables compared after every step; the time of a reset, warm; what the JVM takes of the processor
+for a step, its resets counted in, and of memory.
 
     python benchmarks/kafka_classes.py [--kafka 3.8.1,4.4.0] [--model NAME] [--tests N]
 """
@@ -39,6 +40,8 @@ class Measured:
     reset_ms: float
     rss_mb: float
     """Of the adapter's process at its largest; 0 if there is none."""
+    jvm_ms: float
+    """Of the processor, by the adapter's process, for a step of the replay."""
 
     def told(self) -> str:
         """One line, with the goals of a JVM."""
@@ -46,7 +49,7 @@ class Measured:
         line = f"{self.system:14} {self.result.steps:8,} steps {rate:8,.0f} steps/s"
         line += f"  reset {self.reset_ms:6.2f} ms"
         if self.rss_mb:
-            line += f"  {self.rss_mb:4.0f} MB"
+            line += f"  {self.rss_mb:4.0f} MB  JVM {self.jvm_ms:.2f} ms/step"
             met = (rate >= STEPS_A_SECOND, self.reset_ms < RESET_MS, self.rss_mb <= RSS_MB)
             line += f"  goals met: {', '.join('yes' if one else 'no' for one in met)}"
         return f"{line}  {self.result.verdict}"
@@ -73,9 +76,11 @@ def main() -> None:
 def measured(system: str, bench: Workbench, tests: int) -> Measured:
     """Resets first, which warm it up."""
     reset_ms = _reset_ms(bench)
+    before = sum(map(_processor_seconds, _bridges()))
     result = replay_suite(bench.graph, _some(bench, tests), bench.make_system)
+    used = sum(map(_processor_seconds, _bridges())) - before
     rss = max((_peak_mb(child) for child in _bridges()), default=0.0)
-    return Measured(system, result, reset_ms, rss)
+    return Measured(system, result, reset_ms, rss, 1_000 * used / result.steps)
 
 
 def _some(bench: Workbench, tests: int) -> Suite:
@@ -111,6 +116,11 @@ def _bridges() -> Iterator[Path]:
             continue  # it has ended
         if int(fields[1]) == os.getpid() and b"kconform.Bridge" in command:
             yield folder
+
+
+def _processor_seconds(process: Path) -> float:
+    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak_mb(process: Path) -> float:
