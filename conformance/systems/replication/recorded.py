@@ -735,6 +735,8 @@ def _append(line: _Line) -> list[object]:
     if count > 1:
         raise DataError(
             f"{line.seen.source}: {count} records came at once; the specification's batches hold "
-            "one. Let producers send single records: `batch = 1`."
+            "one. Let producers send single records (`batch = 1`), and let the broker take one "
+            'request at a time (`num.io.threads = "1"` under [settings]), so that the agent sees '
+            "each append alone."
         )
     return [line.broker, line.before.log_end]

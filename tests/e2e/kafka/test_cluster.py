@@ -19,6 +19,8 @@ from tests.kafka_needed import VERSIONS, jars_or_skip
 SCENARIO = """
 brokers = 1
 seconds = 8
+[settings]
+"num.io.threads" = "1"
 [[topic]]
 name = "t"
 partitions = 2
