@@ -227,6 +227,7 @@ class Cluster:
         self._further = dict(zip(pairs, free_ports(len(pairs)), strict=True))
         self._tell = tell
         self._java, _ = find_java(os.environ)
+        folder = folder.absolute()  # Each broker runs in a folder of its own.
         self.nodes = {number: self._node(number, folder / f"node{number}") for number in numbers}
 
     def __enter__(self) -> Cluster:

@@ -151,7 +151,7 @@ class Stage:
 
         self.wait_until(f"broker {node} has exposed the records below {offset}", holds)
 
-    def wait_until(self, what: str, holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    def wait_until(self, what: str, holds: Callable[[], bool], seconds: float = 60.0) -> None:
         """Wait for something on disk. Raises EnvironmentProblem."""
         self.cluster.await_that(what, holds, seconds)
 

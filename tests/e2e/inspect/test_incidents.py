@@ -29,7 +29,7 @@ NEW = VERSIONS[-1]
 SPECIFICATIONS = Specifications()
 
 
-def kconform(*arguments: str) -> subprocess.CompletedProcess[str]:
+def kconform(*arguments: str, within: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "conformance.cli", *arguments],
         capture_output=True,
@@ -37,12 +37,15 @@ def kconform(*arguments: str) -> subprocess.CompletedProcess[str]:
         check=False,
         timeout=300,
         env=dict(os.environ),
+        cwd=within,
     )
 
 
 def made(name: str, folder: Path) -> Path:
+    """An incident in that folder, which is named as people name it: from where they are."""
     jars_or_skip(NEW)
-    done = kconform("cluster", "incident", name, "--kafka", NEW, "-o", str(folder))
+    arguments = ["--kafka", NEW, "-o", folder.name]
+    done = kconform("cluster", "incident", name, *arguments, within=folder.parent)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
