@@ -89,3 +89,24 @@ def test_after_a_failed_heartbeat_two_consumers_own_one_partition(broker: str) -
         assert not any(map(exclusive, driver.candidates))
     finally:
         close(system)
+
+
+def test_a_session_that_expires_is_waited_for(broker: str) -> None:
+    bench = workbench(
+        Context(),
+        one_model("consumer/expiries-2m"),
+        f"wire:{broker}?session=800&{KNOWN}",
+        with_graph=False,
+    )
+    oracle = spec_oracle(bench)
+    names = ("Join", "SendHeartbeat", "HandleHeartbeat", "ExpireSession")
+    system = bench.make_system()
+    try:
+        driver = Driver(system, oracle)
+        assert driver.in_real_time
+        path = [Action(name, ("m2",)) for name in names]
+        result, _ = run_until_believed(driver, next(iter(oracle.initial_states())), path)
+        assert (result.divergence, result.disabled) == (None, "")
+        assert result.steps == len(path)
+    finally:
+        close(system)

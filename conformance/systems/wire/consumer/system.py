@@ -153,6 +153,9 @@ class WireConsumerSystem:
         self._patience = self._usual_patience = address.patience / 1000
         self._begun = self._seen_at = time.monotonic()
         self._pulse = pulse()
+        self._running_out: dict[str, float] = {}
+        self._reconciling: dict[str, Reconciling] = {}
+        self._mistimed = ""
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
@@ -169,9 +172,7 @@ class WireConsumerSystem:
         self._before_first: int | None = None
         self._step = -1
         self._session, self._session_used = _SESSION_MS, False
-        self._running_out: dict[str, float] = {}
-        self._reconciling: dict[str, Reconciling] = {}
-        self._mistimed = ""
+        self._running_out, self._reconciling, self._mistimed = {}, {}, ""
         self._patience = self._usual_patience
         self._begun = self._seen_at = time.monotonic()
         self._coordinator.slowest = 0.0
