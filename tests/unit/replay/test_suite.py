@@ -72,7 +72,7 @@ def test_another_branch_that_the_spec_allows_is_inconclusive() -> None:
     assert (result.verdict, result.passed, result.inconclusive) == (Verdict.INCONCLUSIVE, 1, 1)
     assert (result.steps, result.actions) == (4, {"A": 2, "B": 1, "Fork": 1})
     (note,) = result.notes
-    assert note.startswith("test 1: after 1 steps")
+    assert note.startswith("test 1: after 1 step ")
     assert "where A is not enabled" in note
 
 
