@@ -198,7 +198,7 @@ class Judge:
             name=case.recording.name,
             source=case.recording.source,
             verdict=Verdict.INCONCLUSIVE if unclear else Verdict.PASS,
-            reason=self._explained(len(case.events), explanation, unclear),
+            reason=self._explained(found, explanation, unclear),
             events=len(case.events),
             explained=found.done,
             explanation=explanation,
@@ -215,11 +215,13 @@ class Judge:
         return judgement if found.explained else self._failed(case, start, judgement, found)
 
     def _explained(
-        self, events: int, explanation: Explanation, unclear: Sequence[FormulaVerdict]
+        self, found: Found, explanation: Explanation, unclear: Sequence[FormulaVerdict]
     ) -> str:
-        reason = f"a behaviour {self._bounds} explains all {counted(events, 'event')}"
+        reason = f"a behaviour {self._bounds} explains all {counted(found.done, 'event')}"
         if silent := explanation.silent:
-            reason += f", with {silent} steps that were not seen"
+            reason += f", with {counted(silent, 'step')} that nobody saw"
+        if not found.exhaustive:
+            reason += f"; not every other one was looked at: {found.limits[0]}"
         return f"{reason}; but {_unclear(unclear[0])}" if unclear else reason
 
     def _violating(
