@@ -18,6 +18,7 @@ from conformance.inspect.reading.inputs import Inputs
 from conformance.inspect.reading.reader import read
 from conformance.kafka.incidents import INCIDENTS, make
 from conformance.kafka.jars import KafkaJars, kafka_jars
+from conformance.printable import counted
 
 BROKERS = ("b1", "b2", "b3")
 TOLD = {
@@ -26,7 +27,10 @@ TOLD = {
     "unclean-election": {"lost-by-unclean-election"},
     "re-elected-leader": {"CommittedNeverLost"},
 }
-"""The kinds of findings that each incident must give, and no others."""
+"""The kinds of findings that each incident must give."""
+SOMETIMES = {"re-elected-leader": {"OneExposedRecordPerOffset"}}
+"""What it may give besides: if the new leader had written down its high watermark when its files
+were copied, they show that the lost offsets were exposed a second time."""
 
 
 def judged(copies: Path, jars: KafkaJars) -> Inspection:
@@ -45,8 +49,14 @@ def row(name: str, version: str, found: Inspection) -> str:
     )
     cuts = [cut for part in found.partitions.values() for cut in part.truncations]
     exposed = sum(cut.cuts_exposed for cut in cuts)
-    words = f"{len(cuts)} truncations, {exposed} of exposed records"
-    return f"{name:18} {version:6} {found.verdict!s:5} {words:42} {', '.join(kinds) or '-'}"
+    words = f"{counted(len(cuts), 'truncation')}, {exposed} of exposed records"
+    return f"{name:18} {version:6} {found.verdict!s:5} {words:40} {', '.join(kinds) or '-'}"
+
+
+def as_it_happened(name: str, found: Inspection) -> bool:
+    """Whether the files tell what happened, and nothing else."""
+    kinds = {one.kind for one in found.found}
+    return TOLD[name] <= kinds <= TOLD[name] | SOMETIMES.get(name, set())
 
 
 def main() -> int:
@@ -65,7 +75,7 @@ def main() -> int:
                 make(name, jars, copies, seed=options.seed)
             found = judged(copies, jars)
             print(row(name, version, found), flush=True)
-            wrong += {one.kind for one in found.found} != TOLD[name]
+            wrong += not as_it_happened(name, found)
     return 1 if wrong else 0
 
 
