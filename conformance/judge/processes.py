@@ -51,7 +51,7 @@ def judge_here(
     end = time.process_time() + ALONE
     with RecordingReader() as reader, judge.many():
         for located in waiting:
-            yield located, judge.judge(reader.read(located))
+            yield located, judge.judge(reader.read(located), brief=brief)
             if several and time.process_time() > end:
                 break
         else:
@@ -127,14 +127,14 @@ class _Turns:
         events = 0
         for located in self._recordings:
             turn.append(located)
-            events += max(len(located.numbers), 1)
+            events += max(located.lines, 1)
             if events >= self._events:
                 break
         return turn
 
     def took(self, turn: Sequence[Located], seconds: float) -> None:
         """Learn from how long a portion took."""
-        events = sum(len(located.numbers) for located in turn)
+        events = sum(located.lines for located in turn)
         fitting = int(events * _TURN / max(seconds, 1e-3))
         self._events = max(1, min(fitting, 4 * self._events))
 
@@ -203,8 +203,7 @@ def _judged(
     judge: Judge, reader: RecordingReader, turn: Sequence[Located], *, brief: bool
 ) -> list[Judgement] | Exception:
     try:
-        found = [judge.judge(reader.read(located)) for located in turn]
+        return [judge.judge(reader.read(located), brief=brief) for located in turn]
     except Exception as error:  # noqa: BLE001 - the parent raises it
         error.add_note(traceback.format_exc())
         return error
-    return [one.brief() for one in found] if brief else found

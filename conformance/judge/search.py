@@ -8,6 +8,7 @@ the search is exhaustive, unless a limit cuts it short; it then says so, and no 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -171,6 +172,18 @@ class Found:
         reached = self.trail.level(done).values()
         return tuple(state for one in reached for state in one.candidates.states)
 
+    def taken(self, done: int) -> tuple[Counter[str], int]:
+        """The steps of that behaviour by the name of their action, and how many nobody saw."""
+        names: list[str] = []
+        silent = 0
+        for _, _, (_, unseen, action) in self.trail.back(done):
+            if action is not None:
+                names.append(action.name)
+            if unseen:
+                silent += len(unseen)
+                names += [step[0].name for step in unseen]
+        return Counter(names), silent
+
     def explanation(self, done: int) -> Explanation:
         """The behaviour that leads to the first of the states after so many events."""
         actions: list[Action] = []
@@ -201,7 +214,7 @@ def search(
     candidates: Candidates,
     sights: Sequence[Sight],
     order: Order,
-    initial: Iterable[State],
+    initial: Sequence[State],
 ) -> Found:
     """Explain what the events show from these states on, within the limits of `candidates`."""
     return _Search(candidates, sights, order).run(initial)
@@ -220,8 +233,8 @@ class _Search:
         self._order = order
         self._budget = Budget(candidates.limits)
 
-    def run(self, initial: Iterable[State]) -> Found:
-        start = self._candidates.of(initial)
+    def run(self, initial: Sequence[State]) -> Found:
+        start = self._candidates.start(initial)
         most = self._candidates.limits.candidates
         if len(self._order.chains) == 1 and len(start.members) <= most:
             line = self._along(start)

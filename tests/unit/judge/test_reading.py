@@ -45,7 +45,7 @@ def test_lines_of_several_traces_may_be_mixed(tmp_path: Path) -> None:
         (ActionPattern("Drop"),),
     ]
     assert first.source == f"{tmp_path}/events.ndjson:1"
-    assert second.events[2].source == f"{tmp_path}/events.ndjson:6"
+    assert second.placed()[2].source == f"{tmp_path}/events.ndjson:6"
 
 
 def test_an_event_carries_what_it_is_given(tmp_path: Path) -> None:
@@ -114,14 +114,14 @@ def test_lines_that_differ_in_their_trace_only_are_read_alike(tmp_path: Path) ->
     for one in found:
         assert [event.actions for event in one.events] == [(ActionPattern("Take", (1,)),)] * 2
         assert all(event.after[0].value is True for event in one.events)
-    assert found[0].events[1].source.endswith(":7")
+    assert found[0].placed()[1].source.endswith(":7")
 
 
 def test_what_is_shared_is_forgotten_when_it_is_much() -> None:
     reader = EventReader(remember=200)
     lines = [event("x", state={"count": n}).encode() for n in range(50)]
     for _ in range(2):
-        read = [reader.read(line, "here", skip=14) for line in lines]
+        read = [reader.read(line[:14], line[14:]) for line in lines]
         assert [one.after[0].value for one in read] == list(range(50))
 
 
