@@ -1,7 +1,7 @@
 """Many recordings judged by several processes of this machine.
 
 A process is forked once the judge has judged for a while: it begins with all that is compiled and
-with all candidates that are known by then. A judgement depends on nothing but its recording, so
+with all candidates and events that are known by then. A judgement depends on nothing but its recording, so
 the verdicts are those of one process. Where there is no fork, one process judges everything.
 """
 
@@ -49,7 +49,8 @@ def judge_here(
     waiting = iter(recordings)
     several = processes > 1 and sys.platform == "linux"
     end = time.process_time() + ALONE
-    with RecordingReader() as reader, judge.many():
+    reader = RecordingReader()
+    with reader, judge.many():
         for located in waiting:
             yield located, judge.judge(reader.read(located), brief=brief)
             if several and time.process_time() > end:
@@ -58,7 +59,7 @@ def judge_here(
             return
     following = next(waiting, None)
     if following is not None:
-        with _Helpers(judge, processes, brief=brief) as helpers:
+        with _Helpers(judge, reader, processes, brief=brief) as helpers:
             yield from helpers.judged(chain([following], waiting))
 
 
@@ -76,7 +77,9 @@ class _Helper:
 class _Helpers(ExitStack):
     """Forked processes. Leaving the context ends them at once."""
 
-    def __init__(self, judge: Judge, processes: int, *, brief: bool) -> None:
+    def __init__(
+        self, judge: Judge, reader: RecordingReader, processes: int, *, brief: bool
+    ) -> None:
         super().__init__()
         # What is there stays: no process's collector needs to look at it, or to touch its memory.
         gc.collect()
@@ -88,7 +91,10 @@ class _Helpers(ExitStack):
             ours, theirs = forking.Pipe()
             mine = [*(helper.connection for helper in self._helpers), ours]
             process = forking.Process(
-                target=_serve, args=(judge, theirs, mine, brief), name="kconform judge", daemon=True
+                target=_serve,
+                args=(judge, reader, theirs, mine, brief),
+                name="kconform judge",
+                daemon=True,
             )
             process.start()
             theirs.close()
@@ -182,7 +188,11 @@ def _end(process: BaseProcess, connection: Connection) -> None:
 
 
 def _serve(
-    judge: Judge, connection: Connection, of_the_parent: Sequence[Connection], brief: bool
+    judge: Judge,
+    reader: RecordingReader,
+    connection: Connection,
+    of_the_parent: Sequence[Connection],
+    brief: bool,
 ) -> None:
     """Judge what is asked until nobody asks any more."""
     # Ctrl-C reaches the whole process group; the parent decides what it means.
@@ -190,7 +200,7 @@ def _serve(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for inherited in of_the_parent:  # else the parent's end would go unseen
         inherited.close()
-    with RecordingReader() as reader, judge.many():
+    with reader, judge.many():
         while True:
             try:
                 turn = connection.recv()

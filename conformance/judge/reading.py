@@ -121,7 +121,10 @@ def _unreadable(path: Path, error: OSError) -> UserError:
 
 
 class RecordingReader(AbstractContextManager["RecordingReader"]):
-    """Reads located recordings, and shares what stands in many of them. Closing closes its file."""
+    """Reads located recordings, and shares what stands in many of them.
+
+    Closing closes its file; what it shares stays, and it may be opened again.
+    """
 
     def __init__(self) -> None:
         self._events = EventReader()
@@ -145,6 +148,7 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
     ) -> None:
         if self._file is not None:
             self._file.close()
+            self._file = None
 
     def _opened(self, path: Path) -> BinaryIO:
         if self._file is None or self._path != path:
