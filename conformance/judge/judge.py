@@ -100,9 +100,7 @@ class Judge:
         formulas = self._formulas.judge_seen(events)
         false = violated(formulas)
         judged = sum(one.judged for one in formulas)
-        reason = (
-            f"{judged} values of invariants on {counted(len(events), 'event')}, no step judged"
-        )
+        reason = f"{judged} values of invariants on {counted(len(events), 'event')}, no step judged"
         verdict = Verdict.PASS if judged else Verdict.INCONCLUSIVE
         if false:
             name, done = min(false.items(), key=lambda pair: pair[1])

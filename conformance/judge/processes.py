@@ -1,8 +1,9 @@
 """Many recordings judged by several processes of this machine.
 
 A process is forked once the judge has judged for a while: it begins with all that is compiled and
-with all candidates and events that are known by then. A judgement depends on nothing but its recording, so
-the verdicts are those of one process. Where there is no fork, one process judges everything.
+with all candidates and events that are known by then. A judgement depends on nothing but its
+recording, so the verdicts are those of one process. Where there is no fork, one process judges
+everything.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from conformance.judge.verdict import Judgement
 
 __all__ = ["judge_here"]
 
-ALONE = 2.0
-"""So many seconds of the processor one process judges before others help it."""
+ALONE = 0.5
+"""So many seconds of the processor one process judges before others help it: by then all is
+compiled, and most of what recordings share was met."""
 
 _TURN = 0.2
 """About so many seconds a process judges before it tells."""

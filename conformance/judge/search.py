@@ -260,9 +260,10 @@ class _Search:
                 if arrived.problems:
                     budget.falls_short(arrived.problems)
                 candidates = arrived.candidates
-                if not candidates.members:
+                size = len(candidates.members)
+                if not size:
                     break
-                if len(candidates.members) > most:
+                if size > most:
                     return None
                 arrivals.append(arrived)
         except Spent as spent:
