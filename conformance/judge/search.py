@@ -75,6 +75,8 @@ class _Line:
 
     start: CandidateSet
     ways: Sequence[Arrival]
+    most: int
+    """The largest number of candidates among them."""
 
     def __len__(self) -> int:
         return len(self.ways) + 1
@@ -89,8 +91,7 @@ class _Line:
         return {(done,): Reached(arrival.candidates, (Way((done - 1,), done - 1, arrival),))}
 
     def largest(self) -> int:
-        each = [one.candidates for one in set(self.ways)]
-        return max([len(one.members) for one in (self.start, *each)])
+        return self.most
 
     def back(self, done: int) -> Iterator[tuple[int, Candidate, Origin]]:
         arrivals = self.ways
@@ -250,7 +251,7 @@ class _Search:
         """
         budget, most = self._budget, self._candidates.limits.candidates
         arrivals: list[Arrival] = []
-        candidates = start
+        candidates, largest = start, len(start.members)
         try:
             for sight in self._sights:
                 arrived = candidates.arrivals.get(sight)
@@ -263,12 +264,14 @@ class _Search:
                 size = len(candidates.members)
                 if not size:
                     break
-                if size > most:
-                    return None
+                if size > largest:
+                    if size > most:
+                        return None
+                    largest = size
                 arrivals.append(arrived)
         except Spent as spent:
             budget.falls_short([str(spent)])
-        line = _Line(start, arrivals)
+        line = _Line(start, arrivals, largest)
         explained = len(arrivals) == len(self._sights)
         return self._found(line, () if explained else self._blocked(line.level(len(arrivals))))
 
