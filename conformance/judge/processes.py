@@ -28,7 +28,7 @@ from conformance.judge.verdict import Judgement
 
 __all__ = ["judge_here"]
 
-ALONE = 0.5
+ALONE = 1.0
 """So many seconds of the processor one process judges before others help it: by then all is
 compiled, and most of what recordings share was met."""
 
