@@ -177,7 +177,7 @@ def run(
             except KeyboardInterrupt:
                 work.say("stopping")
             cluster.stop()
-            summary = f"{brokers} brokers of Kafka {jars.version}"
+            summary = f"{counted(brokers, 'broker')} of Kafka {jars.version}"
             if taps is not None:
                 summary += f", {taps.passed} messages, {taps.undecoded} of them not decoded"
         spent = time.monotonic() - started

@@ -123,8 +123,9 @@ def _report(work: Session, found: Inspection, output: Path, seconds: float) -> N
     files = found.files
     summary = (
         f"{counted(found.partition_count, 'partition')} and {counted(found.group_count, 'group')} "
-        f"of {len(found.copies.copies)} brokers; {files['read']} files read, {files['skipped']} "
-        f"skipped, {files['error']} in error; copies up to {found.copies.apart / 1000:.0f} s apart"
+        f"of {counted(len(found.copies.copies), 'broker')}; {counted(files['read'], 'file')} read, "
+        f"{files['skipped']} skipped, {files['error']} in error; "
+        f"copies up to {found.copies.apart / 1000:.0f} s apart"
     )
     figures = found.figures()
     work.emit(StageFinished("inspect", str(output), found.verdict, seconds, summary, figures))

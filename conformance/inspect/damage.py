@@ -143,8 +143,9 @@ def _contents_differ(subject: Subject, one: Differing) -> Discovery:
         "contents-differ",
         subject.name,
         f"{subject.name}: {first} and {second} hold different bytes at offset {one.offset}",
-        f"{one.batches} batches of epoch {one.epoch}, offsets {one.offset} to {one.end - 1}, "
-        "should be copies of each other; their checksums or ends differ.",
+        f"What {first} and {second} hold of epoch {one.epoch} from offset {one.offset} to "
+        f"{one.end - 1} should be copies of each other; the checksums or ends of {one.batches} of "
+        "the batches differ.",
         offsets=(one.offset, one.end),
         brokers=one.brokers,
         topic=subject.key[0],

@@ -174,7 +174,8 @@ def _beyond_reach(
             )
         )
     for (broker, partition, state), batches in sorted(states.items()):
-        words = f"{batches} batches in a folder or file that is {state}"
+        held = "1 batch" if batches == 1 else f"{batches:,} batches"
+        words = f"{held} in a folder or file that is {state}"
         found.append(Unjudged(f"{broker}: {partition}", words, "no log consists of them"))
     if evidence.manifest.get("verify") is False:
         found.append(Unjudged("checksums", "the batches' checksums", "they were not verified"))

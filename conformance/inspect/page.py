@@ -13,6 +13,7 @@ from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Registration
 from conformance.inspect.inspection import Inspection
 from conformance.inspect.judgement import Judged
+from conformance.printable import counted
 from conformance.report import page
 from conformance.report.page.view import anchor
 from conformance.verdict import Verdict
@@ -236,8 +237,9 @@ def _partition(inspection: Inspection, judged: Judged) -> PartitionView:
     elections = len(subject.elections.elections) if subject.elections else 0
     differing = sum(one.conflicting for one in judged.differences)
     summary = (
-        f"{len(judged.states)} replicas, {elections} leader epochs, {len(judged.truncations)} "
-        f"truncations, {differing} conflicting ranges"
+        f"{counted(len(judged.states), 'replica')}, {counted(elections, 'leader epoch')}, "
+        f"{counted(len(judged.truncations), 'truncation')}, "
+        f"{counted(differing, 'conflicting range')}"
     )
     brokers = tuple(judged.states)
     return PartitionView(

@@ -34,7 +34,7 @@ class Limits:
     candidates: int = 20_000
     """Of so many states at once the search keeps track."""
     seconds: float = 120.0
-    """For one recording."""
+    """For one recording, and as long again to look for an explanation with few candidates."""
     states: int = 1_000_000
     """One recording may look at so many states, each counted as often as it is looked at."""
     evaluation: float = 30.0
@@ -52,14 +52,16 @@ class Budget:
     """What one recording's search may still spend."""
 
     limits: Limits
+    deadline: float
+    """By the monotonic clock."""
     tried: int = 0
     reasons: dict[str, None] = field(default_factory=dict)
     """Why the search is not exhaustive."""
-    deadline: float = field(init=False)
 
-    def __post_init__(self) -> None:
-        """The time runs from now on."""
-        self.deadline = time.monotonic() + self.limits.seconds
+    @classmethod
+    def of(cls, limits: Limits) -> Budget:
+        """All that the limits allow; the time runs from now on."""
+        return cls(limits, time.monotonic() + limits.seconds)
 
     def in_time(self) -> None:
         """Raise Spent if it is too late."""

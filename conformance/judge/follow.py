@@ -28,7 +28,7 @@ class Following:
     ) -> None:
         self._steps = SpecSteps(spec, silent)
         self._candidates = Candidates(self._steps, limits)
-        self._budget = Budget(limits)
+        self._budget = Budget.of(limits)
         begin = spec.initial_states() if initial is None else initial
         self._now = self._before = self._candidates.of(begin)
         self.events: list[Event] = []

@@ -199,7 +199,7 @@ class Judge:
             name=case.recording.name,
             source=case.recording.source,
             verdict=Verdict.INCONCLUSIVE if unclear else Verdict.PASS,
-            reason=self._explained(len(case.sights), silent, unclear),
+            reason=self._explained(found, silent, unclear),
             events=len(case.sights),
             explained=found.done,
             explanation=None if brief and passes else found.explanation(found.done),
@@ -215,10 +215,12 @@ class Judge:
             return self._violating(case, judgement, found, violations)
         return judgement if found.explained else self._failed(case, start, judgement, found)
 
-    def _explained(self, events: int, silent: int, unclear: Sequence[FormulaVerdict]) -> str:
-        reason = f"a behaviour {self._bounds} explains all {counted(events, 'event')}"
+    def _explained(self, found: Found, silent: int, unclear: Sequence[FormulaVerdict]) -> str:
+        reason = f"a behaviour {self._bounds} explains all {counted(found.done, 'event')}"
         if silent:
-            reason += f", with {silent} steps that were not seen"
+            reason += f", with {counted(silent, 'step')} that nobody saw"
+        if not found.exhaustive:
+            reason += f"; not every other one was looked at: {found.limits[0]}"
         return f"{reason}; but {_unclear(unclear[0])}" if unclear else reason
 
     def _violating(

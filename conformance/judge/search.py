@@ -8,6 +8,7 @@ the search is exhaustive, unless a limit cuts it short; it then says so, and no 
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -218,30 +219,50 @@ def search(
     initial: Sequence[State],
 ) -> Found:
     """Explain what the events show from these states on, within the limits of `candidates`."""
-    return _Search(candidates, sights, order).run(initial)
+    limits = candidates.limits
+    deadline = time.monotonic() + limits.seconds
+    found = _Search(candidates, sights, order, limits.candidates, deadline).run(initial)
+    deadline = time.monotonic() + limits.seconds
+    for width in _WIDTHS:
+        if found.explained or found.exhaustive or width >= limits.candidates:
+            break
+        narrow = _Search(candidates, sights, order, width, deadline).run(initial)
+        found = narrow if narrow.explained else found
+    return found
 
+
+_WIDTHS = 1, 16, 256
+"""So many candidates at a time, where all of them were too many."""
 
 _KEPT = 200
 """Of so many states it is kept that an event was tried from them."""
 
 
 class _Search:
-    """One recording's search."""
+    """One recording's search, with at most `most` candidates at a time."""
 
-    def __init__(self, candidates: Candidates, sights: Sequence[Sight], order: Order) -> None:
+    def __init__(
+        self,
+        candidates: Candidates,
+        sights: Sequence[Sight],
+        order: Order,
+        most: int,
+        deadline: float,
+    ) -> None:
+        self._most = most
         self._candidates = candidates
         self._sights = sights
         self._order = order
-        self._budget = Budget(candidates.limits)
+        self._deadline = deadline
+        self._budget = Budget(candidates.limits, deadline)
 
     def run(self, initial: Sequence[State]) -> Found:
         start = self._candidates.start(initial)
-        most = self._candidates.limits.candidates
-        if len(self._order.chains) == 1 and len(start.members) <= most:
+        if len(self._order.chains) == 1 and len(start.members) <= self._most:
             line = self._along(start)
             if line is not None:
                 return line
-            self._budget = Budget(self._candidates.limits)
+            self._budget = Budget(self._candidates.limits, self._deadline)
         return self._across(start)
 
     def _along(self, start: CandidateSet) -> Found | None:
@@ -249,7 +270,7 @@ class _Search:
 
         It says what `_across` says of such an order. Nearly all that it asks was asked before.
         """
-        budget, most = self._budget, self._candidates.limits.candidates
+        budget, most = self._budget, self._most
         arrivals: list[Arrival] = []
         candidates, largest = start, len(start.members)
         try:
@@ -328,7 +349,7 @@ class _Search:
 
     def _within_limit(self, level: Level, done: int) -> Level:
         """The level itself, or as much of it as may be kept: what needed fewest unseen steps."""
-        most = self._candidates.limits.candidates
+        most = self._most
         if _size(level) <= most:
             return level
         self._budget.falls_short([f"more than {most:,} candidates after {done} events"])
@@ -364,7 +385,7 @@ def survivors(found: Found, candidates: Candidates) -> Trail:
     Every behaviour that explains all explained events is in these states; the trail itself,
     if it would take too long to say which these are.
     """
-    budget = Budget(candidates.limits)
+    budget = Budget.of(candidates.limits)
     levels: list[Level] = [found.trail.level(found.done)]
     try:
         for number in range(found.done, 0, -1):

@@ -66,6 +66,10 @@ class Settings:
     ready_seconds: float = 120.0
 
 
+class NotInTime(EnvironmentProblem):
+    """What was waited for did not come about: brokers were too slow for it, or too fast."""
+
+
 _PORTS = range(15_000, 32_000)
 """Below those from which the operating system takes a client's own ports: a broker binds seconds
 after its port was chosen, and again when it is started again."""
@@ -287,7 +291,7 @@ class Cluster:
         )
 
     def await_that(self, what: str, holds: Callable[[], bool], seconds: float) -> None:
-        """Wait for a condition of the cluster; EnvironmentProblem when it does not come true."""
+        """Wait for a condition of the cluster. Raises NotInTime when it does not come true."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -298,7 +302,7 @@ class Cluster:
             self._check_alive(what)
             if time.monotonic() > deadline:
                 words = "\n".join(node.last_words() for node in self.nodes.values())
-                raise EnvironmentProblem(
+                raise NotInTime(
                     f"It did not come true within {seconds:.0f} s that {what}. The brokers' last "
                     f"words:\n{words[-4000:]}"
                 )

@@ -23,7 +23,7 @@ import crc32c
 
 from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.client import BrokerGone, Connection
-from conformance.kafka.cluster import Cluster, Settings
+from conformance.kafka.cluster import Cluster, NotInTime, Settings
 from conformance.kafka.frames import batches
 from conformance.kafka.jars import KafkaJars
 from conformance.kafka.maven import Tell, silent
@@ -37,6 +37,7 @@ _PRODUCE_VERSION = 9
 _UNKNOWN_MEMBER = 25
 _FENCED_EPOCH = 110
 _ROUNDS = 60
+_ATTEMPTS = 4
 _SMALL_FILES = {"log.index.size.max.bytes": "65536"}
 
 
@@ -165,14 +166,31 @@ def _copy_if_there(source: str, target: str) -> None:
 def make(name: str, jars: KafkaJars, output: Path, *, seed: int = 0, tell: Tell = silent) -> None:
     """Let an incident happen; its files are then in `output`, whole or not at all.
 
-    Raises UserError if there is no such incident or `output` is there already, EnvironmentProblem
-    if the brokers did not come into the state that it needs: timing on a busy machine; try again.
+    Where brokers are too fast or too slow for the script it starts again with new ones, at most
+    `_ATTEMPTS` times.
+
+    Raises UserError if there is no such incident or `output` is there already, NotInTime if the
+    brokers did not come into the state that it needs.
     """
     if name not in INCIDENTS:
         raise UserError(f"There is no incident {name!r}. There are {', '.join(INCIDENTS)}.")
     if output.exists():
         raise UserError(f"{output} exists already. Remove it, or name another folder with -o.")
-    incident = INCIDENTS[name]
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            _attempt(INCIDENTS[name], jars, output, seed, tell)
+            break
+        except NotInTime as problem:
+            if attempt == _ATTEMPTS:
+                raise NotInTime(
+                    f"The incident {name} did not happen in {_ATTEMPTS} attempts: its script needs "
+                    f"a machine that is less busy. The last attempt: {problem}"
+                ) from problem
+            first_line, *_ = str(problem).splitlines()
+            tell(f"attempt {attempt + 1} of {_ATTEMPTS}, with new brokers: {first_line}")
+
+
+def _attempt(incident: Incident, jars: KafkaJars, output: Path, seed: int, tell: Tell) -> None:
     aside = output.with_name(f".{output.name}.partial")
     shutil.rmtree(aside, ignore_errors=True)
     work, copies = aside / "work", aside / "copies"
@@ -263,7 +281,7 @@ def _zombie(stage: Stage) -> None:
         cluster.nodes[zombie].resume()
         taken = sum(_succeeded(one) for one in sent)
     if not taken:
-        raise EnvironmentProblem("The paused leader learned of its successor first. Try again.")
+        raise NotInTime("The paused leader learned of its successor first.")
     stage.await_isr(set(cluster.nodes))
     stage.produce(3)
     cluster.stop()
@@ -346,7 +364,7 @@ def _re_elected_leader(stage: Stage) -> None:
         for one in waiting:
             one.result(30)  # acks=all: the leader says that it is safe
         if stage.log_end(follower) != 8:
-            raise EnvironmentProblem("The follower was faster than the fault. Try again.")
+            raise NotInTime("The follower was faster than the fault.")
     cluster.nodes[leader].kill()
     cluster.nodes[between].start()
     stage.tell(f"broker {leader} is dead; waiting until its session expires")
@@ -471,7 +489,7 @@ class ConsumerGroup:
             if quiet == 2:
                 return
             time.sleep(0.1)
-        raise EnvironmentProblem(f"The group {self._name} does not come to rest. Try again.")
+        raise NotInTime(f"The group {self._name} does not come to rest.")
 
     def _heartbeat(self, one: Consumer) -> None:
         """Say what it owns, take what it is given; who was put out joins again."""

@@ -267,6 +267,19 @@ def test_a_search_that_was_cut_short_finds_no_failure(spec: Spec, tmp_path: Path
     assert judged(spec, mapping(tmp_path, everything), impossible).verdict is FAIL
 
 
+@pytest.mark.parametrize(("most", "verdict"), [(60, PASS), (10, PASS), (8, UNCLEAR)])
+def test_where_candidates_are_too_many_an_explanation_is_looked_for_with_few(
+    spec: Spec, tmp_path: Path, most: int, verdict: Verdict
+) -> None:
+    """With ten at most, the closure of all of them ends before the third grant is reached."""
+    everything = '[silent]\nactions = ["Ask", "Queue", "Grant", "Release"]\nsteps = 4\n'
+    limits = f"[limits]\ncandidates = {most}\n"
+    grants = [{"state": {"granted": number}} for number in range(4)]
+    found = judged(spec, mapping(tmp_path, everything + limits), *grants)
+    assert found.verdict is verdict
+    assert ("not every other one was looked at" in found.reason) is (most == 10)
+
+
 def test_a_model_value_that_was_written_as_a_string_gets_a_hint(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
