@@ -175,8 +175,13 @@ def judged(
     unseen: frozenset[str],
     bound: int,
     processes: int = 1,
+    *,
+    brief: bool = False,
 ) -> tuple[list[Judgement], Took]:
-    """The judgements and what they took, from the file on, compiling included."""
+    """The judgements and what they took, from the file on, compiling included.
+
+    `brief` as of `judge_here`: as `kconform judge` asks, which counts what passes.
+    """
     silent = tuple(ActionPattern(name) for name in sorted(unseen))
     mapping = Mapping(declared=True, silent=silent, limits=Limits(bound, 100_000, 600))
     # Nothing is compiled yet in a spec that was bound just now.
@@ -187,7 +192,8 @@ def judged(
         gc.collect()
         gc.freeze()  # the recordings are of the benchmark, and no concern of the judge's collector
         with timed() as took:
-            recordings = judge_here(Judge(spec, mapping), locate([path]), processes=processes)
+            judge = Judge(spec, mapping)
+            recordings = judge_here(judge, locate([path]), processes=processes, brief=brief)
             found = [judgement for _, judgement in recordings]
             return found, took()
 
@@ -216,8 +222,8 @@ class Compared:
 def against_tlc(prepared: PreparedModel, walks: Sequence[Walk], view: View) -> Compared:
     spec, bound_ = prepared.spec, view.longest(walks)
     made = recordings(spec, walks, view)
-    found, one = judged(prepared, made, view.unseen, bound_)
-    again, two = judged(prepared, made, view.unseen, bound_, processes=2)
+    found, one = judged(prepared, made, view.unseen, bound_, brief=True)
+    again, two = judged(prepared, made, view.unseen, bound_, processes=2, brief=True)
     other, tlc = refereed(prepared, made, view.unseen, bound_)
     agree = sum(o == j.explained for o, j in zip(other.explained, found, strict=True))
     assert [j.reason for j in again] == [j.reason for j in found]

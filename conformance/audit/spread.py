@@ -135,8 +135,8 @@ def _judged(
     found: list[tuple[int, bytes]] = []
     with RecordingReader() as reader, judge.many():
         for number, located in hand:
-            judgement = judge.judge(_read(reader, located))
-            found.append((number, pickle.dumps(judgement.brief() if brief else judgement)))
+            judgement = judge.judge(_read(reader, located), brief=brief)
+            found.append((number, pickle.dumps(judgement)))
     return found
 
 

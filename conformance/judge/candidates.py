@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from conformance.errors import SpecError
 from conformance.judge.events import Event
@@ -195,6 +195,9 @@ class Candidates:
         self._numbers: dict[tuple[ActionPattern, ...], int] = {}
         self._sights: dict[tuple[object, ...], list[Sight]] = {}
         self._by_identity: dict[tuple[int, int, int], tuple[Sight, Event]] = {}
+        # Events that many recordings share; they are kept by the table above.
+        self._of_shared: dict[int, Sight] = {}
+        self._start: tuple[Sequence[State], CandidateSet] | None = None
 
     def tidy(self) -> bool:
         """Forget everything if it is much, and say so: to be called between recordings."""
@@ -204,17 +207,27 @@ class Candidates:
         self._known, self._sets = {}, {}
         self._values = tuple({} for _ in self._values)
         self._sights, self._by_identity, self._numbers = {}, {}, {}
+        self._of_shared, self._start = {}, None
         return True
 
     # --- one object for each ---------------------------------------------------------------------
 
+    def sights(self, events: Sequence[Event]) -> tuple[Sight, ...]:
+        """What events show. Those who read events share them: found by identity first."""
+        known = list(map(self._of_shared.get, map(id, events)))
+        if all(known):
+            return tuple(cast("list[Sight]", known))
+        return tuple(map(self.sight, events))
+
     def sight(self, event: Event) -> Sight:
-        """What an event shows. Those who read events share their parts: found by identity first."""
+        """What an event shows. Found by the identity of its parts, which events share, too."""
         identity = id(event.actions), id(event.before), id(event.after)
         known = self._by_identity.get(identity)
         if known is None:
             # With the event, so that nothing else gets its identity.
             known = self._by_identity[identity] = self._alike(event), event
+        if known[1] is event:
+            self._of_shared[id(event)] = known[0]
         return known[0]
 
     def _alike(self, event: Event) -> Sight:
@@ -236,6 +249,12 @@ class Candidates:
     def of(self, states: Iterable[State]) -> CandidateSet:
         """The candidates with these states."""
         return self.among(dict.fromkeys(map(self._candidate, states)))
+
+    def start(self, states: Sequence[State]) -> CandidateSet:
+        """The same, quick for those that were asked for last: most recordings begin alike."""
+        if self._start is None or self._start[0] is not states:
+            self._start = states, self.of(states)
+        return self._start[1]
 
     def among(self, candidates: Iterable[Candidate]) -> CandidateSet:
         """The set of these candidates, each given once."""

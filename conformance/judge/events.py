@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -44,7 +45,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     sent: frozenset[str] = frozenset()
     received: frozenset[str] = frozenset()
     source: str = ""
-    """Where it came from, as `file:line` or whatever the recorder said."""
+    """Where it came from, if the recorder said so, or as `Recording.placed` says."""
 
     @property
     def is_snapshot(self) -> bool:
@@ -61,16 +62,31 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 class Recording:
     """The events of one trace, in the order in which they were written.
 
-    `problem` says why they cannot all be used, `source` where the trace begins.
+    `problem` says why they cannot all be used, `source` where the trace begins. Events that say
+    the same are the same object in many recordings, so where each stands is said apart.
     """
 
     name: str
     events: tuple[Event, ...]
     source: str = ""
     problem: str = ""
+    file: str = ""
+    lines: tuple[range, ...] = ()
+    """The numbers of the events' lines in the file; none where the events have their sources."""
+
+    def placed(self) -> tuple[Event, ...]:
+        """The events, each with its source: to tell of them."""
+        if not self.lines:
+            return self.events
+        return tuple(
+            event
+            if event.source
+            else msgspec.structs.replace(event, source=f"{self.file}:{number}")
+            for event, number in zip(self.events, chain(*self.lines), strict=False)
+        )
 
 
-def read_event(data: Mapping[str, Json], source: str) -> Event:
+def read_event(data: Mapping[str, Json], source: str = "") -> Event:
     """The event that a JSON object describes; DataError says what is wrong with it."""
     unknown = sorted(set(data) - _KEYS)
     if unknown:
@@ -98,8 +114,9 @@ _T = TypeVar("_T")
 class EventReader:
     """Reads events from lines of JSON; what stands in many lines is read once, and shared.
 
-    So the judge finds the same observation again by identity. `remember` bounds what is kept, in
-    bytes of lines.
+    So the judge finds the same observation again by identity. The name of a trace at the beginning
+    of a line, its *prefix*, says nothing of the event. `remember` bounds what is kept, in bytes of
+    lines.
     """
 
     remember: int = 32_000_000
@@ -108,21 +125,21 @@ class EventReader:
     _known_parts: dict[bytes, tuple[Part, ...]] = field(default_factory=dict)
     _known_actions: dict[bytes, tuple[ActionPattern, ...]] = field(default_factory=dict)
 
-    def read(self, line: bytes, source: str, skip: int = 0) -> Event:
-        """The event of a line. DataError says what is wrong with it.
+    def known(self, rests: Sequence[bytes]) -> list[Event | None]:
+        """The events of lines without their prefixes, as far as they were read before."""
+        return list(map(self._known_lines.get, rests))
 
-        The first `skip` bytes of the line say no more than whose event it is.
-        """
-        rest = line[skip:]
-        known = self._known_lines.get(rest) if skip else None
-        if known is not None:
-            return Event(
-                known.actions, known.before, known.after, known.step, known.process, source=source
-            )
+    def read(self, prefix: bytes, rest: bytes) -> Event:
+        """The event of a line that is these two together. DataError says what is wrong with it."""
+        found = self._known_lines.get(rest) if prefix else None
+        return self._read(prefix, rest) if found is None else found
+
+    def _read(self, prefix: bytes, rest: bytes) -> Event:
+        line = prefix + rest
         try:
             raw = _LINE.decode(line)
         except msgspec.DecodeError:  # odd, or wrong: said in our own words
-            return read_event(_loaded(line), source)
+            return read_event(_loaded(line))
         event = Event(
             self._shared(self._known_actions, bytes(raw.action), _actions),
             self._shared(self._known_parts, bytes(raw.before), _parts),
@@ -133,9 +150,9 @@ class EventReader:
             None if raw.time is None else Clock(raw.time, raw.uncertainty),
             frozenset(raw.sent),
             frozenset(raw.received),
-            raw.source or source,
+            raw.source or "",
         )
-        if skip and not raw.is_unique:
+        if prefix and not raw.is_unique:
             self._count(rest)
             self._known_lines[rest] = event
         return event

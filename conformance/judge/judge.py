@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
 import msgspec
 
@@ -17,13 +15,13 @@ from conformance.judge.events import Event, Recording
 from conformance.judge.failure import failure_of
 from conformance.judge.formulas import Formulas, violated
 from conformance.judge.mapping import Mapping
-from conformance.judge.order import Order, order_of
+from conformance.judge.order import Guarantee, Order, order_of, total
 from conformance.judge.patience import Patience
 from conformance.judge.search import Found, search, survivors
 from conformance.judge.start import Start, any_state, initial_states
 from conformance.judge.steps import SpecSteps
 from conformance.judge.translate import translated
-from conformance.judge.verdict import Explanation, FormulaVerdict, Judgement
+from conformance.judge.verdict import FormulaVerdict, Judgement
 from conformance.printable import counted
 from conformance.tla import Part, Spec, TooManyInstances, parse_value
 from conformance.verdict import Verdict
@@ -36,7 +34,6 @@ class _Case:
     """A recording made ready for the search."""
 
     recording: Recording
-    events: tuple[Event, ...]
     sights: tuple[Sight, ...]
     declared: bool
     """Whether what its steps show is all that happened, by the mapping or by their numbers."""
@@ -71,44 +68,43 @@ class Judge:
         self._bounds = _bounds(mapping)
         _known_variables(spec, (*mapping.hidden, *self._given))
 
-    def judge(self, recording: Recording) -> Judgement:
-        """The verdict on one recording."""
+    def judge(self, recording: Recording, *, brief: bool = False) -> Judgement:
+        """The verdict on one recording; `brief`: without its explanation if it passes."""
         if self._candidates.tidy():
             self._checked.clear()
-        return self._judge(recording)
+        return self._judge(recording, brief=brief)
 
     def many(self) -> AbstractContextManager[None]:
         """Around the judging of many recordings: makes each of them cheaper."""
         return self._patience.for_many()
 
-    def _judge(self, recording: Recording) -> Judgement:
+    def _judge(self, recording: Recording, *, brief: bool) -> Judgement:
         if recording.problem:
             return _unjudged(recording, recording.problem)
         try:
             case = self._case(recording)
             if self._invariants_only:
                 return self._states_alone(case)
-            order = order_of(case.events, self._mapping.guarantee, self._mapping.skew)
-            start = self._start(case.events, order)
+            order = self._order(case.recording)
+            start = self._start(case.recording.events, order)
         except (DataError, SpecError) as error:
             return _unjudged(recording, str(error))
         if not start.states:
             return self._nowhere(case, start)
         found = search(self._candidates, case.sights, order, start.states)
-        return self._told(case, start, found)
+        return self._told(case, start, found, brief=brief)
 
     def _states_alone(self, case: _Case) -> Judgement:
         """The invariants on what each event shows, without any step between."""
-        formulas = self._formulas.judge_seen(case.events)
+        events = case.recording.placed()
+        formulas = self._formulas.judge_seen(events)
         false = violated(formulas)
         judged = sum(one.judged for one in formulas)
-        reason = (
-            f"{judged} values of invariants on {counted(len(case.events), 'event')}, no step judged"
-        )
+        reason = f"{judged} values of invariants on {counted(len(events), 'event')}, no step judged"
         verdict = Verdict.PASS if judged else Verdict.INCONCLUSIVE
         if false:
             name, done = min(false.items(), key=lambda pair: pair[1])
-            reason = f"{name} is false in what event {done} shows ({case.events[done].source})"
+            reason = f"{name} is false in what event {done} shows ({events[done].source})"
             verdict = Verdict.FAIL
         elif any(one.undefined for one in formulas):
             reason = _unclear(next(one for one in formulas if one.undefined))
@@ -118,8 +114,8 @@ class Judge:
             case.recording.source,
             verdict,
             reason,
-            len(case.events),
-            min(false.values(), default=len(case.events)),
+            len(events),
+            min(false.values(), default=len(events)),
             formulas=formulas,
             decide=() if judged else (_SEE_MORE.format("an invariant"),),
         )
@@ -129,20 +125,17 @@ class Judge:
     def _case(self, recording: Recording) -> _Case:
         """The events in the specification's names; DataError for one that cannot be used."""
         read = translated(recording, self._mapping)
-        events = read.events
-        numbered = {event.step is not None for event in events}
-        if True in numbered:
-            events = _joined(events)
-            _check_numbers(events)
-        if not events:
+        numbers = {event.step for event in read.events}
+        if not numbers:
             raise DataError("the trace has no event")
-        sights = tuple(map(self._candidates.sight, events))
+        if numbers != {None}:
+            read = _numbered(read)
+        sights = self._candidates.sights(read.events)
         if not self._checked.issuperset(sights):
-            for event, sight in zip(events, sights, strict=True):
+            for event, sight in zip(read.placed(), sights, strict=True):
                 if sight not in self._checked:
                     self._check(event, sight)
-        declared = self._mapping.declared or False not in numbered
-        return _Case(read, events, sights, declared)
+        return _Case(read, sights, self._mapping.declared or None not in numbers)
 
     def _check(self, event: Event, sight: Sight) -> None:
         try:
@@ -157,6 +150,12 @@ class Judge:
         except (DataError, SpecError) as error:
             raise DataError(f"{error}\n{event.source}") from None
         self._checked.add(sight)
+
+    def _order(self, recording: Recording) -> Order:
+        guarantee = self._mapping.guarantee
+        if guarantee is Guarantee.TOTAL:
+            return total(len(recording.events))
+        return order_of(recording.placed(), guarantee, self._mapping.skew)
 
     def _start(self, events: Sequence[Event], order: Order) -> Start:
         if self._mapping.start.at == "Init":
@@ -182,43 +181,43 @@ class Judge:
             verdict,
             "no state to begin in agrees with what was seen first; the recording may begin "
             f"{start.note}",
-            len(case.events),
+            len(case.sights),
             0,
             decide=() if start.exhaustive else (_SEE_MORE_AT_START,),
             start=start.note,
         )
 
-    def _told(self, case: _Case, start: Start, found: Found) -> Judgement:
+    def _told(self, case: _Case, start: Start, found: Found, *, brief: bool) -> Judgement:
         formulas = self._formulas.judge(found.trail)
         if any(one.undefined or one.undecided_at is not None for one in formulas):
             formulas = self._formulas.judge(survivors(found, self._candidates))
-        explanation = found.explanation(found.done)
         unclear = [one for one in formulas if one.verdict is Verdict.INCONCLUSIVE]
+        violations = violated(formulas)
+        passes = found.explained and not unclear and not violations
+        actions, silent = found.taken(found.done)
         judgement = Judgement(
             name=case.recording.name,
             source=case.recording.source,
             verdict=Verdict.INCONCLUSIVE if unclear else Verdict.PASS,
-            reason=self._explained(found, explanation, unclear),
-            events=len(case.events),
+            reason=self._explained(found, silent, unclear),
+            events=len(case.sights),
             explained=found.done,
-            explanation=explanation,
+            explanation=None if brief and passes else found.explanation(found.done),
             formulas=formulas,
             decide=tuple([_SEE_MORE.format(one.name) for one in unclear[:1]]),
-            actions=Counter(map(itemgetter(0), explanation.actions)),
-            silent=explanation.silent,
+            actions=actions,
+            silent=silent,
             most_candidates=found.most_candidates,
             tried=found.tried,
             start=start.note,
         )
-        if violations := violated(formulas):
+        if violations:
             return self._violating(case, judgement, found, violations)
         return judgement if found.explained else self._failed(case, start, judgement, found)
 
-    def _explained(
-        self, found: Found, explanation: Explanation, unclear: Sequence[FormulaVerdict]
-    ) -> str:
+    def _explained(self, found: Found, silent: int, unclear: Sequence[FormulaVerdict]) -> str:
         reason = f"a behaviour {self._bounds} explains all {counted(found.done, 'event')}"
-        if silent := explanation.silent:
+        if silent:
             reason += f", with {counted(silent, 'step')} that nobody saw"
         if not found.exhaustive:
             reason += f"; not every other one was looked at: {found.limits[0]}"
@@ -229,8 +228,8 @@ class Judge:
     ) -> Judgement:
         name, done = min(violations.items(), key=lambda pair: pair[1])
         exhaustive = found.exhaustive and case.declared
-        explanation = found.explanation(done)
-        where = f" {case.events[done - 1].source}" if done else ""
+        actions, silent = found.taken(done)
+        where = f" {case.recording.placed()[done - 1].source}" if done else ""
         return replace(
             judgement,
             verdict=Verdict.FAIL if exhaustive else Verdict.INCONCLUSIVE,
@@ -238,15 +237,15 @@ class Judge:
                 f"{name} is false in every state that explains the first "
                 f"{counted(done, 'event')}{where}"
             ),
-            explanation=explanation,
-            actions=Counter(map(itemgetter(0), explanation.actions)),
-            silent=explanation.silent,
+            explanation=found.explanation(done),
+            actions=actions,
+            silent=silent,
             explained=done,
             decide=() if exhaustive else (*found.limits, _NOTHING_DECLARED),
         )
 
     def _failed(self, case: _Case, start: Start, judgement: Judgement, found: Found) -> Judgement:
-        failure = failure_of(self._spec, self._steps, case.events, found)
+        failure = failure_of(self._spec, self._steps, case.recording.placed(), found)
         event = f"event {failure.number} ({failure.source}): {failure.event}"
         sure = found.exhaustive and start.exhaustive
         if sure and case.declared:
@@ -319,6 +318,13 @@ def _known_variables(spec: Spec, names: Iterable[str]) -> None:
         raise SpecError(
             f"the spec has no variable {unknown[0]}: its variables are {', '.join(spec.variables)}"
         )
+
+
+def _numbered(recording: Recording) -> Recording:
+    """With one event for each number; DataError if a number is missing."""
+    events = _joined(recording.placed())
+    _check_numbers(events)
+    return replace(recording, events=events, lines=())
 
 
 def _joined(events: Sequence[Event]) -> tuple[Event, ...]:

@@ -68,7 +68,7 @@ def order_of(events: Sequence[Event], guarantee: Guarantee, skew: float = 0.0) -
     DataError names the events of a cycle: they cannot all have happened before each other.
     """
     if guarantee is Guarantee.TOTAL:
-        return _line(len(events))
+        return total(len(events))
     chains = _chains(events)
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(len(events)))
@@ -81,8 +81,8 @@ def order_of(events: Sequence[Event], guarantee: Guarantee, skew: float = 0.0) -
 
 
 @lru_cache(maxsize=64)
-def _line(events: int) -> Order:
-    """A total order: one chain."""
+def total(events: int) -> Order:
+    """The order of so many events that happened in the order in which they were written."""
     numbers = range(events)
     return Order((tuple(numbers),), tuple((n,) for n in numbers), tuple((0, n) for n in numbers))
 

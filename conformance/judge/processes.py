@@ -1,8 +1,9 @@
 """Many recordings judged by several processes of this machine.
 
 A process is forked once the judge has judged for a while: it begins with all that is compiled and
-with all candidates that are known by then. A judgement depends on nothing but its recording, so
-the verdicts are those of one process. Where there is no fork, one process judges everything.
+with all candidates and events that are known by then. A judgement depends on nothing but its
+recording, so the verdicts are those of one process. Where there is no fork, one process judges
+everything.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from conformance.judge.verdict import Judgement
 
 __all__ = ["judge_here"]
 
-ALONE = 2.0
-"""So many seconds of the processor one process judges before others help it."""
+ALONE = 1.0
+"""So many seconds of the processor one process judges before others help it: by then all is
+compiled, and most of what recordings share was met."""
 
 _TURN = 0.2
 """About so many seconds a process judges before it tells."""
@@ -49,16 +51,17 @@ def judge_here(
     waiting = iter(recordings)
     several = processes > 1 and sys.platform == "linux"
     end = time.process_time() + ALONE
-    with RecordingReader() as reader, judge.many():
+    reader = RecordingReader()
+    with reader, judge.many():
         for located in waiting:
-            yield located, judge.judge(reader.read(located))
+            yield located, judge.judge(reader.read(located), brief=brief)
             if several and time.process_time() > end:
                 break
         else:
             return
     following = next(waiting, None)
     if following is not None:
-        with _Helpers(judge, processes, brief=brief) as helpers:
+        with _Helpers(judge, reader, processes, brief=brief) as helpers:
             yield from helpers.judged(chain([following], waiting))
 
 
@@ -76,7 +79,9 @@ class _Helper:
 class _Helpers(ExitStack):
     """Forked processes. Leaving the context ends them at once."""
 
-    def __init__(self, judge: Judge, processes: int, *, brief: bool) -> None:
+    def __init__(
+        self, judge: Judge, reader: RecordingReader, processes: int, *, brief: bool
+    ) -> None:
         super().__init__()
         # What is there stays: no process's collector needs to look at it, or to touch its memory.
         gc.collect()
@@ -88,7 +93,10 @@ class _Helpers(ExitStack):
             ours, theirs = forking.Pipe()
             mine = [*(helper.connection for helper in self._helpers), ours]
             process = forking.Process(
-                target=_serve, args=(judge, theirs, mine, brief), name="kconform judge", daemon=True
+                target=_serve,
+                args=(judge, reader, theirs, mine, brief),
+                name="kconform judge",
+                daemon=True,
             )
             process.start()
             theirs.close()
@@ -127,14 +135,14 @@ class _Turns:
         events = 0
         for located in self._recordings:
             turn.append(located)
-            events += max(len(located.numbers), 1)
+            events += max(located.lines, 1)
             if events >= self._events:
                 break
         return turn
 
     def took(self, turn: Sequence[Located], seconds: float) -> None:
         """Learn from how long a portion took."""
-        events = sum(len(located.numbers) for located in turn)
+        events = sum(located.lines for located in turn)
         fitting = int(events * _TURN / max(seconds, 1e-3))
         self._events = max(1, min(fitting, 4 * self._events))
 
@@ -182,7 +190,11 @@ def _end(process: BaseProcess, connection: Connection) -> None:
 
 
 def _serve(
-    judge: Judge, connection: Connection, of_the_parent: Sequence[Connection], brief: bool
+    judge: Judge,
+    reader: RecordingReader,
+    connection: Connection,
+    of_the_parent: Sequence[Connection],
+    brief: bool,
 ) -> None:
     """Judge what is asked until nobody asks any more."""
     # Ctrl-C reaches the whole process group; the parent decides what it means.
@@ -190,7 +202,7 @@ def _serve(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for inherited in of_the_parent:  # else the parent's end would go unseen
         inherited.close()
-    with RecordingReader() as reader, judge.many():
+    with reader, judge.many():
         while True:
             try:
                 turn = connection.recv()
@@ -203,8 +215,7 @@ def _judged(
     judge: Judge, reader: RecordingReader, turn: Sequence[Located], *, brief: bool
 ) -> list[Judgement] | Exception:
     try:
-        found = [judge.judge(reader.read(located)) for located in turn]
+        return [judge.judge(reader.read(located), brief=brief) for located in turn]
     except Exception as error:  # noqa: BLE001 - the parent raises it
         error.add_note(traceback.format_exc())
         return error
-    return [one.brief() for one in found] if brief else found

@@ -1,7 +1,8 @@
 """Reads recordings from files: NDJSON, one event per line, in memory one trace at a time.
 
-A first pass over a file notes for each trace where its lines are (8 bytes a line); a second one
-reads the traces, one after the other. Lines of several traces may be mixed.
+A first pass over a file notes for each trace where its lines are, those that follow one another
+as one *run*; a second one reads the traces, one after the other. Lines of several traces may be
+mixed.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple, cast
 
 import msgspec
 
@@ -21,31 +23,53 @@ from conformance.errors import DataError, UserError
 from conformance.judge.events import Event, EventReader, Recording
 from conformance.tla import ActionPattern, Part, Place, load_trace
 
-__all__ = ["Located", "RecordingReader", "bytes_of", "locate", "read_recordings"]
+__all__ = ["Located", "RecordingReader", "Run", "bytes_of", "locate", "read_recordings"]
 
 Tell = Callable[[int, int], None]
 """Told bytes that were read, and how many there are in all."""
+
+
+class Run(NamedTuple):
+    """Lines of one trace that follow one another in a file."""
+
+    offset: int
+    size: int
+    """Bytes."""
+    first: int
+    """The number of the first line, from 1."""
+    lines: int
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its lines."""
+        return range(self.first, self.first + self.lines)
 
 
 @dataclass(slots=True)
 class Located:
     """Where a recording is: its lines in a file of NDJSON, or a whole file of ITF.
 
-    It is what travels to whoever judges it: 16 bytes a line.
+    It is what travels to whoever judges it: 32 bytes a run.
     """
 
     path: Path
     name: str
-    offsets: array[int] = field(default_factory=lambda: array("q"))
-    numbers: array[int] = field(default_factory=lambda: array("q"))
     size: int = 0
     """Bytes."""
+    lines: int = 0
     problem: str = ""
+    _runs: array[int] = field(default_factory=lambda: array("q"))
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether its lines stand one after the other in the file."""
-        return self.numbers[-1] - self.numbers[0] == len(self.numbers) - 1
+    def add(self, run: Run) -> None:
+        """Some more of its lines."""
+        self._runs.extend(run)
+        self.size += run.size
+        self.lines += run.lines
+
+    def runs(self) -> Iterator[Run]:
+        """Its lines, in the order of the file."""
+        numbers = iter(self._runs)
+        return map(Run, numbers, numbers, numbers, numbers)
 
 
 def read_recordings(
@@ -97,7 +121,10 @@ def _unreadable(path: Path, error: OSError) -> UserError:
 
 
 class RecordingReader(AbstractContextManager["RecordingReader"]):
-    """Reads located recordings, and shares what stands in many of them. Closing closes its file."""
+    """Reads located recordings, and shares what stands in many of them.
+
+    Closing closes its file; what it shares stays, and it may be opened again.
+    """
 
     def __init__(self) -> None:
         self._events = EventReader()
@@ -108,11 +135,8 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
         """A recording. UserError if its file cannot be read."""
         if one.path.name.endswith(".itf.json"):
             return _itf(one.path)
-        first = f"{one.path}:{one.numbers[0]}"
-        if one.problem:
-            return Recording(one.name, (), first, f"{one.problem}\n{first}")
         try:
-            return self._recording(self._opened(one.path), one, first)
+            return self._recording(one)
         except OSError as error:
             raise _unreadable(one.path, error) from error
 
@@ -124,6 +148,7 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
     ) -> None:
         if self._file is not None:
             self._file.close()
+            self._file = None
 
     def _opened(self, path: Path) -> BinaryIO:
         if self._file is None or self._path != path:
@@ -132,34 +157,50 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
             self._file, self._path = path.open("rb"), path
         return self._file
 
-    def _recording(self, file: BinaryIO, one: Located, first: str) -> Recording:
+    def _recording(self, one: Located) -> Recording:
+        path, runs = str(one.path), tuple(one.runs())
+        first = f"{path}:{runs[0].first}"
+        if one.problem:
+            return Recording(one.name, (), first, f"{one.problem}\n{first}")
+        file = self._opened(one.path)
         events: list[Event] = []
-        problem, skip, prefix = "", 0, _NONE
-        for line, number in zip(_lines(file, one), one.numbers, strict=True):
-            if not line.startswith(prefix):
-                named = _NAMED.match(line)
-                skip, prefix = (named.end(), named[0]) if named else (0, _NONE)
-            try:
-                events.append(self._events.read(line, f"{one.path}:{number}", skip))
-            except (DataError, ValueError) as error:
-                problem = f"{error}\n{one.path}:{number}"
-                break
-        return Recording(one.name, tuple(events), first, problem)
+        try:
+            for run in runs:
+                self._read_run(file, run, events)
+        except (DataError, ValueError) as error:
+            number = next(islice(chain(*(run.numbers for run in runs)), len(events), None))
+            return Recording(one.name, tuple(events), first, f"{error}\n{path}:{number}")
+        lines = tuple([run.numbers for run in runs])
+        return Recording(one.name, tuple(events), first, "", path, lines)
+
+    def _read_run(self, file: BinaryIO, run: Run, events: list[Event]) -> None:
+        """Append the run's events, up to the first that cannot be read."""
+        prefix, rests = _lines(file, run)
+        known = self._events.known(rests) if prefix else [None]
+        if all(known):
+            events += cast("list[Event]", known)
+            return
+        for rest in rests:
+            events.append(self._events.read(prefix, rest))
 
 
 _AT_ONCE = 1 << 20
-"""So many bytes of a trace are read at once, if they stand together."""
+"""About so many bytes are read at once."""
 
 
-def _lines(file: BinaryIO, one: Located) -> Iterator[bytes]:
-    """The lines of a recording."""
-    if one.is_whole and one.size <= _AT_ONCE:
-        file.seek(one.offsets[0])
-        yield from file.read(one.size).removesuffix(b"\n").split(b"\n")
-        return
-    for offset in one.offsets:
-        file.seek(offset)
-        yield file.readline()
+def _lines(file: BinaryIO, run: Run) -> tuple[bytes, list[bytes]]:
+    """What names the trace at the beginning of all lines of a run, and the rest of each line.
+
+    Nothing, and the lines, if they do not begin so.
+    """
+    file.seek(run.offset)
+    text = file.read(run.size).removesuffix(b"\n")
+    named = _NAMED.match(text)
+    prefix = named[0] if named else b""
+    rests = text[len(prefix) :].split(b"\n" + prefix)
+    if len(rests) != run.lines:
+        raise DataError("the file was changed while it was read")
+    return prefix, rests
 
 
 # --- NDJSON ---------------------------------------------------------------------------------------
@@ -174,7 +215,9 @@ class _Head(msgspec.Struct):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-_NAMED = re.compile(rb'\s*\{\s*"trace"\s*:\s*"([^"\\\x00-\x1f]*)"\s*,\s*')
+_NAMED = re.compile(
+    rb'[ \t\r]*\{[ \t\r]*"trace"[ \t\r]*:[ \t\r]*"([^"\\\x00-\x1f]*)"[ \t\r]*,[ \t\r]*'
+)
 """How nearly all lines begin: what comes after it does not depend on the trace."""
 _NONE = b"\n\n"
 """No line begins like this."""
@@ -183,25 +226,33 @@ _NONE = b"\n\n"
 def _index(path: Path) -> Iterator[Located]:
     """The traces by name; a line that names none is a trace of its own, so that it is counted."""
     found: dict[str, Located] = {}
-    offset = 0
-    prefix, one = _NONE, Located(path, "")
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.startswith(prefix):  # most lines are of the trace of the line before
-                    named = _NAMED.match(line)
-                    prefix = named[0] if named else _NONE
-                    if not named and not line.strip():
-                        offset += len(line)
-                        continue
-                    one = _located(found, path, line, number)
-                one.offsets.append(offset)
-                one.numbers.append(number)
-                one.size += len(line)
-                offset += len(line)
+        with path.open("rb", buffering=_BUFFER) as file:
+            for line, run in _runs(file):
+                if line.strip():
+                    _located(found, path, line, run.first).add(run)
     except OSError as error:
         raise _unreadable(path, error) from error
     yield from found.values()
+
+
+_BUFFER = 1 << 17
+"""Bytes; longer than nearly all lines."""
+
+
+def _runs(file: BinaryIO) -> Iterator[tuple[bytes, Run]]:
+    """Lines that begin alike, naming one trace, with the first of them; any other line alone."""
+    line, prefix, begin, first = b"", _NONE, 0, 1
+    end, number = 0, 0
+    for number, following in enumerate(file, 1):
+        if not following.startswith(prefix) or end - begin > _AT_ONCE:
+            if end:
+                yield line, Run(begin, end - begin, first, number - first)
+            named = _NAMED.match(following)
+            line, prefix, begin, first = following, named[0] if named else _NONE, end, number
+        end += len(following)
+    if end:
+        yield line, Run(begin, end - begin, first, number + 1 - first)
 
 
 def _located(found: dict[str, Located], path: Path, line: bytes, number: int) -> Located:

@@ -9,6 +9,7 @@ the search is exhaustive, unless a limit cuts it short; it then says so, and no 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -75,6 +76,8 @@ class _Line:
 
     start: CandidateSet
     ways: Sequence[Arrival]
+    most: int
+    """The largest number of candidates among them."""
 
     def __len__(self) -> int:
         return len(self.ways) + 1
@@ -89,8 +92,7 @@ class _Line:
         return {(done,): Reached(arrival.candidates, (Way((done - 1,), done - 1, arrival),))}
 
     def largest(self) -> int:
-        each = [one.candidates for one in set(self.ways)]
-        return max([len(one.members) for one in (self.start, *each)])
+        return self.most
 
     def back(self, done: int) -> Iterator[tuple[int, Candidate, Origin]]:
         arrivals = self.ways
@@ -172,6 +174,18 @@ class Found:
         reached = self.trail.level(done).values()
         return tuple(state for one in reached for state in one.candidates.states)
 
+    def taken(self, done: int) -> tuple[Counter[str], int]:
+        """The steps of that behaviour by the name of their action, and how many nobody saw."""
+        names: list[str] = []
+        silent = 0
+        for _, _, (_, unseen, action) in self.trail.back(done):
+            if action is not None:
+                names.append(action.name)
+            if unseen:
+                silent += len(unseen)
+                names += [step[0].name for step in unseen]
+        return Counter(names), silent
+
     def explanation(self, done: int) -> Explanation:
         """The behaviour that leads to the first of the states after so many events."""
         actions: list[Action] = []
@@ -202,7 +216,7 @@ def search(
     candidates: Candidates,
     sights: Sequence[Sight],
     order: Order,
-    initial: Iterable[State],
+    initial: Sequence[State],
 ) -> Found:
     """Explain what the events show from these states on, within the limits of `candidates`."""
     limits = candidates.limits
@@ -242,8 +256,8 @@ class _Search:
         self._deadline = deadline
         self._budget = Budget(candidates.limits, deadline)
 
-    def run(self, initial: Iterable[State]) -> Found:
-        start = self._candidates.of(initial)
+    def run(self, initial: Sequence[State]) -> Found:
+        start = self._candidates.start(initial)
         if len(self._order.chains) == 1 and len(start.members) <= self._most:
             line = self._along(start)
             if line is not None:
@@ -258,7 +272,7 @@ class _Search:
         """
         budget, most = self._budget, self._most
         arrivals: list[Arrival] = []
-        candidates = start
+        candidates, largest = start, len(start.members)
         try:
             for sight in self._sights:
                 arrived = candidates.arrivals.get(sight)
@@ -268,14 +282,17 @@ class _Search:
                 if arrived.problems:
                     budget.falls_short(arrived.problems)
                 candidates = arrived.candidates
-                if not candidates.members:
+                size = len(candidates.members)
+                if not size:
                     break
-                if len(candidates.members) > most:
-                    return None
+                if size > largest:
+                    if size > most:
+                        return None
+                    largest = size
                 arrivals.append(arrived)
         except Spent as spent:
             budget.falls_short([str(spent)])
-        line = _Line(start, arrivals)
+        line = _Line(start, arrivals, largest)
         explained = len(arrivals) == len(self._sights)
         return self._found(line, () if explained else self._blocked(line.level(len(arrivals))))
 

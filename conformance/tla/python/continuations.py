@@ -9,7 +9,7 @@ the variables. Both end with True as soon as the search has found enough (ENABLE
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from conformance.tla.python.scope import Frame
 from conformance.tla.python.writer import Writer
@@ -37,7 +37,9 @@ class Assignments:
 
     def set(self, context: Frame, assigned: Mapping[str, str]) -> Frame:
         """The context with these values."""
-        return replace(context, now=assigned) if self.initial else replace(context, next=assigned)
+        if self.initial:
+            return Frame(context.env, assigned, context.next, context.primed)
+        return Frame(context.env, context.now, assigned, context.primed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from conformance.tla.front import syntax as s
@@ -111,11 +111,11 @@ class Frame:
 
     def bind(self, entries: Mapping[int, Entry]) -> Frame:
         """With more entries."""
-        return replace(self, env={**self.env, **entries})
+        return Frame({**self.env, **entries}, self.now, self.next, self.primed)
 
     def within(self, env: Mapping[int, Entry], *, primed: bool = False) -> Frame:
         """The same states in another scope."""
-        return replace(self, env=env, primed=self.primed or primed)
+        return Frame(env, self.now, self.next, self.primed or primed)
 
     def variables(self) -> Mapping[str, str]:
         """The names of the variables' values on this side of the prime."""

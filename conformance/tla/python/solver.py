@@ -10,7 +10,6 @@ nothing, they are joined again.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 
 from conformance.tla.front import syntax as s
 from conformance.tla.python import builtins, logic
@@ -420,7 +419,7 @@ class Solver:
 
 def _in(current: Frame, scope: Frame) -> Frame:
     """The assignments of `current` in the scope of `scope`."""
-    return replace(scope, now=current.now, next=current.next)
+    return Frame(scope.env, current.now, current.next, scope.primed)
 
 
 def missing_variables(variables: Sequence[str], assigned: Mapping[str, str]) -> list[str]:

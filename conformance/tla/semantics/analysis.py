@@ -49,6 +49,7 @@ class Analysis:
         self._definition = definition
         self._resolve = resolve
         self._own: dict[int, tuple[s.Argument, Facts]] = {}
+        self._reached: dict[frozenset[int], frozenset[int]] = {}
         self._whole: dict[int, tuple[s.Argument, Facts]] = {}
         self._defined: dict[int, Facts] = {}
         self._strict: dict[int, frozenset[int]] = {}
@@ -139,15 +140,18 @@ class Analysis:
             self._strict[uid] = self.strict(self._definition(uid).body)
         return self._strict[uid]
 
-    def _reachable(self, calls: frozenset[int]) -> set[int]:
-        seen: set[int] = set()
-        todo = list(calls)
-        while todo:
-            uid = todo.pop()
-            if uid not in seen:
-                seen.add(uid)
-                todo += self._direct(self._definition(uid).body).calls
-        return seen
+    def _reachable(self, calls: frozenset[int]) -> frozenset[int]:
+        found = self._reached.get(calls)
+        if found is None:
+            seen: set[int] = set()
+            todo = list(calls)
+            while todo:
+                uid = todo.pop()
+                if uid not in seen:
+                    seen.add(uid)
+                    todo += self._direct(self._definition(uid).body).calls
+            found = self._reached[calls] = frozenset(seen)
+        return found
 
     def _with_calls(self, own: Facts) -> Facts:
         variables, free = set(own.variables), set(own.free)

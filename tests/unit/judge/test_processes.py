@@ -55,7 +55,7 @@ def test_the_judgements_are_those_of_one_process(spec: Spec, tmp_path: Path, cou
     assert [one for _, one in several] == [one for _, one in alone]
     assert {one.verdict for _, one in several} == {Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE}
     brief = judge_here(judge(spec, tmp_path), locate([path]), processes=count, brief=True)
-    assert [one.brief() for _, one in brief] == [one.brief() for _, one in alone]
+    assert [one for _, one in brief] == [one.brief() for _, one in alone]
 
 
 def test_whoever_stops_ends_the_processes(spec: Spec, tmp_path: Path) -> None:
@@ -75,12 +75,12 @@ class Odd(Judge):
         super().__init__(spec, mapping(folder, HIDDEN))
         self.killed = killed
 
-    def judge(self, recording: Recording) -> Judgement:
+    def judge(self, recording: Recording, *, brief: bool = False) -> Judgement:
         if recording.name == "run-7" and self.killed:
             os.kill(os.getpid(), signal.SIGKILL)
         if recording.name == "run-7":
             raise AssertionError("a bug")
-        return super().judge(recording)
+        return super().judge(recording, brief=brief)
 
 
 def test_a_process_that_is_killed_is_told(spec: Spec, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
+from conformance.judge import reading
 from conformance.judge.events import Clock, EventReader, Recording
-from conformance.judge.reading import read_recordings
+from conformance.judge.reading import RecordingReader, locate, read_recordings
 from conformance.tla import ActionPattern, Part, parse_place
 from tests.unit.judge.paths import path_of
 from tests.unit.traces.test_store import FREE, HELD, IDENTITY, trace
@@ -45,7 +46,7 @@ def test_lines_of_several_traces_may_be_mixed(tmp_path: Path) -> None:
         (ActionPattern("Drop"),),
     ]
     assert first.source == f"{tmp_path}/events.ndjson:1"
-    assert second.events[2].source == f"{tmp_path}/events.ndjson:6"
+    assert second.placed()[2].source == f"{tmp_path}/events.ndjson:6"
 
 
 def test_an_event_carries_what_it_is_given(tmp_path: Path) -> None:
@@ -114,14 +115,52 @@ def test_lines_that_differ_in_their_trace_only_are_read_alike(tmp_path: Path) ->
     for one in found:
         assert [event.actions for event in one.events] == [(ActionPattern("Take", (1,)),)] * 2
         assert all(event.after[0].value is True for event in one.events)
-    assert found[0].events[1].source.endswith(":7")
+    assert found[0].placed()[1].source.endswith(":7")
+
+
+def test_events_of_the_same_text_are_one_object_and_each_has_its_place(tmp_path: Path) -> None:
+    lines = [event(name, action="Drop") for name in "aabba"]
+    first, second = load(tmp_path, lines)
+    assert len({id(one) for one in (*first.events, *second.events)}) == 1
+    path = tmp_path / "events.ndjson"
+    assert [one.source for one in first.placed()] == [f"{path}:{n}" for n in (1, 2, 5)]
+    assert [one.source for one in second.placed()] == [f"{path}:{n}" for n in (3, 4)]
+
+
+def test_a_line_that_ends_after_its_name_is_its_own_and_not_the_next_ones_beginning(
+    tmp_path: Path,
+) -> None:
+    torn = '{"trace": "x", '
+    for lines in ([torn, torn], [torn, GOOD[0]], [GOOD[0], torn]):
+        (one,) = load(tmp_path, lines)
+        assert one.problem.endswith(f"events.ndjson:{1 + lines.index(torn)}")
+
+
+def test_long_traces_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_AT_ONCE", 100)
+    lines = [event("x", state={"count": n}) for n in range(50)]
+    (one,) = load(tmp_path, lines)
+    assert [part.value for e in one.events for part in e.after] == list(range(50))
+    assert one.placed()[49].source.endswith(":50")
+    (located,) = locate([tmp_path / "events.ndjson"])
+    assert len(list(located.runs())) > 10
+    assert (located.lines, located.size) == (50, sum(len(line) + 1 for line in lines))
+
+
+def test_a_file_that_changes_while_it_is_read_makes_a_problem(tmp_path: Path) -> None:
+    load(tmp_path, GOOD)
+    path = tmp_path / "events.ndjson"
+    (located,) = locate([path])
+    path.write_text(GOOD[0] + "\n")
+    with RecordingReader() as reader:
+        assert "changed while it was read" in reader.read(located).problem
 
 
 def test_what_is_shared_is_forgotten_when_it_is_much() -> None:
     reader = EventReader(remember=200)
     lines = [event("x", state={"count": n}).encode() for n in range(50)]
     for _ in range(2):
-        read = [reader.read(line, "here", skip=14) for line in lines]
+        read = [reader.read(line[:14], line[14:]) for line in lines]
         assert [one.after[0].value for one in read] == list(range(50))
 
 
