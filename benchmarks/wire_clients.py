@@ -90,7 +90,7 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
     "aiokafka": lambda: python("aiokafka", "aiokafka_consumer.py"),
     "kafka-3.8.1": lambda: java("3.8.1"),
     "kafka-4.4.0": lambda: java("4.4.0"),
-    "franz-go": lambda: go("github.com/twmb/franz-go", "franz-go", "librdkafka"),
+    "franz-go": lambda: go("github.com/twmb/franz-go", "franz-go", "franz-go"),
     "sarama": lambda: go("github.com/IBM/sarama", "sarama"),
 }
 

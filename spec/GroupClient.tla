@@ -17,9 +17,13 @@
 EXTENDS GroupMembership
 
 CONSTANTS
-  ResendsSync,          \* a SyncGroup that was lost with its connection is sent again; FALSE: the
-                        \* member joins again (SyncGroup is retried: librdkafka,
-                        \* rd_kafka_SyncGroupRequest)
+  SyncIsSentAgain,      \* after these a SyncGroup is sent again, as it was: errors, and DISCONNECTED
+                        \* where it is lost with its connection. After all others the member joins
+                        \* again (librdkafka: rd_kafka_SyncGroupRequest; franz-go: retryable.Request)
+
+  LostHeartbeatMayEndSession,  \* whether a member may give up its generation, and join again under its
+                        \* id, because a heartbeat is lost with its connection; FALSE: it only
+                        \* sends the next one (franz-go: a connection's first answer, ErrFirstReadEOF)
 
   RequestsBehind        \* so many Heartbeats and OffsetCommits at most wait to be taken up
 
@@ -101,7 +105,9 @@ TakesUp(p, i) ==
   /\ MemberStep /\ UNCHANGED <<memberVars, channel, failures, aside>>
 
 AfterAnswer(m, a) ==
-  IF a.type = "HeartbeatResponse" THEN AfterHeartbeat(m, a) ELSE AfterOffsetCommit(m, a)
+  CASE a.error = "DISCONNECTED" -> ResetIfUnchanged(m, a.memberId, a.generation, TRUE)
+    [] a.error # "DISCONNECTED" /\ a.type = "HeartbeatResponse" -> AfterHeartbeat(m, a)
+    [] OTHER -> AfterOffsetCommit(m, a)
 
 \* HeartbeatResponseHandler, OffsetCommitResponseHandler.
 ReadsAnswer(p) ==
@@ -130,18 +136,38 @@ RequestsRejoin(p)  == RequestRejoin(p) /\ Keeps
 (***************************************************************************)
 (* The network.                                                            *)
 (***************************************************************************)
-LosesMessage(p)   == LoseMessage(p) /\ Keeps
-LosesHeartbeat(p) == LoseHeartbeat(p) /\ Keeps
+LosesMessage(p) == LoseMessage(p) /\ Keeps
+
+\* What p has to read after a heartbeat or a commit is lost: nothing, or that its connection broke.
+AsideAfterLoss(p, lost) ==
+  {aside} \union
+  IF LostHeartbeatMayEndSession /\ lost.type \in {"HeartbeatRequest", "HeartbeatResponse"}
+  THEN {[aside EXCEPT ![p] = @ \union
+          {[lost EXCEPT !.type = "HeartbeatResponse", !.error = "DISCONNECTED"]}]}
+  ELSE {}
+
+LosesHeartbeat(p) ==
+  /\ LoseHeartbeat(p)
+  /\ aside' \in AsideAfterLoss(p, heartbeat[p])
+  /\ UNCHANGED behind
 
 LosesBehind(p, i) ==
   /\ Losses /\ i <= Len(behind[p])
   /\ behind' = [behind EXCEPT ![p] = Without(@, i)]
+  /\ aside' \in AsideAfterLoss(p, behind[p][i])
   /\ Failure
-  /\ MemberStep /\ UNCHANGED <<memberVars, channel, heartbeat, aside>>
+  /\ MemberStep /\ UNCHANGED <<memberVars, channel, heartbeat>>
+
+\* A SyncGroup is refused, and its client sends it again.
+ResumesSync(p) ==
+  /\ channel[p].type = "SyncGroupResponse" /\ channel[p].error \in SyncIsSentAgain
+  /\ channel' = [channel EXCEPT ![p] = NoMessage]
+  /\ DisconnectIf(p, channel[p].error) /\ DropIf(p, channel[p].error)
+  /\ MemberStep /\ UNCHANGED <<memberVars, failures>>
 
 \* A SyncGroup or its answer is lost, and its client sends it again.
 LosesSync(p) ==
-  /\ ResendsSync /\ Losses
+  /\ "DISCONNECTED" \in SyncIsSentAgain /\ Losses
   /\ channel[p].type \in {"SyncGroupRequest", "SyncGroupParked", "SyncGroupResponse"}
   /\ channel' = [channel EXCEPT ![p] = NoMessage]
   /\ Failure
@@ -158,13 +184,13 @@ Resend(p, given) ==
           !.protocol = memberGeneration[p].protocol]]
   /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat, failures>> /\ Keeps
 
-ResendsAsFollower(p)        == ResendsSync /\ Resend(p, NoAssignments)
+ResendsAsFollower(p)        == SyncIsSentAgain # {} /\ Resend(p, NoAssignments)
 ResendsAsLeader(p, holders) ==
-  ResendsSync /\ isLeader[p] /\ Resend(p, AssignmentOf(holders))
+  SyncIsSentAgain # {} /\ isLeader[p] /\ Resend(p, AssignmentOf(holders))
 
 \* It has lost its generation meanwhile, or thinks better of it: it joins again.
 StopsResending(p) ==
-  /\ ResendsSync /\ Running(p) /\ AwaitsResend(p)
+  /\ SyncIsSentAgain # {} /\ Running(p) /\ AwaitsResend(p)
   /\ SetMember(p, JoinFailed(Member(p)))
   /\ MemberStep /\ UNCHANGED <<channel, heartbeat, failures>> /\ Keeps
 
@@ -241,6 +267,7 @@ ClientNext ==
   \/ \E p \in Members : RequestsRejoin(p)
   \/ \E p \in Members : LosesMessage(p)
   \/ \E p \in Members : LosesHeartbeat(p)
+  \/ \E p \in Members : ResumesSync(p)
   \/ \E p \in Members : LosesSync(p)
   \/ \E p \in Members : ResendsAsFollower(p)
   \/ \E p \in Members, holders \in [Partitions -> Ids] : ResendsAsLeader(p, holders)
@@ -271,7 +298,7 @@ ClientSpec == ClientInit /\ [][ClientNext]_clientVars
 (***************************************************************************)
 AsideTypeOK == aside \in [Members -> SUBSET [type : {"HeartbeatResponse", "OffsetCommitResponse"},
                                              memberId : IdsOrNone, generation : GenerationsOrNone,
-                                             error : {"MEMBER_ID_REQUIRED", "UNKNOWN_MEMBER_ID",
+                                             error : {"DISCONNECTED", "MEMBER_ID_REQUIRED", "UNKNOWN_MEMBER_ID",
                                                       "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS",
                                                       "FENCED_INSTANCE_ID", "NOT_COORDINATOR",
                                                       "COORDINATOR_NOT_AVAILABLE",

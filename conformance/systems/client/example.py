@@ -99,7 +99,7 @@ Kinds = Callable[[Subject], Kind]
 def silent(*, told: bool) -> tuple[ActionPattern, ...]:
     """The client's steps that nobody sees; with callbacks, those that have none."""
     names = ["ProcessesJoinGroup", "ProcessesSyncGroup", "DropsJoin", "ReadsAnswer"]
-    names += ["SetsAside", "ReadsAside", "StopsResending"]
+    names += ["SetsAside", "ReadsAside", "ResumesSync", "StopsResending"]
     names += [] if told else ["CompletesJoin"]
     return tuple(ActionPattern(name, ("m1",)) for name in names)
 
