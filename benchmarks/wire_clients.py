@@ -91,7 +91,7 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
     "kafka-3.8.1": lambda: java("3.8.1"),
     "kafka-4.4.0": lambda: java("4.4.0"),
     "franz-go": lambda: go("github.com/twmb/franz-go", "franz-go", "franz-go"),
-    "sarama": lambda: go("github.com/IBM/sarama", "sarama"),
+    "sarama": lambda: go("github.com/IBM/sarama", "sarama", "sarama"),
 }
 
 

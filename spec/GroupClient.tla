@@ -21,9 +21,9 @@ CONSTANTS
                         \* where it is lost with its connection. After all others the member joins
                         \* again (librdkafka: rd_kafka_SyncGroupRequest; franz-go: retryable.Request)
 
-  LostHeartbeatMayEndSession,  \* whether a member may give up its generation, and join again under its
-                        \* id, because a heartbeat is lost with its connection; FALSE: it only
-                        \* sends the next one (franz-go: a connection's first answer, ErrFirstReadEOF)
+  SessionMayEndAfter,   \* after these, as the answer to a heartbeat, a member may give up its
+                        \* generation and join again under its id; {}: it only sends the next one
+                        \* (franz-go: manageFailWait; Sarama: heartbeatLoop, after some retries)
 
   RequestsBehind        \* so many Heartbeats and OffsetCommits at most wait to be taken up
 
@@ -105,14 +105,19 @@ TakesUp(p, i) ==
   /\ MemberStep /\ UNCHANGED <<memberVars, channel, failures, aside>>
 
 AfterAnswer(m, a) ==
-  CASE a.error = "DISCONNECTED" -> ResetIfUnchanged(m, a.memberId, a.generation, TRUE)
-    [] a.error # "DISCONNECTED" /\ a.type = "HeartbeatResponse" -> AfterHeartbeat(m, a)
-    [] OTHER -> AfterOffsetCommit(m, a)
+  IF a.type = "HeartbeatResponse" THEN AfterHeartbeat(m, a) ELSE AfterOffsetCommit(m, a)
+
+\* What a member may become that reads an answer, or that its heartbeat's connection broke.
+AfterReading(m, a) ==
+  (IF a.error = "DISCONNECTED" THEN {} ELSE {AfterAnswer(m, a)})
+  \union
+  (IF a.type = "HeartbeatResponse" /\ a.error \in SessionMayEndAfter
+   THEN {ResetIfUnchanged(m, a.memberId, a.generation, TRUE)} ELSE {})
 
 \* HeartbeatResponseHandler, OffsetCommitResponseHandler.
 ReadsAnswer(p) ==
   /\ heartbeat[p].type \in {"HeartbeatResponse", "OffsetCommitResponse"}
-  /\ SetMember(p, AfterAnswer(Member(p), heartbeat[p]))
+  /\ \E after \in AfterReading(Member(p), heartbeat[p]) : SetMember(p, after)
   /\ heartbeat' = [heartbeat EXCEPT ![p] = NoHeartbeat]
   /\ MemberStep /\ UNCHANGED <<channel, failures>> /\ Keeps
 
@@ -126,7 +131,7 @@ SetsAside(p) ==
 
 ReadsAside(p) ==
   \E a \in aside[p] :
-    /\ SetMember(p, AfterAnswer(Member(p), a))
+    /\ \E after \in AfterReading(Member(p), a) : SetMember(p, after)
     /\ aside' = [aside EXCEPT ![p] = IF Disconnects(a.error) THEN {} ELSE @ \ {a}]
     /\ MemberStep /\ UNCHANGED <<channel, heartbeat, failures, behind>>
 
@@ -141,7 +146,7 @@ LosesMessage(p) == LoseMessage(p) /\ Keeps
 \* What p has to read after a heartbeat or a commit is lost: nothing, or that its connection broke.
 AsideAfterLoss(p, lost) ==
   {aside} \union
-  IF LostHeartbeatMayEndSession /\ lost.type \in {"HeartbeatRequest", "HeartbeatResponse"}
+  IF "DISCONNECTED" \in SessionMayEndAfter /\ lost.type \in {"HeartbeatRequest", "HeartbeatResponse"}
   THEN {[aside EXCEPT ![p] = @ \union
           {[lost EXCEPT !.type = "HeartbeatResponse", !.error = "DISCONNECTED"]}]}
   ELSE {}
@@ -298,8 +303,9 @@ ClientSpec == ClientInit /\ [][ClientNext]_clientVars
 (***************************************************************************)
 AsideTypeOK == aside \in [Members -> SUBSET [type : {"HeartbeatResponse", "OffsetCommitResponse"},
                                              memberId : IdsOrNone, generation : GenerationsOrNone,
-                                             error : {"DISCONNECTED", "MEMBER_ID_REQUIRED", "UNKNOWN_MEMBER_ID",
-                                                      "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS",
+                                             error : {"DISCONNECTED", "MEMBER_ID_REQUIRED",
+                                                      "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION",
+                                                      "REBALANCE_IN_PROGRESS",
                                                       "FENCED_INSTANCE_ID", "NOT_COORDINATOR",
                                                       "COORDINATOR_NOT_AVAILABLE",
                                                       "COORDINATOR_LOAD_IN_PROGRESS"}]]

@@ -52,6 +52,7 @@ __all__ = [
     "LIMITS",
     "OWES_CALLBACK",
     "OWES_REQUEST",
+    "QUIET",
     "Ending",
     "ExampleResult",
     "Kind",
@@ -60,6 +61,8 @@ __all__ = [
     "silent",
 ]
 
+QUIET = 0
+"""The number of the example to which nothing is done: it shows whether the client joins at all."""
 OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
 """The state formulas that say whether the client has to send, or to tell its user, something."""
 LOST_REQUEST, LOST_ANSWER = "connection cut, request lost", "connection cut, answer lost"
@@ -108,6 +111,7 @@ class Ending(StrEnum):
     """How an example came to its end."""
 
     WHOLE = "whole"
+    ABSENT = "the client did not join in time"
     FATAL = "the client ended with an error that the specification makes fatal"
     DEPARTED = "nothing explains what the client did"
     OWING = "the client owes a request and sends none"
@@ -451,7 +455,11 @@ class _Example:
         return bool(errors & _FATAL)
 
     def _not_joined(self, client: ClientProcess) -> None:
-        if time.monotonic() - self.began > self.plan.start:
+        if time.monotonic() - self.began <= self.plan.start:
+            return
+        if self.number != QUIET:  # the quiet example has joined, with the same command
+            self._end(Ending.ABSENT, f"after {self.plan.start:g} s")
+        else:
             raise UserError(
                 f"The client has not joined a group within {self.plan.start:g} s. Let it subscribe "
                 "to {topic} at {bootstrap} with the group {group}. Its last lines:\n"
