@@ -117,17 +117,27 @@ class Port:
             ) from error
 
     def receive(self, seconds: float = 0.0) -> bool:
-        """Take in what has arrived, after so long at most; whether anything has."""
+        """Take in what has arrived, after so long at most; whether anything has.
+
+        A connection that fails is given up at once: it would spoil the next test too.
+        """
         ready = wait_for(self._busy, seconds)
         for connection in ready:
-            connection.receive()
-            if connection.pending is None:
+            try:
+                connection.receive()
+            except SystemFailed:
+                self._give_up(connection)
+                raise
+            if connection.pending is None and connection.ended:
+                self._give_up(connection)
+            elif connection.pending is None:
                 self._busy.remove(connection)
-                if connection.ended:
-                    connection.close()
-                else:
-                    self._idle.append(connection)
+                self._idle.append(connection)
         return bool(ready)
+
+    def _give_up(self, connection: Connection) -> None:
+        self._busy.remove(connection)
+        connection.close()
 
     def ask(self, message: Any) -> Any:
         """A message that is answered at once. Raises SystemHangs where it is not."""
@@ -192,8 +202,7 @@ class Port:
             try:
                 connection.receive()
             except SystemFailed:
-                connection.close()
-                self._busy.remove(connection)
+                self._give_up(connection)
                 if pending is not None and pending.body is None:
                     pending.body = GONE
 

@@ -55,6 +55,11 @@ class Sessions:
     _request: Lock = field(default_factory=Lock)
     """Held by the thread that has a request under way."""
 
+    @property
+    def waiting(self) -> int:
+        """How many wishes the next request will have."""
+        return len(self._wishes)
+
     def set(self, port: Port, group_id: str, session_ms: int) -> None:
         """Let the session timers of the group that start from now on run for so long.
 
