@@ -178,6 +178,20 @@ LosesSync(p) ==
   /\ Failure
   /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat>> /\ Keeps
 
+\* The client closes a connection, of its own accord or after NOT_COORDINATOR: an answer that came
+\* there and that it has not read is lost (NetworkClient.disconnect). A harness sees the connection
+\* end, and not whether the answer was read before.
+ClosesConnection(p) ==
+  /\ \E unread \in BOOLEAN, again \in BOOLEAN :
+       IF unread
+       THEN /\ Losses /\ channel[p].type \in {"JoinGroupResponse", "SyncGroupResponse"}
+            /\ again => channel[p].type = "SyncGroupResponse" /\ "DISCONNECTED" \in SyncIsSentAgain
+            /\ channel' = [channel EXCEPT ![p] = NoMessage]
+            /\ SetMember(p, IF again THEN Member(p) ELSE JoinFailed(Member(p)))
+            /\ Failure
+       ELSE ~again /\ UNCHANGED <<channel, memberVars, failures>>
+  /\ MemberStep /\ UNCHANGED heartbeat /\ Keeps
+
 AwaitsResend(p) == joinFuture[p].state = "Pending" /\ channel[p].type = "None"
 
 Resend(p, given) ==
@@ -274,6 +288,7 @@ ClientNext ==
   \/ \E p \in Members : LosesHeartbeat(p)
   \/ \E p \in Members : ResumesSync(p)
   \/ \E p \in Members : LosesSync(p)
+  \/ \E p \in Members : ClosesConnection(p)
   \/ \E p \in Members : ResendsAsFollower(p)
   \/ \E p \in Members, holders \in [Partitions -> Ids] : ResendsAsLeader(p, holders)
   \/ \E p \in Members : StopsResending(p)

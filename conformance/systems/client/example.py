@@ -28,6 +28,7 @@ from conformance.systems.client.messages import (
     SENDS,
     Messages,
     assigned_event,
+    closed_event,
     given_up_event,
     has_read_event,
     lane_of,
@@ -204,6 +205,8 @@ class _Example:
     _ticks: int = 0
     _heard_at: list[tuple[int, Callback]] = field(default_factory=list)
     """Callbacks that have come, with the tick, and are no events yet."""
+    _answered_on: Link | None = None
+    """Where a JoinGroup, SyncGroup or LeaveGroup was answered last."""
     _channel_waits: bool = False
     """Whether a JoinGroup, SyncGroup or LeaveGroup has come, and is not over."""
     _behind: list[Any] = field(default_factory=list)
@@ -489,9 +492,12 @@ class _Example:
         except Exception as error:  # noqa: BLE001  whatever it is, it ends the example
             self._fail(error)
 
-    def dropped(self, requests: Sequence[Any]) -> None:
+    def dropped(self, requests: Sequence[Any], link: Link) -> None:
         """As of `server.Handler`."""
         self._forget_unread()
+        if link is self._answered_on and self._going_on:
+            self._answered_on = None
+            self._see(closed_event("a connection of the client is closed"))
         for request in requests:
             if not self._going_on:
                 return
@@ -510,6 +516,7 @@ class _Example:
                 answer = await self._taken(request, link)
                 if lane_of(request) == "channel":
                     self._channel_waits = False
+                    self._answered_on = None if answer is None else link
                 return answer
         except Exception as error:  # noqa: BLE001  as above
             self._fail(error)

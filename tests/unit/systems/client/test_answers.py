@@ -21,6 +21,7 @@ from conformance.systems.client.messages import (
     SENDS,
     Messages,
     assigned_event,
+    closed_event,
     given_up_event,
     has_read_event,
     lost_event,
@@ -217,6 +218,20 @@ def test_a_lost_sync_group_is_sent_again_by_a_variant_only(
         assert loop.hears(lost_event("channel", "cut"))
         assert loop.hears(has_read_event("later", channel=False))
         assert loop.sends(request) is allowed
+
+
+def test_an_answer_may_go_with_its_connection_and_else_counts(loop: Loop) -> None:
+    assert loop.sends(join(""))
+    loop.answers_with("MEMBER_ID_REQUIRED")
+    assert loop.sends(join(NAMES.real("m1-01")))
+    loop.answers_with("UNKNOWN_MEMBER_ID")
+    again = loop.messages.events(join(NAMES.real("m1-01")), "it", 0)[0]
+    anew = loop.messages.events(join(""), "it", 0)[0]
+    assert loop.following.explains(anew)
+    assert not loop.following.explains(again)
+    assert loop.hears(closed_event("closed"))
+    assert loop.following.explains(anew)
+    assert loop.following.explains(again)
 
 
 @pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"])
