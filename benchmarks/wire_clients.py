@@ -1,4 +1,5 @@
 """Runs real consumers in the loop, and prints the table of docs/clients.md: who departs, and how.
+The stories of what departs go to the error output.
 
 The consumers are those of docs/clients: librdkafka, kafka-python, aiokafka (the extra `clients`),
 Kafka's own of two releases (a JVM each), franz-go and Sarama (built where Go is). One that cannot
@@ -89,8 +90,8 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
     "aiokafka": lambda: python("aiokafka", "aiokafka_consumer.py"),
     "kafka-3.8.1": lambda: java("3.8.1"),
     "kafka-4.4.0": lambda: java("4.4.0"),
-    "franz-go": lambda: go("github.com/twmb/franz-go", "franz-go", "librdkafka"),
-    "sarama": lambda: go("github.com/IBM/sarama", "sarama"),
+    "franz-go": lambda: go("github.com/twmb/franz-go", "franz-go", "franz-go"),
+    "sarama": lambda: go("github.com/IBM/sarama", "sarama", "sarama"),
 }
 
 
@@ -119,6 +120,7 @@ def main() -> None:
         parser.error(f"there is no client {unknown[0]}; there are {', '.join(SUBJECTS)}")
     print("| client | variant | examples | events | answers | callbacks | outcome |")
     print("|---|---|---|---|---|---|---|", flush=True)
+    departures: list[str] = []
     stories: list[str] = []
     for name in options.clients or SUBJECTS:
         try:
@@ -131,18 +133,20 @@ def main() -> None:
             print(f"| {name} | | | | | | not run: {str(error).splitlines()[0]} |", flush=True)
             continue
         print(row(subject, tally), flush=True)
-        found = [f"  {one.title} (x{one.count})\n{told(one.story)}" for one in findings(tally)]
-        found += [f"  seen once, and not again: {one}" for one in tally.once]
-        stories += [f"{subject.name}:\n" + "\n".join(found)] if found else []
-    print("\n" + "\n".join(stories), file=sys.stderr)
+        departures += titles(subject.name, tally)
+        stories += [line for one in findings(tally) for line in (subject.name, *one.story, "")]
+    print("\n".join(("", *departures) if departures else ()))
+    print("\n".join(stories), file=sys.stderr)
 
 
 def findings(tally: Tally) -> list[Finding]:
     return sorted(tally.findings.values(), key=lambda one: -one.count)
 
 
-def told(story: tuple[str, ...]) -> str:
-    return "\n".join(f"    {line}" for line in story)
+def titles(name: str, tally: Tally) -> list[str]:
+    """A line for each way in which a client departs, and for what was not seen again."""
+    departs = [f"{name} departs in {one.count}: {one.title}" for one in findings(tally)]
+    return departs + [f"{name} departs once, and not again: {one}" for one in tally.once]
 
 
 if __name__ == "__main__":

@@ -17,9 +17,13 @@
 EXTENDS GroupMembership
 
 CONSTANTS
-  ResendsSync,          \* a SyncGroup that was lost with its connection is sent again; FALSE: the
-                        \* member joins again (SyncGroup is retried: librdkafka,
-                        \* rd_kafka_SyncGroupRequest)
+  SyncIsSentAgain,      \* after these a SyncGroup is sent again, as it was: errors, and DISCONNECTED
+                        \* where it is lost with its connection. After all others the member joins
+                        \* again (librdkafka: rd_kafka_SyncGroupRequest; franz-go: retryable.Request)
+
+  SessionMayEndAfter,   \* after these, as the answer to a heartbeat, a member may give up its
+                        \* generation and join again under its id; {}: it only sends the next one
+                        \* (franz-go: manageFailWait; Sarama: heartbeatLoop, after some retries)
 
   RequestsBehind        \* so many Heartbeats and OffsetCommits at most wait to be taken up
 
@@ -103,10 +107,17 @@ TakesUp(p, i) ==
 AfterAnswer(m, a) ==
   IF a.type = "HeartbeatResponse" THEN AfterHeartbeat(m, a) ELSE AfterOffsetCommit(m, a)
 
+\* What a member may become that reads an answer, or that its heartbeat's connection broke.
+AfterReading(m, a) ==
+  (IF a.error = "DISCONNECTED" THEN {} ELSE {AfterAnswer(m, a)})
+  \union
+  (IF a.type = "HeartbeatResponse" /\ a.error \in SessionMayEndAfter
+   THEN {ResetIfUnchanged(m, a.memberId, a.generation, TRUE)} ELSE {})
+
 \* HeartbeatResponseHandler, OffsetCommitResponseHandler.
 ReadsAnswer(p) ==
   /\ heartbeat[p].type \in {"HeartbeatResponse", "OffsetCommitResponse"}
-  /\ SetMember(p, AfterAnswer(Member(p), heartbeat[p]))
+  /\ \E after \in AfterReading(Member(p), heartbeat[p]) : SetMember(p, after)
   /\ heartbeat' = [heartbeat EXCEPT ![p] = NoHeartbeat]
   /\ MemberStep /\ UNCHANGED <<channel, failures>> /\ Keeps
 
@@ -120,7 +131,7 @@ SetsAside(p) ==
 
 ReadsAside(p) ==
   \E a \in aside[p] :
-    /\ SetMember(p, AfterAnswer(Member(p), a))
+    /\ \E after \in AfterReading(Member(p), a) : SetMember(p, after)
     /\ aside' = [aside EXCEPT ![p] = IF Disconnects(a.error) THEN {} ELSE @ \ {a}]
     /\ MemberStep /\ UNCHANGED <<channel, heartbeat, failures, behind>>
 
@@ -130,22 +141,56 @@ RequestsRejoin(p)  == RequestRejoin(p) /\ Keeps
 (***************************************************************************)
 (* The network.                                                            *)
 (***************************************************************************)
-LosesMessage(p)   == LoseMessage(p) /\ Keeps
-LosesHeartbeat(p) == LoseHeartbeat(p) /\ Keeps
+LosesMessage(p) == LoseMessage(p) /\ Keeps
+
+\* What p has to read after a heartbeat or a commit is lost: nothing, or that its connection broke.
+AsideAfterLoss(p, lost) ==
+  {aside} \union
+  IF "DISCONNECTED" \in SessionMayEndAfter /\ lost.type \in {"HeartbeatRequest", "HeartbeatResponse"}
+  THEN {[aside EXCEPT ![p] = @ \union
+          {[lost EXCEPT !.type = "HeartbeatResponse", !.error = "DISCONNECTED"]}]}
+  ELSE {}
+
+LosesHeartbeat(p) ==
+  /\ LoseHeartbeat(p)
+  /\ aside' \in AsideAfterLoss(p, heartbeat[p])
+  /\ UNCHANGED behind
 
 LosesBehind(p, i) ==
   /\ Losses /\ i <= Len(behind[p])
   /\ behind' = [behind EXCEPT ![p] = Without(@, i)]
+  /\ aside' \in AsideAfterLoss(p, behind[p][i])
   /\ Failure
-  /\ MemberStep /\ UNCHANGED <<memberVars, channel, heartbeat, aside>>
+  /\ MemberStep /\ UNCHANGED <<memberVars, channel, heartbeat>>
+
+\* A SyncGroup is refused, and its client sends it again.
+ResumesSync(p) ==
+  /\ channel[p].type = "SyncGroupResponse" /\ channel[p].error \in SyncIsSentAgain
+  /\ channel' = [channel EXCEPT ![p] = NoMessage]
+  /\ DisconnectIf(p, channel[p].error) /\ DropIf(p, channel[p].error)
+  /\ MemberStep /\ UNCHANGED <<memberVars, failures>>
 
 \* A SyncGroup or its answer is lost, and its client sends it again.
 LosesSync(p) ==
-  /\ ResendsSync /\ Losses
+  /\ "DISCONNECTED" \in SyncIsSentAgain /\ Losses
   /\ channel[p].type \in {"SyncGroupRequest", "SyncGroupParked", "SyncGroupResponse"}
   /\ channel' = [channel EXCEPT ![p] = NoMessage]
   /\ Failure
   /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat>> /\ Keeps
+
+\* The client closes a connection, of its own accord or after NOT_COORDINATOR: an answer that came
+\* there and that it has not read is lost (NetworkClient.disconnect). A harness sees the connection
+\* end, and not whether the answer was read before.
+ClosesConnection(p) ==
+  /\ \E unread \in BOOLEAN, again \in BOOLEAN :
+       IF unread
+       THEN /\ Losses /\ channel[p].type \in {"JoinGroupResponse", "SyncGroupResponse"}
+            /\ again => channel[p].type = "SyncGroupResponse" /\ "DISCONNECTED" \in SyncIsSentAgain
+            /\ channel' = [channel EXCEPT ![p] = NoMessage]
+            /\ SetMember(p, IF again THEN Member(p) ELSE JoinFailed(Member(p)))
+            /\ Failure
+       ELSE ~again /\ UNCHANGED <<channel, memberVars, failures>>
+  /\ MemberStep /\ UNCHANGED heartbeat /\ Keeps
 
 AwaitsResend(p) == joinFuture[p].state = "Pending" /\ channel[p].type = "None"
 
@@ -158,13 +203,13 @@ Resend(p, given) ==
           !.protocol = memberGeneration[p].protocol]]
   /\ MemberStep /\ UNCHANGED <<memberVars, heartbeat, failures>> /\ Keeps
 
-ResendsAsFollower(p)        == ResendsSync /\ Resend(p, NoAssignments)
+ResendsAsFollower(p)        == SyncIsSentAgain # {} /\ Resend(p, NoAssignments)
 ResendsAsLeader(p, holders) ==
-  ResendsSync /\ isLeader[p] /\ Resend(p, AssignmentOf(holders))
+  SyncIsSentAgain # {} /\ isLeader[p] /\ Resend(p, AssignmentOf(holders))
 
 \* It has lost its generation meanwhile, or thinks better of it: it joins again.
 StopsResending(p) ==
-  /\ ResendsSync /\ Running(p) /\ AwaitsResend(p)
+  /\ SyncIsSentAgain # {} /\ Running(p) /\ AwaitsResend(p)
   /\ SetMember(p, JoinFailed(Member(p)))
   /\ MemberStep /\ UNCHANGED <<channel, heartbeat, failures>> /\ Keeps
 
@@ -241,7 +286,9 @@ ClientNext ==
   \/ \E p \in Members : RequestsRejoin(p)
   \/ \E p \in Members : LosesMessage(p)
   \/ \E p \in Members : LosesHeartbeat(p)
+  \/ \E p \in Members : ResumesSync(p)
   \/ \E p \in Members : LosesSync(p)
+  \/ \E p \in Members : ClosesConnection(p)
   \/ \E p \in Members : ResendsAsFollower(p)
   \/ \E p \in Members, holders \in [Partitions -> Ids] : ResendsAsLeader(p, holders)
   \/ \E p \in Members : StopsResending(p)
@@ -271,8 +318,9 @@ ClientSpec == ClientInit /\ [][ClientNext]_clientVars
 (***************************************************************************)
 AsideTypeOK == aside \in [Members -> SUBSET [type : {"HeartbeatResponse", "OffsetCommitResponse"},
                                              memberId : IdsOrNone, generation : GenerationsOrNone,
-                                             error : {"MEMBER_ID_REQUIRED", "UNKNOWN_MEMBER_ID",
-                                                      "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS",
+                                             error : {"DISCONNECTED", "MEMBER_ID_REQUIRED",
+                                                      "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION",
+                                                      "REBALANCE_IN_PROGRESS",
                                                       "FENCED_INSTANCE_ID", "NOT_COORDINATOR",
                                                       "COORDINATOR_NOT_AVAILABLE",
                                                       "COORDINATOR_LOAD_IN_PROGRESS"}]]

@@ -27,6 +27,7 @@ from conformance.systems.client.example import (
     LIMITS,
     OWES_CALLBACK,
     OWES_REQUEST,
+    QUIET,
     Ending,
     ExampleResult,
     Kind,
@@ -43,6 +44,8 @@ __all__ = ["Request", "Tally", "client", "coverage_lines"]
 STAGE = "client"
 _FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "1000"}
 """In place of what bounds the variant's model."""
+_UNDECIDED = frozenset({Ending.ABSENT, Ending.RESTLESS})
+"""Endings that say nothing of the client: the machine may have been too slow."""
 _RERUNS = 2
 """A finding is seen again, or not believed."""
 
@@ -132,7 +135,7 @@ class _Bench:
         """All examples; first a quiet one, which shows whether the client tells of callbacks."""
         plan = self._plan(self.request.requests)
         quiet = replace(plan, requests=0)
-        self._tally.told = (await run_example(quiet, 0, self._kind, told=False)).told
+        self._tally.told = (await run_example(quiet, QUIET, self._kind, told=False)).told
         turns = asyncio.Semaphore(self.request.jobs)
 
         async def one(number: int) -> None:
@@ -154,7 +157,7 @@ class _Bench:
     async def _example(self, plan: Plan, number: int) -> None:
         result, finding = await self._judged(plan, number)
         verdict = Verdict.PASS
-        if result.ending is Ending.RESTLESS:
+        if result.ending in _UNDECIDED:
             verdict = Verdict.INCONCLUSIVE
         elif finding is not None:
             again = [finding.key == key async for key in self._reruns(plan, number, finding.key)]

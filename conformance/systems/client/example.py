@@ -28,6 +28,7 @@ from conformance.systems.client.messages import (
     SENDS,
     Messages,
     assigned_event,
+    closed_event,
     given_up_event,
     has_read_event,
     lane_of,
@@ -52,6 +53,7 @@ __all__ = [
     "LIMITS",
     "OWES_CALLBACK",
     "OWES_REQUEST",
+    "QUIET",
     "Ending",
     "ExampleResult",
     "Kind",
@@ -60,6 +62,8 @@ __all__ = [
     "silent",
 ]
 
+QUIET = 0
+"""The number of the example to which nothing is done: it shows whether the client joins at all."""
 OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
 """The state formulas that say whether the client has to send, or to tell its user, something."""
 LOST_REQUEST, LOST_ANSWER = "connection cut, request lost", "connection cut, answer lost"
@@ -99,7 +103,7 @@ Kinds = Callable[[Subject], Kind]
 def silent(*, told: bool) -> tuple[ActionPattern, ...]:
     """The client's steps that nobody sees; with callbacks, those that have none."""
     names = ["ProcessesJoinGroup", "ProcessesSyncGroup", "DropsJoin", "ReadsAnswer"]
-    names += ["SetsAside", "ReadsAside", "StopsResending"]
+    names += ["SetsAside", "ReadsAside", "ResumesSync", "StopsResending"]
     names += [] if told else ["CompletesJoin"]
     return tuple(ActionPattern(name, ("m1",)) for name in names)
 
@@ -108,6 +112,7 @@ class Ending(StrEnum):
     """How an example came to its end."""
 
     WHOLE = "whole"
+    ABSENT = "the client did not join in time"
     FATAL = "the client ended with an error that the specification makes fatal"
     DEPARTED = "nothing explains what the client did"
     OWING = "the client owes a request and sends none"
@@ -200,6 +205,8 @@ class _Example:
     _ticks: int = 0
     _heard_at: list[tuple[int, Callback]] = field(default_factory=list)
     """Callbacks that have come, with the tick, and are no events yet."""
+    _answered_on: Link | None = None
+    """Where a JoinGroup, SyncGroup or LeaveGroup was answered last."""
     _channel_waits: bool = False
     """Whether a JoinGroup, SyncGroup or LeaveGroup has come, and is not over."""
     _behind: list[Any] = field(default_factory=list)
@@ -451,7 +458,11 @@ class _Example:
         return bool(errors & _FATAL)
 
     def _not_joined(self, client: ClientProcess) -> None:
-        if time.monotonic() - self.began > self.plan.start:
+        if time.monotonic() - self.began <= self.plan.start:
+            return
+        if self.number != QUIET:  # the quiet example has joined, with the same command
+            self._end(Ending.ABSENT, f"after {self.plan.start:g} s")
+        else:
             raise UserError(
                 f"The client has not joined a group within {self.plan.start:g} s. Let it subscribe "
                 "to {topic} at {bootstrap} with the group {group}. Its last lines:\n"
@@ -481,9 +492,12 @@ class _Example:
         except Exception as error:  # noqa: BLE001  whatever it is, it ends the example
             self._fail(error)
 
-    def dropped(self, requests: Sequence[Any]) -> None:
+    def dropped(self, requests: Sequence[Any], link: Link) -> None:
         """As of `server.Handler`."""
         self._forget_unread()
+        if link is self._answered_on and self._going_on:
+            self._answered_on = None
+            self._see(closed_event("a connection of the client is closed"))
         for request in requests:
             if not self._going_on:
                 return
@@ -502,6 +516,7 @@ class _Example:
                 answer = await self._taken(request, link)
                 if lane_of(request) == "channel":
                     self._channel_waits = False
+                    self._answered_on = None if answer is None else link
                 return answer
         except Exception as error:  # noqa: BLE001  as above
             self._fail(error)

@@ -134,6 +134,11 @@ def lost_event(lane: Lane, source: str) -> Event:
     return _event(source, lost)
 
 
+def closed_event(source: str) -> Event:
+    """The connection on which it was answered last in the channel ends: perhaps unread."""
+    return _event(source, ["ClosesConnection"])
+
+
 def step_event(before: State, taken: Taken, reader: Reader) -> Event:
     """A step that the harness takes: what it makes of the group, and of the client's messages."""
     after: list[Part] = []

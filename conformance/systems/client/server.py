@@ -66,8 +66,8 @@ class Handler(Protocol):
     async def exchange(self, request: Any, link: Link) -> Any | None:
         """The answer, when it is given; None: cut the connection."""
 
-    def dropped(self, requests: Sequence[Any]) -> None:
-        """Requests that had come, and go with their connection."""
+    def dropped(self, requests: Sequence[Any], link: Link) -> None:
+        """The connection is over, and with it these requests that had come."""
 
     def unreadable(self, text: str) -> None:
         """The client has sent bytes that are no request."""
@@ -118,7 +118,7 @@ class Server:
             pass  # the client is gone, or the example is over
         finally:
             reading.cancel()
-            self._handler.dropped(link.waiting())
+            self._handler.dropped(link.waiting(), link)
             self._tasks.discard(task)
             writer.close()
 

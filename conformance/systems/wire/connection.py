@@ -10,6 +10,7 @@ import select
 import socket
 import ssl
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from conformance.systems.protocol import SystemFailed, SystemHangs
@@ -71,7 +72,7 @@ class Connection:
                 raise
 
     def fileno(self) -> int:
-        """For select."""
+        """The socket's number."""
         return self._socket.fileno()
 
     def send(self, body: Any, client_id: str) -> Pending:
@@ -95,8 +96,7 @@ class Connection:
             try:
                 left = left[self._socket.send(left) :]
             except (BlockingIOError, ssl.SSLWantWriteError):
-                _, ready, _ = select.select([], [self], [], self._timeout)
-                if not ready:
+                if not _ready([self._socket.fileno()], select.POLLOUT, self._timeout):
                     raise TimeoutError("the broker does not read") from None
 
     def receive(self) -> None:
@@ -218,5 +218,14 @@ def _hex(data: bytes) -> str:
 
 def wait_for(connections: list[Connection], seconds: float) -> list[Connection]:
     """Those on which something has arrived, after so long at most."""
-    ready, _, _ = select.select(connections, [], [], max(seconds, 0.0))
-    return ready
+    found = {one.fileno(): one for one in connections}
+    return [found[number] for number in _ready(found, select.POLLIN, seconds)]
+
+
+def _ready(numbers: Iterable[int], event: int, seconds: float) -> list[int]:
+    """Of these files those that have come to the event, or to their end. Not by `select`, which
+    takes no file whose number is over a thousand."""
+    poll = select.poll()
+    for number in numbers:
+        poll.register(number, event)
+    return [number for number, _ in poll.poll(max(seconds, 0.0) * 1000)]

@@ -53,6 +53,21 @@ func (h handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.
 	}
 }
 
+// fenced says whether a heartbeat has told that another process has the instance id: that is an error
+// of the group, and Consume ends without one.
+func fenced(group sarama.ConsumerGroup) bool {
+	for {
+		select {
+		case err := <-group.Errors():
+			if errors.Is(err, sarama.ErrFencedInstancedId) {
+				return true
+			}
+		default:
+			return false
+		}
+	}
+}
+
 func main() {
 	callbacks, err := os.OpenFile(os.Getenv("KCONFORM_CALLBACKS"), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -62,6 +77,7 @@ func main() {
 	config.Version = sarama.V2_8_0_0
 	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyRange()}
 	config.Consumer.Group.Session.Timeout = 6 * time.Second
+	config.Consumer.Return.Errors = true
 	config.Consumer.Group.Heartbeat.Interval = 250 * time.Millisecond
 	config.Consumer.Offsets.AutoCommit.Interval = 300 * time.Millisecond
 	if len(os.Args) > 4 {
@@ -75,7 +91,7 @@ func main() {
 	defer stop()
 	for ended.Err() == nil {
 		err := group.Consume(ended, []string{os.Args[2]}, handler{callbacks})
-		if errors.Is(err, sarama.ErrFencedInstancedId) {
+		if errors.Is(err, sarama.ErrFencedInstancedId) || fenced(group) {
 			os.Exit(1)
 		}
 	}

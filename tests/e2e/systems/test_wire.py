@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from conformance.bugs.fault import load_catalogue, relocated
 from conformance.cli.main import app
-from conformance.systems.protocol import SystemHangs
+from conformance.systems.protocol import SystemFailed, SystemHangs
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.security import security_of
@@ -240,6 +240,18 @@ def test_a_broker_that_breaks_the_protocol_is_a_finding_with_the_bytes(
     assert code == 1, output
     assert told in output
     assert "sent     00 00 00" in output
+
+
+@pytest.mark.parametrize("liar", [b"", b"\x7f\xff\xff\xff"], indirect=True)
+def test_a_connection_that_failed_does_not_spoil_the_next_request(liar: str) -> None:
+    port = Port(parse_address(liar), security_of("", ""))
+    request = make(class_of("list_groups", 4, "request"), states_filter=())
+    try:
+        with pytest.raises(SystemFailed, match="list_groups version 4"):
+            port.ask_body(request)
+        assert not port.receive(0.1)
+    finally:
+        port.close()
 
 
 @pytest.mark.parametrize("liar", [b"\0\0\0\x08CCCC"], indirect=True, ids=["half an answer"])

@@ -1,8 +1,7 @@
-"""Requests of KIP-848 at a port: heartbeats, descriptions, a group's settings."""
+"""Requests of KIP-848 at a port: heartbeats and descriptions."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +19,6 @@ ASSIGNOR = "range"
 REBALANCE_MS = 300_000
 """Of members whose rebalance is not to run out."""
 _HEARTBEAT, _DESCRIBE = "consumer_group_heartbeat", "consumer_group_describe"
-_GROUP, _SET = 32, 0
-"""IncrementalAlterConfigs: the type of the resource, and the operation (KIP-848)."""
-_SETTING_SECONDS = 10.0
-_APPLIED_SECONDS = 0.005
-"""A setting shows a little before the coordinator uses it."""
-_SESSION, _INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
-_HEARTBEATS_PER_SESSION = 4
-"""Kafka wants the interval to be shorter than the session."""
 _MOVING = frozenset(
     {
         ErrorCode.not_coordinator,
@@ -144,63 +135,3 @@ def _partitions(topics: Iterable[Any], group: Group, what: str) -> frozenset[int
     if foreign:
         raise SystemFailed(f"The broker {what} partitions {foreign} of a topic nobody reads")
     return frozenset(index for _, index in found)
-
-
-# ---- a group's settings -----------------------------------------------------------------------
-
-
-def interval_of(session_ms: int) -> int:
-    """The heartbeat interval (ms) that goes with a session; answers tell it, and so which of the
-    group's settings the coordinator has used."""
-    return session_ms // _HEARTBEATS_PER_SESSION
-
-
-def set_session(port: Port, group_id: str, session_ms: int) -> None:
-    """Let the session timers that start from now on run for so long."""
-    wanted = {_SESSION: str(session_ms), _INTERVAL: str(interval_of(session_ms))}
-    module = module_of(
-        "incremental_alter_configs", port.versions["incremental_alter_configs"], "request"
-    )
-    configs = tuple(
-        make(module.AlterableConfig, name=name, config_operation=_SET, value=value)
-        for name, value in wanted.items()
-    )
-    resource = make(
-        module.AlterConfigsResource,
-        resource_type=_GROUP,
-        resource_name=group_id,
-        configs=configs,
-    )
-    request = make(
-        module.IncrementalAlterConfigsRequest, resources=(resource,), validate_only=False
-    )
-    (answer,) = port.ask_body(request).responses
-    if answer.error_code is not ErrorCode.none:
-        raise SystemFailed(
-            f"IncrementalAlterConfigs of the group {group_id} to {wanted} was answered "
-            f"{answer.error_code.name.upper()}: {answer.error_message}"
-        )
-    until = time.monotonic() + _SETTING_SECONDS
-    while not wanted.items() <= _settings(port, group_id, tuple(wanted)).items():
-        if time.monotonic() > until:
-            raise SystemFailed(f"The settings of {group_id} do not become {wanted}")
-        time.sleep(0.002)
-    time.sleep(_APPLIED_SECONDS)
-
-
-def _settings(port: Port, group_id: str, names: tuple[str, ...]) -> dict[str, str]:
-    module = module_of("describe_configs", port.versions["describe_configs"], "request")
-    resource = make(
-        module.DescribeConfigsResource,
-        resource_type=_GROUP,
-        resource_name=group_id,
-        configuration_keys=names,
-    )
-    request = make(
-        module.DescribeConfigsRequest,
-        resources=(resource,),
-        include_synonyms=False,
-        include_documentation=False,
-    )
-    (found,) = port.ask_body(request).results
-    return {one.name: str(one.value) for one in found.configs}

@@ -37,10 +37,9 @@ from conformance.systems.wire.consumer.requests import (
     NotCoordinator,
     describe,
     heartbeat,
-    interval_of,
-    set_session,
 )
-from conformance.systems.wire.consumer.timers import EXPIRIES, SESSION, Foresight, foresight
+from conformance.systems.wire.consumer.settings import forget, interval_of, sessions_at
+from conformance.systems.wire.consumer.timers import EXPIRIES, REBALANCE, Foresight, foresight
 from conformance.systems.wire.lateness import pulse
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports
 from conformance.systems.wire.security import Security
@@ -140,6 +139,9 @@ class WireConsumerSystem:
             raise UserError(
                 f"The broker at {address} cannot be driven by {SPECIFICATION}: {reason}."
             )
+        self._sessions = sessions_at(str(address))
+        self._altered: list[str] = []
+        """The groups whose settings were changed."""
         self._run = uuid.uuid4().hex[:12]
         self._numbers = itertools.count(1)
         self._foresight = Foresight()
@@ -235,6 +237,7 @@ class WireConsumerSystem:
         try:
             with suppress(SystemFailed):
                 self._leave_behind()
+                forget(self._entry, self._altered)
                 delete_topic(self._entry, self._topic)
         finally:
             for port in self._ports:
@@ -325,18 +328,22 @@ class WireConsumerSystem:
         return ours + (self._before_first or 0) if ours > 0 else ours
 
     def _use_session(self, milliseconds: int) -> None:
-        if milliseconds != self._session:
-            set_session(self._coordinator, self._group.group_id, milliseconds)
-            self._session_used = True
-            self._session = milliseconds
+        if milliseconds == self._session:
+            return
+        if not self._session_used:
+            self._altered.append(self._group.group_id)
+        self._sessions.set(self._coordinator, self._group.group_id, milliseconds)
+        self._session, self._session_used = milliseconds, True
 
     def _wait_for(self, timer: str, member: Member) -> None:
         """It runs out by itself; ConsumerGroupDescribe shows the member go."""
         self._described = None
-        self._reconciling.pop(member.name, None)
+        reconciling = self._reconciling.pop(member.name, None)
         over = self._running_out.pop(member.name, time.monotonic())
-        left = over - time.monotonic() if timer == SESSION else self._address.rebalance / 1000
-        self._patience += _BUSY_SECONDS + max(left, 0.0)
+        if timer == REBALANCE and reconciling is not None:
+            over = reconciling.asked + self._address.rebalance / 1000
+        time.sleep(max(over - time.monotonic(), 0.0))
+        self._patience += _BUSY_SECONDS
 
     @property
     def late(self) -> str:

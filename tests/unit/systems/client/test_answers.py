@@ -21,6 +21,7 @@ from conformance.systems.client.messages import (
     SENDS,
     Messages,
     assigned_event,
+    closed_event,
     given_up_event,
     has_read_event,
     lost_event,
@@ -64,6 +65,11 @@ def spec() -> Spec:
 @pytest.fixture(scope="module")
 def librdkafka() -> Spec:
     return spec_of("librdkafka")
+
+
+@pytest.fixture(scope="module")
+def franz_go() -> Spec:
+    return spec_of("franz-go")
 
 
 def join(member: str, *protocols: str, version: int = 9) -> JoinGroupRequest:
@@ -212,6 +218,71 @@ def test_a_lost_sync_group_is_sent_again_by_a_variant_only(
         assert loop.hears(lost_event("channel", "cut"))
         assert loop.hears(has_read_event("later", channel=False))
         assert loop.sends(request) is allowed
+
+
+def test_an_answer_may_go_with_its_connection_and_else_counts(loop: Loop) -> None:
+    assert loop.sends(join(""))
+    loop.answers_with("MEMBER_ID_REQUIRED")
+    assert loop.sends(join(NAMES.real("m1-01")))
+    loop.answers_with("UNKNOWN_MEMBER_ID")
+    again = loop.messages.events(join(NAMES.real("m1-01")), "it", 0)[0]
+    anew = loop.messages.events(join(""), "it", 0)[0]
+    assert loop.following.explains(anew)
+    assert not loop.following.explains(again)
+    assert loop.hears(closed_event("closed"))
+    assert loop.following.explains(anew)
+    assert loop.following.explains(again)
+
+
+@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"])
+def test_a_refused_sync_group_is_sent_again_by_a_variant_only(
+    librdkafka: Spec, franz_go: Spec, error: str
+) -> None:
+    for variant, allowed in ((librdkafka, False), (franz_go, True)):
+        loop = Loop(variant)
+        assert loop.sends(join(""))
+        loop.answers_with("MEMBER_ID_REQUIRED")
+        assert loop.sends(join(NAMES.real("m1-01")))
+        loop.answers_with("NONE, leader")
+        assert loop.sends(sync(1, "m1-01"))
+        assert loop.answers_with(error) == error
+        assert loop.sends(sync(1, "m1-01")) is allowed
+
+
+@pytest.mark.parametrize(("variant", "next_id"), [("spec", ""), ("franz_go", "m1-01")])
+def test_an_unknown_member_id_is_kept_by_a_variant_until_its_join_is_refused(
+    request: pytest.FixtureRequest, variant: str, next_id: str
+) -> None:
+    loop = Loop(request.getfixturevalue(variant))
+    loop.joins()
+    assert loop.sends(heartbeat(1))
+    loop.answers_with("UNKNOWN_MEMBER_ID", "heartbeat")
+    assert loop.hears(given_up_event(frozenset({0, 1}), "lost"))
+    assert loop.sends(join(NAMES.real(next_id)))
+    loop.answers_with("UNKNOWN_MEMBER_ID")
+    assert loop.sends(join(""))
+
+
+@pytest.mark.parametrize(("variant", "allowed"), [("spec", False), ("franz_go", True)])
+def test_a_lost_heartbeat_ends_the_session_of_a_variant_only(
+    request: pytest.FixtureRequest, variant: str, *, allowed: bool
+) -> None:
+    loop = Loop(request.getfixturevalue(variant))
+    loop.joins()
+    assert loop.sends(heartbeat(1))
+    assert loop.hears(lost_event("heartbeat", "cut"))
+    assert loop.hears(given_up_event(frozenset({0, 1}), "lost")) is allowed
+
+
+@pytest.mark.parametrize(("variant", "allowed"), [("spec", False), ("franz_go", True)])
+def test_a_refused_heartbeat_ends_the_session_of_a_variant_only(
+    request: pytest.FixtureRequest, variant: str, *, allowed: bool
+) -> None:
+    loop = Loop(request.getfixturevalue(variant))
+    loop.joins()
+    assert loop.sends(heartbeat(1))
+    assert loop.answers_with("NOT_COORDINATOR", "heartbeat") == "NOT_COORDINATOR"
+    assert loop.hears(given_up_event(frozenset({0, 1}), "lost")) is allowed
 
 
 def test_instead_tells_what_would_have_been_allowed(loop: Loop) -> None:
