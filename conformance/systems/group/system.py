@@ -140,7 +140,7 @@ class GroupSystem:
     # ---- Interruptible ---------------------------------------------------------------------
 
     def make_interruptible(self) -> bool:
-        """From the next reset on, coordinator and members have locks at which steps can be stopped."""
+        """From the next reset on, steps can be stopped at locks of the coordinator and members."""
         self._interruptible = True
         return True
 

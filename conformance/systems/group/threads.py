@@ -55,6 +55,10 @@ _BROKEN_OFF = frozenset({"LoseHeartbeat", "ProcessJoinGroup"})
 """With a heartbeat's connection the coordinator is lost, so that no sync can be sent before it is
 looked up again. In the spec, losing and looking up are one step."""
 
+_PREPARED_AND_SENT = frozenset({"SendJoinGroup", "ProcessOffsetCommit"})
+"""Preparing a join and sending it are two sections. The answer to an old commit resets whom it
+finds between them, but nobody who waits to join: neither order has what comes out."""
+
 _ALONE = (
     APPLICATION,
     _OF_HEARTBEAT_THREAD,
@@ -62,8 +66,10 @@ _ALONE = (
     CALLED_BACK_TO_HEARTBEAT,
     _FAILURES,
     _BROKEN_OFF,
+    _PREPARED_AND_SENT,
 )
-"""Of each of these one at a time: steps of one thread, answers to one request, failures."""
+"""Of each of these one at a time: steps of one thread, answers to one request, failures; and what
+the spec has as one step, so that it says nothing of what comes in between."""
 
 
 def concurrent(running: Action, between: Action) -> bool:
