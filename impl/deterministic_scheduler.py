@@ -31,9 +31,22 @@ def _always() -> bool:
 
 
 class Task:
-    """One thread of control: the point at which it stands, and whether it can go on."""
+    """One thread of control: the point at which it stands, and whether it can go on.
 
-    __slots__ = ("_greenlet", "_name", "_scheduler", "_target", "finished", "point", "ready")
+    It may run a greenlet of its own, whose parent it is then; if that comes to a point, the task
+    stands there with it, and goes on in it.
+    """
+
+    __slots__ = (
+        "_greenlet",
+        "_name",
+        "_parked",
+        "_scheduler",
+        "_target",
+        "finished",
+        "point",
+        "ready",
+    )
 
     def __init__(
         self, scheduler: DeterministicScheduler, name: str, target: Callable[[], None]
@@ -42,6 +55,7 @@ class Task:
         self._name = name
         self._target = target
         self._greenlet: greenlet | None = None
+        self._parked: greenlet | None = None
         self.point = "not started"
         self.ready: Callable[[], bool] = _always
         self.finished = False
@@ -55,7 +69,7 @@ class Task:
         """Make the task steppable; nothing of it runs yet."""
         if self._greenlet is not None:
             raise RuntimeError("threads can only be started once")
-        self._greenlet = greenlet(self._run)
+        self._greenlet = self._parked = greenlet(self._run)
         self.point = "start"
         self._scheduler.register(self)
 
@@ -72,6 +86,7 @@ class Task:
         assert self._greenlet is not None
         self.point = point
         self.ready = ready
+        self._parked = getcurrent()
         parent = self._greenlet.parent
         assert parent is not None
         parent.switch()
@@ -79,8 +94,9 @@ class Task:
     def resume(self) -> None:
         """Run up to the next point; an exception that ends the task comes out here."""
         assert self._greenlet is not None
+        assert self._parked is not None
         self._greenlet.parent = getcurrent()
-        self._greenlet.switch()
+        self._parked.switch()
 
     def _run(self) -> None:
         try:

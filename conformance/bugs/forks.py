@@ -26,6 +26,9 @@ from conformance.bugs.fault import copied
 _KEPT = ("conformance.systems.protocol", "conformance.systems.registry")
 """Modules of the adapters' package that import nothing of the implementation."""
 _RAISED = b"raised "
+_SLOWEST = 60
+"""By the clock only what waits for ever is ended: beside others' work, at the lowest priority, a
+child may have a sixtieth of the processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,7 @@ class Forks:
             _work_and_leave(task, folder, self._package, writing)
         os.close(writing)
         now = time.monotonic()
-        # By the clock only for what waits for ever: a busy machine may be ten times as slow.
-        until = now + 10 * task.processor_seconds + 60
+        until = now + _SLOWEST * task.processor_seconds + 600
         self._children[reading] = _Child(task, pid, folder, until, now)
         self._selector.register(reading, selectors.EVENT_READ)
 

@@ -38,6 +38,10 @@ class InterruptibleThreads:
         """A point at which a step can be stopped."""
         self._scheduler.checkpoint(label)
 
+    def stand_until(self, label: str, ready: Callable[[], bool]) -> None:
+        """Let the step that calls this wait for what another thread does."""
+        self._scheduler.wait_for(label, ready)
+
     def interrupt(
         self, running: Callable[[], None], point: int, between: Callable[[], None]
     ) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from greenlet import getcurrent
 
@@ -11,17 +12,27 @@ from conformance.systems.group.coordinator import rebalance_timeout_ms
 from conformance.systems.group.settings import GROUP_ID, TOPIC, Settings
 from conformance.systems.protocol import ActionRefused
 from impl.clock import MockClock
-from impl.concurrency import NoConcurrency
+from impl.concurrency import Concurrency
 from impl.errors import Errors
-from impl.group.client.assignors.assignor import PartitionAssignor
+from impl.group.client.assignors.assignor import PartitionAssignor, PartitionCounts
 from impl.group.client.assignors.range import RangeAssignor
 from impl.group.client.config import GroupRebalanceConfig, MemberRuntime
 from impl.group.client.consumer_config import ConsumerConfig
 from impl.group.client.consumer_coordinator import ConsumerCoordinator
-from impl.group.client.network_client import ClientRequest, ConsumerNetworkClient
+from impl.group.client.generation import Generation
+from impl.group.client.network_client import (
+    ClientRequest,
+    ConsumerNetworkClient,
+    GroupRequest,
+    GroupResponse,
+)
+from impl.group.client.request_future import RequestFuture
 from impl.group.client.subscription_state import SubscriptionState
 from impl.group.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from impl.types import BrokerEndPoint
+
+ResponseT = TypeVar("ResponseT", bound=GroupResponse)
+ResultT = TypeVar("ResultT")
 
 FOREVER_MS = 2**40
 SESSION_TIMEOUT_MS = 1_800_000
@@ -50,11 +61,42 @@ class SteppedConsumer(ConsumerCoordinator):
 
     may_join = False
 
+    def __init__(
+        self,
+        config: GroupRebalanceConfig,
+        consumer: ConsumerConfig,
+        network: ConsumerNetworkClient,
+        runtime: MemberRuntime,
+        subscriptions: SubscriptionState,
+        partition_counts: Callable[[], PartitionCounts],
+    ) -> None:
+        super().__init__(config, consumer, network, runtime, subscriptions, partition_counts)
+        self._sent_in: dict[int, Generation] = {}
+
+    def send_to_coordinator(
+        self,
+        request: GroupRequest,
+        expects: type[ResponseT],
+        handle: Callable[[ResponseT, Generation, RequestFuture[ResultT]], None],
+        sent: Generation,
+        timeout_ms: int | None = None,
+        timed: Callable[[ResponseT, int], None] = lambda _response, _latency_ms: None,
+    ) -> RequestFuture[ResultT]:
+        """As a consumer's, and noted in which generation the request was made."""
+        self._sent_in[id(request)] = sent
+        return super().send_to_coordinator(request, expects, handle, sent, timeout_ms, timed)
+
+    def sent_in(self, request: GroupRequest) -> Generation:
+        """The generation that a request was made in, with which its answer will be compared."""
+        return self._sent_in.pop(id(request))
+
     def rejoin_needed_or_pending(self) -> bool:
         """As a consumer's, but a join begins only when the driver lets it."""
-        while self.wants_to_join() and self.join_future is None and not self.may_join:
+        while wants := self.wants_to_join():
+            if self.join_future is not None or self.may_join:
+                break
             stand_still()
-        return self.wants_to_join()
+        return wants
 
     def wants_to_join(self) -> bool:
         """What a consumer without a driver would do."""
@@ -118,10 +160,13 @@ class Client:
 
 
 def start_client(
-    name: str, settings: Settings, hand_over: Callable[[ClientRequest], None]
+    name: str,
+    settings: Settings,
+    hand_over: Callable[[ClientRequest], None],
+    concurrency: Concurrency,
 ) -> Client:
     """A consumer of the one topic; every request but FindCoordinator is handed over."""
-    clock, concurrency = MockClock(1_000_000), NoConcurrency()
+    clock = MockClock(1_000_000)
     wire = Wire(hand_over)
     network = wire.network = ConsumerNetworkClient(
         wire, clock, concurrency, request_timeout_ms=FOREVER_MS

@@ -13,6 +13,7 @@ from conformance.systems.group.consumer import (
 from conformance.systems.group.exchange import Exchange
 from conformance.systems.group.settings import TOPIC, Settings
 from conformance.systems.protocol import ActionRefused
+from impl.concurrency import Concurrency, NoConcurrency
 from impl.errors import ApiException
 from impl.group.client.errors import DisconnectException, FencedInstanceIdException
 from impl.group.client.heartbeat_thread import HeartbeatThread
@@ -25,14 +26,19 @@ from impl.types import TopicPartition
 _TURNS = 3
 """Turns of the heartbeat thread at most until its request is out."""
 _COMMITTED = {TopicPartition(TOPIC, 0): OffsetAndMetadata(0)}
+_STEPPED = NoConcurrency()
 
 
 class Process:
-    """One process of the spec, through restarts; `channel` and `heartbeat` are what it sent."""
+    """One process of the spec, through restarts; `channel` and `heartbeat` are what it sent.
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    Its threads are steps of the driver: `concurrency` is for locks at which one may be stopped.
+    """
+
+    def __init__(self, name: str, settings: Settings, concurrency: Concurrency = _STEPPED) -> None:
         self.name = name
         self._settings = settings
+        self._concurrency = concurrency
         self.protocols = settings.protocols_of[name]
         self.channel: Exchange | None = None
         self._start()
@@ -40,7 +46,7 @@ class Process:
     def _start(self) -> None:
         self.failed = False
         self.heartbeat: Exchange | None = None
-        client = start_client(self.name, self._settings, self._sent)
+        client = start_client(self.name, self._settings, self._sent, self._concurrency)
         client.use(self.protocols)
         self._client = client
         self.clock, self.network = client.clock, client.network
@@ -48,7 +54,7 @@ class Process:
         self._application = greenlet(self._run_application)
 
     def _sent(self, request: ClientRequest) -> None:
-        sent = self.consumer.generation
+        sent = self.consumer.sent_in(request.request)
         if isinstance(request.request, HeartbeatRequest | OffsetCommitRequest):
             self.heartbeat = Exchange(request, sent, abandoned=False)
         else:
@@ -80,6 +86,11 @@ class Process:
         self._go_on(may_join=True)
         if self.channel is None:
             raise ActionRefused(f"{self.name} did not join")
+
+    def join_if_delayed(self) -> None:
+        """Go on with a join that had to wait for the coordinator to be found again."""
+        if self.channel is None and "SendJoinGroup" in self.next_steps():
+            self._go_on(may_join=True)
 
     def complete_join(self) -> None:
         """AbstractCoordinator.joinGroupIfNeeded sees the completed future."""
@@ -131,17 +142,26 @@ class Process:
 
     def send_heartbeat(self) -> None:
         """HeartbeatThread.run, once the interval is over."""
+        thread = self.await_heartbeat()
+        if not any(self._beat(thread) for _ in range(_TURNS)):
+            raise ActionRefused(f"{self.name} sent no heartbeat")
+
+    def await_heartbeat(self) -> HeartbeatThread:
+        """Let the interval pass, in which the application polls; the thread that is to beat."""
         thread = self.consumer.heartbeat_thread
         if thread is None or self.heartbeat is not None:
             raise ActionRefused(f"{self.name} sends no heartbeats now")
-        # The application polls, else it would be taken for dead (max.poll.interval.ms).
+        # Else it would be taken for dead (max.poll.interval.ms).
         self.consumer.poll_heartbeat(self.clock.milliseconds())
         wait = self.consumer.time_to_next_heartbeat(self.clock.milliseconds())
         if wait > SESSION_TIMEOUT_MS:
             raise ActionRefused(f"{self.name} is in no generation to send heartbeats for")
         self.clock.sleep(wait)
-        if not any(self._beat(thread) for _ in range(_TURNS)):
-            raise ActionRefused(f"{self.name} sent no heartbeat")
+        return thread
+
+    def delay_heartbeat(self) -> None:
+        """Let the thread's next turn send none, though time has passed in back-offs."""
+        self.consumer.heartbeat.sent_heartbeat(self.clock.milliseconds())
 
     def _beat(self, thread: HeartbeatThread) -> bool:
         """One turn; whether the heartbeat is out."""
@@ -153,18 +173,29 @@ class Process:
 
     def process(self, exchange: Exchange | None) -> None:
         """Hand the answer in, and call back."""
+        self.hand_in(exchange)
+        self.settle()
+
+    def hand_in(self, exchange: Exchange | None) -> None:
+        """The answer arrives; whichever thread polls next calls back."""
         if exchange is None or exchange.response is None:
             raise ActionRefused(f"no answer has arrived at {self.name}")
         self._respond(exchange, exchange.response)
 
     def lose(self, exchange: Exchange | None) -> None:
         """The request or its answer is lost: the connection broke."""
+        if self.disconnect(exchange):
+            self.settle()
+
+    def disconnect(self, exchange: Exchange | None) -> bool:
+        """The connection of a request breaks; whether the client waits for an answer to it."""
         if exchange is None:
             raise ActionRefused(f"nothing of {self.name} is in flight")
         if exchange.abandoned:
             self.channel = None
-        else:
-            self._respond(exchange, DisconnectException("the connection broke"))
+            return False
+        self._respond(exchange, DisconnectException("the connection broke"))
+        return True
 
     def abandon(self) -> None:
         """The client gives up on its request, which arrives nevertheless."""
@@ -181,6 +212,9 @@ class Process:
         else:
             self.heartbeat = None
         self.network.respond(exchange.request, response)
+
+    def settle(self) -> None:
+        """Both threads go on until each of them waits."""
         self.network.poll_no_wakeup()
         self.consumer.invoke_completed_offset_commit_callbacks()
         self._let_application_see()

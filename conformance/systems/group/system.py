@@ -9,6 +9,7 @@ from greenlet import getcurrent, greenlet
 from conformance.systems.group.coordinator import Coordinators
 from conformance.systems.group.exchange import Exchange
 from conformance.systems.group.member import Process
+from conformance.systems.group.member_threads import interrupt_member
 from conformance.systems.group.observation import VARIABLES, Observer
 from conformance.systems.group.settings import Settings, settings_of
 from conformance.systems.group.steps import (
@@ -16,7 +17,14 @@ from conformance.systems.group.steps import (
     REQUESTS_OF_CHANNEL,
     REQUESTS_OF_HEARTBEAT,
 )
-from conformance.systems.group.threads import REQUESTS, SESSIONS, TIMERS, concurrent
+from conformance.systems.group.threads import (
+    REQUESTS,
+    SESSIONS,
+    TIMERS,
+    concurrent,
+    in_parts,
+    of_member,
+)
 from conformance.systems.group.view import GroupView, ProcessView, group_view, process_view
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.threads import InterruptibleThreads
@@ -66,7 +74,10 @@ class GroupSystem:
             self._concurrency = InterruptibleThreads()
         self._joining = {}
         self._coordinators = Coordinators(self._settings, self._new_member_id, self._concurrency)
-        self._processes = {name: Process(name, self._settings) for name in self._settings.members}
+        self._processes = {
+            name: Process(name, self._settings, self._concurrency)
+            for name in self._settings.members
+        }
         self._ids_given = dict.fromkeys(self._settings.members, 0)
         self._views = {}
         self._group_view = None
@@ -129,7 +140,7 @@ class GroupSystem:
     # ---- Interruptible ---------------------------------------------------------------------
 
     def make_interruptible(self) -> bool:
-        """From the next reset on the coordinator has locks at which its steps can be stopped."""
+        """From the next reset on, steps can be stopped at locks of the coordinator and members."""
         self._interruptible = True
         return True
 
@@ -144,18 +155,22 @@ class GroupSystem:
         return REQUESTS
 
     def concurrent(self, running: Action, between: Action) -> bool:
-        """Whether two threads of the coordinator take these: of requests or of timers."""
+        """Whether two threads of the coordinator take these, or the two of a member."""
         return concurrent(running, between)
 
-    def in_parts(self, _running: Action, _between: Action) -> bool:
-        """Nothing that the coordinator does is known to be seen in parts."""
-        return False
+    def in_parts(self, running: Action, between: Action) -> bool:
+        """A join is prepared, and sent."""
+        return in_parts(running, between)
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
-        """Let one thread of the coordinator stand still while another takes its action."""
+        """Let one thread stand still while another one takes its action."""
         threads = self._concurrency
         if not isinstance(threads, InterruptibleThreads):
-            raise ActionRefused("the steps of this coordinator cannot be interrupted")
+            raise ActionRefused("the steps of this system cannot be interrupted")
+        if of_member(running, between):
+            name = str(running.args[0])
+            self._views.pop(name, None)
+            return interrupt_member(threads, self._processes[name], running, point, between)
         return threads.interrupt(lambda: self.apply(running), point, lambda: self.apply(between))
 
     # ---- the coordinator handles a request -------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from greenlet import getcurrent, greenlet
 
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.threads import InterruptibleThreads
@@ -97,3 +98,17 @@ def test_any_other_exception_is_the_broker_s() -> None:
 
     with pytest.raises(AttributeError, match="state"):
         desk.threads.interrupt(desk.sections("1"), 1, broken)
+
+
+def test_a_step_is_stopped_in_a_greenlet_that_it_runs_and_goes_on_there() -> None:
+    """An application's thread may be a greenlet of its own, which a step lets go on."""
+    desk = Desk()
+    application = greenlet(desk.sections("1"))
+
+    def go_on() -> None:
+        application.parent = getcurrent()
+        application.switch()
+        desk.seen.append("1 waits")
+
+    assert desk.threads.interrupt(go_on, 2, desk.sections("2")) == "lock b"
+    assert desk.seen == ["1a", "2a", "2b", "1b", "1 waits"]
