@@ -305,6 +305,40 @@ def test_what_another_thread_is_changing_is_not_believed(tmp_path: Path, lines: 
         assert not [place for place in event.get("state", {}) if "highW" in place]
 
 
+def test_a_fetch_is_told_before_the_one_that_was_answered_with_what_it_raised(
+    tmp_path: Path,
+) -> None:
+    """Broker 2's fetch raises the high watermark; 3's, which waited, is answered amid it."""
+    lines = Lines()
+    lines.nodes["3"] = []
+    lines.registered(1, leader=1, epoch=0, isr=[1, 2, 3], version=0)
+    followers = {"2": {"logEndOffset": 0}, "3": {"logEndOffset": 1}}
+
+    def leader(mark: int, second: int) -> dict[str, Any]:
+        positions = {**followers, "2": {"logEndOffset": second}}
+        return broker(1, 1, mark, 0, isr=[1, 2, 3], followers=positions)
+
+    lines.section(1, "$anonfun$makeLeader$1", leader(0, 0))
+    for node in (2, 3):
+        lines.section(node, "$anonfun$makeFollower$1", broker(1, 1, 0))
+        lines.request(node)
+    began = lines.time
+    waited = lines.fetch(1, 3, leader(1, 1), overlaps=["fetchRecords"])
+    lines.fetch(1, 2, leader(1, 1), entered=began)
+    lines.section(3, "processPartitionData", broker(1, 1, 1))
+    trace = lines.trace(tmp_path)
+    assert steps(trace) == [
+        "SendFetch['b2']",
+        "SendFetch['b3']",
+        "HandleFetch['b1', 'b2']",
+        "LoseMessage['b2']",
+        "HandleFetch['b1', 'b3']",
+        "ProcessFetchResponse['b3']",
+    ]
+    assert trace.events[2]["state"]['highWatermark["b1"]'] == 1
+    assert trace.events[4]["time"] == waited / 1e9
+
+
 def test_a_batch_of_several_records_is_told_with_the_remedy(tmp_path: Path, lines: Lines) -> None:
     lines.section(1, APPEND, broker(1, 3, 0, -1))
     with pytest.raises(DataError, match=r"2 records came at once.*`batch = 1`"):
