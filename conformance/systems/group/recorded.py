@@ -60,7 +60,9 @@ SILENT = (
 """Steps that nobody sees: members' side, and what changes nothing that is observed, such as the
 JoinGroup of a member that is told the generation that it is in, or a longer initial delay."""
 _FORGETS = {22, 25, 82}
-"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID: the member gives up its id."""
+"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID: the member gives up its generation."""
+_COST_THE_ID = {25, 82}
+"""Those of them after which it no longer has its id either."""
 
 _FREE = {
     "RequireKnownMemberId": "TRUE",
@@ -160,6 +162,12 @@ class _Exchange:
     def node(self) -> str:
         """Which broker was asked."""
         return self.request.node.rpartition("->")[2]
+
+    @property
+    def member(self) -> str:
+        """Under which id it was asked."""
+        found: str = self.request.body["body"].get("memberId") or ""
+        return found
 
     @property
     def answered(self) -> int:
@@ -371,30 +379,36 @@ def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
     the one that the group answers first counts. Once a member has to join again, what it is refused
     before it asks to changes nothing.
     """
-    moments = [(one.answered, one) for one in exchanges if one.request.body["api"] in _BESIDE]
-    moments += [
-        (one.request.time, one) for one in exchanges if one.request.body["api"] == "JoinGroup"
-    ]
+    joins: dict[str, list[int]] = {}
+    for one in exchanges:
+        if one.request.body["api"] == "JoinGroup":
+            joins.setdefault(one.request.body["client"], []).append(one.request.time)
+    beside = (one for one in exchanges if one.request.body["api"] in _BESIDE)
     found: list[_Exchange] = []
     last: dict[str, _Exchange] = {}
-    joins: set[str] = set()
-    for _, one in sorted(moments, key=lambda moment: moment[0]):
+    for one in sorted(beside, key=lambda one: one.answered):
         client = one.request.body["client"]
-        if one.request.body["api"] == "JoinGroup":
-            joins.add(client)
-        elif one.errors - _ELSEWHERE and not _said(last.get(client), one, joins=client in joins):
+        refused = one.errors - _ELSEWHERE
+        if refused and not _said(last.get(client), one, joins.get(client, [])):
             last[client] = one
-            joins.discard(client)
             found.append(one)
     return found
 
 
-def _said(before: _Exchange | None, after: _Exchange, *, joins: bool) -> bool:
-    """Whether the member knows already; not if it has asked to join since, and only then asked."""
+def _said(before: _Exchange | None, after: _Exchange, joins: Iterable[int]) -> bool:
+    """Whether the member knows already; not if it has asked to join since, and only then asked.
+
+    kafka-python's heartbeat thread sends what it has begun, under an id that the answer to a
+    commit has just cost its member; the JoinGroup without an id is sent meanwhile.
+    """
     if before is None:
         return False
-    known = bool(before.errors & _FORGETS) or after.errors == before.errors
-    return after.request.time <= before.answered or (known and not joins)
+    if after.request.time <= before.answered:
+        return True
+    if before.errors & _COST_THE_ID and before.member == after.member:
+        return True
+    joined = any(before.answered < join < after.request.time for join in joins)
+    return not joined and bool(before.errors & _FORGETS or after.errors == before.errors)
 
 
 def _step(seen: Seen, name: str, process: str) -> JsonObject:

@@ -262,6 +262,25 @@ def test_of_two_refusals_in_flight_the_first_answer_counts(tmp_path: Path) -> No
     assert "OffsetCommit" not in str([event["action"] for event in trace.events])
 
 
+def test_a_heartbeat_under_an_id_that_its_member_has_given_up_says_nothing_new(
+    tmp_path: Path,
+) -> None:
+    """kafka-python: its other thread joins without an id before the heartbeat is answered."""
+    unknown = [{"partitions": [{"errorCode": 25}]}]
+    tap = [
+        message(100, "OffsetCommit", 7, memberId=M1),
+        message(105, "OffsetCommit", 7, "response", topics=unknown),
+        message(106, "Heartbeat", 8, memberId=M1),
+        message(107, "JoinGroup", 9, memberId=""),
+        message(108, "Heartbeat", 8, "response", errorCode=25),
+        message(109, "Heartbeat", 10, memberId=M1),
+        message(110, "Heartbeat", 10, "response", errorCode=25),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
+    names = [event["action"]["name"] for event in trace.events[-3:]]
+    assert names == ["SendOffsetCommit", "ProcessOffsetCommit", "SendJoinGroup"]
+
+
 def test_a_broker_that_is_no_coordinator_refuses_nothing_in_the_groups_name(
     tmp_path: Path,
 ) -> None:
