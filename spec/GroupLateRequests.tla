@@ -4,8 +4,8 @@
 (* still (a stopped or starved machine) still has its members' requests in *)
 (* its sockets. A member gives its JoinGroup up after some time and sends  *)
 (* another, on another connection; when the coordinator goes on, it finds  *)
-(* both, in either order. And a consumer that is closed while its          *)
-(* JoinGroup waits sends LeaveGroup beside it.                             *)
+(* both, in either order. A consumer that is closed while its JoinGroup    *)
+(* waits gives it up, too, and sends LeaveGroup.                           *)
 (*                                                                         *)
 (* In GroupMembership.tla a process has one of these requests under way.   *)
 (* Here it may have two: its own, and the last JoinGroup that it gave up.  *)
@@ -20,8 +20,8 @@ AllConnections == Members \union {GivenUp[p] : p \in Members}
 Abandoned(m) == [m EXCEPT !.abandoned = TRUE]
 
 \* NetworkClient.handleTimedOutRequests, or a broken connection (AbstractCoordinator's
-\* JoinGroupResponseHandler sees DisconnectException); or the process has ended. Of a JoinGroup
-\* that was given up before, nothing is known any longer: it is lost.
+\* JoinGroupResponseHandler sees DisconnectException); or the consumer is closed, or its process has
+\* ended. Of a JoinGroup that was given up before, nothing is known any longer: it is lost.
 GiveUpJoinGroup(p) ==
   /\ LateRequests /\ channel[p].type = "JoinGroupRequest"
   /\ SetMember(p, AfterDisconnect(p))
@@ -41,26 +41,10 @@ HandleLateJoinGroup(p) ==
 HeldUnlessReplaced(m, id) ==
   IF m.type = "JoinGroupParked" /\ m.memberId = id THEN [m EXCEPT !.memberId = NoMemberId] ELSE m
 
-\* AbstractCoordinator.close, maybeLeaveGroup: nobody waits for the JoinGroup any longer, which may
-\* be handled yet, or wait, or be answered.
-LeaveWhileJoining(p) ==
-  LET m == channel[p]
-  IN  /\ Leaves /\ Running(p) /\ ~m.abandoned
-      /\ m.type \in {"JoinGroupRequest", "JoinGroupParked", "JoinGroupResponse"}
-      /\ memberGeneration[p].memberId # NoMemberId /\ TellsThatItLeaves(p)
-      /\ SetMember(p, Reset([Member(p) EXCEPT !.future = NoFuture], FALSE))
-      /\ channel' = [channel EXCEPT
-           ![p] = [NoMessage EXCEPT !.type = "LeaveGroupRequest", !.abandoned = TRUE,
-                     !.sentMemberId = memberGeneration[p].memberId],
-           ![GivenUp[p]] = IF m.type = "JoinGroupRequest" THEN Abandoned(m) ELSE @]
-      /\ Failure
-      /\ MemberStep /\ UNCHANGED heartbeat
-
 LateNext ==
   \/ Next
   \/ \E p \in Members : GiveUpJoinGroup(p)
   \/ \E p \in Members : HandleLateJoinGroup(p)
-  \/ \E p \in Members : LeaveWhileJoining(p)
 
 LateSpec == Init /\ [][LateNext]_vars
 

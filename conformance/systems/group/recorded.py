@@ -36,6 +36,8 @@ _SENT = {
 }
 _BESIDE = ("Heartbeat", "OffsetCommit")
 """Requests that matter when they are answered with an error: else neither side changes."""
+_LATE = {"HandleJoinGroup": "HandleLateJoinGroup"}
+"""What is a step of its own if the member has given its request up."""
 _ELSEWHERE = {14, 15, 16}
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: no group saw it."""
 _HANDLERS = {
@@ -119,7 +121,6 @@ def _trace(
     restarts = [*crashes, *_forgetful(exchanges, names, crashes)]
     events = [
         *_steps(of_group.observations, exchanges, names),
-        *restarts,
         *_sends(exchanges, names, restarts),
     ]
     # An answer leaves before the agent's stamp at the section's exit: the entry is what orders.
@@ -141,7 +142,7 @@ def _of_the_group(
     """
     for one in exchanges:
         member = one.request.body["body"].get("memberId")
-        beside = one.request.body["api"] in _BESIDE
+        beside = one.api in _BESIDE
         stranger = member not in names.ids if member else member == "" and beside
         if stranger or of_group.of_a_zombie(one.node, one.request.time):
             continue
@@ -162,6 +163,22 @@ class _Exchange:
     def node(self) -> str:
         """Which broker was asked."""
         return self.request.node.rpartition("->")[2]
+
+    @property
+    def api(self) -> str:
+        """What was asked."""
+        found: str = self.request.body["api"]
+        return found
+
+    @property
+    def client(self) -> str:
+        """The client id of who asked."""
+        found: str = self.request.body["client"]
+        return found
+
+    def waits(self, time: int) -> bool:
+        """Whether it has no answer by then."""
+        return self.response is None or time < self.answered
 
     @property
     def member(self) -> str:
@@ -319,13 +336,13 @@ def _action(operation: str, names: _Names) -> JsonObject | list[JsonObject]:
     """
     name, _, arguments = operation.partition(" ")
     if name not in _HANDLERS:
-        handled = [{"name": action} for action in sorted(set(_HANDLERS.values()))]
+        handled = [{"name": one} for one in sorted({*_HANDLERS.values(), *_LATE.values()})]
         refused = {"name": "FailToStoreAssignment"}
         return [*handled, *_TIMERS, refused, {"name": "DeleteGroup", "args": []}]
     told = json.loads(arguments) if arguments else []
     process = next(filter(None, (_process(value, names) for value in told)), None)
-    args: list[str | None] = [process]
-    return {"name": _HANDLERS[name], "args": args}
+    handled_as = [_HANDLERS[name], *filter(None, [_LATE.get(_HANDLERS[name])])]
+    return [{"name": one, "args": [process]} for one in handled_as]
 
 
 def _process(value: object, names: _Names) -> str | None:
@@ -339,33 +356,62 @@ def _process(value: object, names: _Names) -> str | None:
 
 
 def _sends(
-    exchanges: Sequence[_Exchange], names: _Names, restarts: Iterable[JsonObject]
+    exchanges: Sequence[_Exchange], names: _Names, restarts: Sequence[JsonObject]
 ) -> Iterator[JsonObject]:
-    """What members did, as far as the tap tells; what no coordinator took is left out.
-
-    Who restarts waits for no answer any longer: nothing is lost then, nor processed.
-    """
+    """What members did, as far as the tap tells; what no coordinator took is left out."""
+    taken = [
+        one for one in exchanges if one.client in names.instances and not one.errors & _ELSEWHERE
+    ]
+    yield from _in_turn([one for one in taken if one.api not in _BESIDE], restarts)
     moments = [(one["action"]["args"][0], one["time"]) for one in restarts]
-    unanswered: dict[str, int] = {}
-    refused = _first_refused(exchanges)
-    for exchange in exchanges:
-        request, response = exchange.request, exchange.response
-        api, client = request.body["api"], request.body["client"]
-        if client not in names.instances or exchange.errors & _ELSEWHERE:
-            continue
-        if api in _BESIDE:
-            gone = _between(moments, client, request.time, exchange.answered)
-            if exchange in refused and response is not None and not gone:
-                yield _step(request, f"Send{api}", client)
-                yield _step(response, f"Process{api}", client)
-            continue
-        since = unanswered.pop(client, None)
-        # Who joins without its id has restarted just before that request.
-        if since is not None and not _between(moments, client, since + 1, request.time):
-            yield _step(request, "LoseMessage", client)
-        if response is None and api != "LeaveGroup":
-            unanswered[client] = request.time
-        yield _step(request, _SENT[api], client)
+    for one in _first_refused(exchanges):
+        # Who restarts waits for no answer any longer.
+        gone = _between(moments, one.client, one.request.time, one.answered)
+        if one in taken and one.response is not None and not gone:
+            yield _step(one.request, f"Send{one.api}", one.client)
+            yield _step(one.response, f"Process{one.api}", one.client)
+
+
+def _in_turn(
+    exchanges: Iterable[_Exchange], restarts: Iterable[JsonObject]
+) -> Iterator[JsonObject]:
+    """Requests of which a member has one under way: what it gave up before the next one is told."""
+    # Who joins without its id has restarted just before that request.
+    moments: list[tuple[int, int, JsonObject | _Exchange]] = [
+        *((one["time"], 0, one) for one in restarts),
+        *((one.request.time, 1, one) for one in exchanges),
+    ]
+    last: dict[str, _Exchange] = {}
+    for time, _, moment in sorted(moments, key=lambda one: one[:2]):
+        if isinstance(moment, _Exchange):
+            before = last.get(moment.client)
+            if before is not None and _is_given_up(before, moment):
+                yield _giving_up(before, time, moment.request.source)
+            last[moment.client] = moment
+            yield _step(moment.request, _SENT[moment.api], moment.client)
+        else:
+            before = last.pop(moment["action"]["args"][0], None)
+            if before is not None and before.api == "JoinGroup" and before.waits(time):
+                yield _giving_up(before, time, moment["source"])
+            yield moment
+
+
+def _is_given_up(before: _Exchange, after: _Exchange) -> bool:
+    """Whether a member waits no longer for what it has asked, as it asks for something else.
+
+    A JoinGroup that succeeds is followed by a SyncGroup; if not, its answer came to nobody.
+    """
+    if before.api == "LeaveGroup" or after.api == "SyncGroup":
+        return False
+    in_vain = before.api == "JoinGroup" and not before.errors
+    return in_vain or before.waits(after.request.time)
+
+
+def _giving_up(given_up: _Exchange, time: int, source: str) -> JsonObject:
+    """Request or answer may be lost; a JoinGroup may also be handled later on."""
+    names = ["LoseMessage", *(["GiveUpJoinGroup"] if given_up.api == "JoinGroup" else [])]
+    actions = [{"name": name, "args": [given_up.client]} for name in names]
+    return {"time": time, "source": source, "action": actions}
 
 
 def _between(moments: Iterable[tuple[str, int]], client: str, since: int, until: int) -> bool:
@@ -381,13 +427,13 @@ def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
     """
     joins: dict[str, list[int]] = {}
     for one in exchanges:
-        if one.request.body["api"] == "JoinGroup":
-            joins.setdefault(one.request.body["client"], []).append(one.request.time)
-    beside = (one for one in exchanges if one.request.body["api"] in _BESIDE)
+        if one.api == "JoinGroup":
+            joins.setdefault(one.client, []).append(one.request.time)
+    beside = (one for one in exchanges if one.api in _BESIDE)
     found: list[_Exchange] = []
     last: dict[str, _Exchange] = {}
     for one in sorted(beside, key=lambda one: one.answered):
-        client = one.request.body["client"]
+        client = one.client
         refused = one.errors - _ELSEWHERE
         if refused and not _said(last.get(client), one, joins.get(client, [])):
             last[client] = one
@@ -431,11 +477,7 @@ def _crashes(
         if fault["action"] != "kill-client" or fault["client"] not in names.instances:
             continue
         client, time = fault["client"], fault["time"]
-        sent = [
-            one.request.body["api"]
-            for one in asked
-            if one.request.body["client"] == client and one.request.time < time
-        ]
+        sent = [one.api for one in asked if one.client == client and one.request.time < time]
         if "JoinGroup" in sent and sent[-1] != "LeaveGroup":
             action = {"name": "RestartProcess", "args": [client]}
             yield {"time": time, "source": "recording.json", "action": action}
@@ -454,13 +496,13 @@ def _forgetful(
         (crash["time"], crash["action"]["args"][0], None) for crash in crashes
     ]
     for one in exchanges:
-        moments.append((one.request.time, one.request.body["client"], one))
+        moments.append((one.request.time, one.client, one))
     for _, client, exchange in sorted(moments, key=lambda moment: moment[0]):
         if exchange is None or exchange.errors & _FORGETS:
             holding.discard(client)
             continue
         body = exchange.request.body["body"]
-        if exchange.request.body["api"] == "LeaveGroup":
+        if exchange.api == "LeaveGroup":
             holding.discard(client)
         elif client in holding and not body.get("memberId", ""):
             holding.discard(client)
@@ -526,6 +568,7 @@ def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
     ]
     return {
         "Members": _set(clients),
+        "GivenUp": _cases({client: f'"given up by {client}"' for client in clients}),
         "InstanceOf": _cases({client: f'"{names.instances[client]}"' for client in clients}),
         "MemberIds": f"<<{', '.join(ids)}>>",
         "Generations": f"0..{last + 1}",
