@@ -126,7 +126,7 @@ def _trace(
     # An answer leaves before the agent's stamp at the section's exit: the entry is what orders.
     events.sort(key=lambda event: event["time"])
     ordered = [{"trace": group, **event, "time": event["time"] / 1e9} for event in events]
-    constants = {**_FREE, **_constants(observed, names)}
+    constants = {**_FREE, **_constants(observed, exchanges, names)}
     model = REWRITTEN if int(str(told.get("kafka", "0")).partition(".")[0]) >= 4 else MODEL
     return RecordedTrace(group, model, tuple(ordered), constants, SILENT, steps=3)
 
@@ -385,6 +385,8 @@ def _in_turn(
     for time, _, moment in sorted(moments, key=lambda one: one[:2]):
         if isinstance(moment, _Exchange):
             before = last.get(moment.client)
+            if before is not None and (before.api, moment.api) == ("LeaveGroup", "SyncGroup"):
+                continue  # a Java consumer was closed, and its JoinGroup answered after that
             if before is not None and _is_given_up(before, moment):
                 yield _giving_up(before, time, moment.request.source)
             last[moment.client] = moment
@@ -548,19 +550,17 @@ def _state(state: JsonObject | None, names: _Names) -> JsonObject:
     }
 
 
-def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
+def _constants(
+    observed: Iterable[Seen], exchanges: Iterable[_Exchange], names: _Names
+) -> dict[str, str]:
     """GroupMembership's constants: what the recording names.
 
     Member ids come in the order in which they were given out. Assignors sort by the real ones; but
     assignments are not observed, and one partition is as good as several.
     """
     states = [seen.body["state"] for seen in observed if seen.body["state"]]
-    members = [member for state in states for member in state["members"].values()]
-    protocols = sorted({name for member in members for name in member["protocols"]})
-    # Of a group that was loaded from the log, members have the selected protocol only.
-    by_client: dict[str, set[str]] = {}
-    for member in members:
-        by_client.setdefault(member["clientId"], set()).update(member["protocols"])
+    by_client = _protocols(states, exchanges)
+    protocols = sorted(set().union(*by_client.values()))
     last = max(state["generation"] for state in states)
     clients = sorted(names.instances)
     ids = [
@@ -577,9 +577,25 @@ def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
         "Protocols": _set(protocols),
         "MaxSize": str(len(names.ids) + 1),
         "ProtocolsOf": _cases(
-            {name: _set(sorted(by_client.get(name, protocols))) for name in clients}
+            {name: _set(sorted(by_client.get(name) or protocols)) for name in clients}
         ),
     }
+
+
+def _protocols(states: Iterable[JsonObject], exchanges: Iterable[_Exchange]) -> dict[str, set[str]]:
+    """The protocols of each client, by what it asked with, and what the coordinator knows of it.
+
+    Of a group that was loaded from the log, members have the selected protocol only; who was no
+    member yet has none.
+    """
+    found: dict[str, set[str]] = {}
+    for state in states:
+        for member in state["members"].values():
+            found.setdefault(member["clientId"], set()).update(member["protocols"])
+    for one in exchanges:
+        told: Sequence[JsonObject] = one.request.body["body"].get("protocols", ())
+        found.setdefault(one.client, set()).update(protocol["name"] for protocol in told)
+    return found
 
 
 def _set(texts: Iterable[str]) -> str:
