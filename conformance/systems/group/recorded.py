@@ -369,7 +369,23 @@ def _sends(
         gone = _between(moments, one.client, one.request.time, one.answered)
         if one in taken and one.response is not None and not gone:
             yield _step(one.request, f"Send{one.api}", one.client)
-            yield _step(one.response, f"Process{one.api}", one.client)
+            processed = replace(one.response, time=_processed(one, taken))
+            yield _step(processed, f"Process{one.api}", one.client)
+
+
+def _processed(refused: _Exchange, exchanges: Iterable[_Exchange]) -> int:
+    """When a member has processed an answer: while it asks under its id, nothing has cost it that.
+
+    kafka-python sends commits and JoinGroup from two threads: the answer may come in between.
+    """
+    if not refused.errors & _COST_THE_ID:
+        return refused.answered
+    joins = (
+        one.request.time + 1
+        for one in exchanges
+        if (one.api, one.client, one.member) == ("JoinGroup", refused.client, refused.member)
+    )
+    return max([refused.answered, *joins])
 
 
 def _in_turn(

@@ -192,7 +192,9 @@ def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
     assert "LoseMessage" not in str(trace.events)
 
 
-def test_what_waits_when_a_process_ends_may_be_handled_after_its_next_request(tmp_path: Path) -> None:
+def test_what_waits_when_a_process_ends_may_be_handled_after_its_next_request(
+    tmp_path: Path,
+) -> None:
     tap = [*TAP[:8], message(100, "JoinGroup", 7), message(150, "JoinGroup", 8)]
     made = recording(tmp_path, AGENT, tap)
     fault = {"action": "kill-client", "client": "m1", "time": 120}
@@ -292,6 +294,21 @@ def test_a_heartbeat_under_an_id_that_its_member_has_given_up_says_nothing_new(
     assert names == ["SendOffsetCommit", "ProcessOffsetCommit", "SendJoinGroup"]
 
 
+def test_who_joins_under_its_id_has_not_processed_what_costs_it(tmp_path: Path) -> None:
+    """kafka-python: a commit is refused while another thread is about to join."""
+    unknown = [{"partitions": [{"errorCode": 25}]}]
+    tap = [
+        message(100, "OffsetCommit", 7, memberId=M1),
+        message(105, "OffsetCommit", 7, "response", topics=unknown),
+        message(106, "JoinGroup", 8, memberId=M1),
+        message(107, "JoinGroup", 8, "response", errorCode=25),
+        message(108, "JoinGroup", 9, memberId=""),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
+    names = [told(event) for event in trace.events[-4:]]
+    assert names == ["SendOffsetCommit", "SendJoinGroup", "ProcessOffsetCommit", "SendJoinGroup"]
+
+
 def test_a_broker_that_is_no_coordinator_refuses_nothing_in_the_groups_name(
     tmp_path: Path,
 ) -> None:
@@ -328,6 +345,28 @@ def test_who_leaves_has_given_up_the_join_group_that_waits(tmp_path: Path) -> No
     trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
     names = [told(event) for event in trace.events[-3:]]
     assert names == ["SendJoinGroup", GIVEN_UP, "LeaveGroup"]
+
+
+def test_what_a_closed_consumer_still_sends_is_nobodys(tmp_path: Path) -> None:
+    """Its JoinGroup is answered after it has left, and it sends a SyncGroup."""
+    tap = [
+        message(100, "JoinGroup", 7, memberId=M1),
+        message(110, "LeaveGroup", 8, memberId=M1),
+        message(115, "JoinGroup", 7, "response", errorCode=0),
+        message(117, "SyncGroup", 9, memberId=M1, generationId=2),
+        message(118, "SyncGroup", 9, "response", errorCode=25),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
+    assert [told(event) for event in trace.events[-2:]] == [GIVEN_UP, "LeaveGroup"]
+
+
+def test_who_never_became_a_member_has_the_protocols_that_it_asked_with(tmp_path: Path) -> None:
+    agent = [(20, 'handleJoinGroup ["g","","m1"]', state("Empty", 0, {}, pendingMembers=[M1]))]
+    tap = [message(10, "JoinGroup", 1, protocols=[{"name": "range"}, {"name": "sticky"}])]
+    trace = group_trace(recording(tmp_path, agent, tap), "g")
+    constants = tomllib.loads(trace.mapping)["constants"]
+    assert constants["Protocols"] == '{"range", "sticky"}'
+    assert 'p = "m1" -> {"range", "sticky"}' in constants["ProtocolsOf"]
 
 
 def test_a_join_group_that_no_sync_group_follows_was_answered_to_nobody(tmp_path: Path) -> None:
