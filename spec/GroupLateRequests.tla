@@ -56,6 +56,14 @@ WaitingRequestIsHeldOrReplaced ==
          channel[p].memberId \in awaitingJoin \union {NoMemberId}
     /\ channel[p].type = "SyncGroupParked" => channel[p].memberId \in awaitingSync
 
+\* Who is told that another process has its instance id shares it with one. Presupposes that nobody
+\* restarts. Not so here: a JoinGroup without a member id takes the place of whoever has it, be it
+\* the next one of the same process (GroupCoordinator.updateStaticMemberAndRebalance).
+FencedByAnotherProcess ==
+  \A p \in Members :
+    "FENCED_INSTANCE_ID" \in {channel[p].error, heartbeat[p].error} =>
+      \E q \in Members \ {p} : InstanceOf[q] = InstanceOf[p]
+
 \* A process has joined again, and the coordinator has yet to see that it did so before.
 TwoJoinsUnderWay ==
   \E p \in Members :
