@@ -568,7 +568,7 @@ class _Partition:
         self._add(one.asked, "SendFetch", [follower])
         if counted is not None:
             self._handle(follower, counted)
-        if answered is not None and answered is not counted:
+        if answered is not None and not _is_part(counted, answered):
             if counted is not None:
                 self._add(answered.seen, "LoseMessage", [follower], place=-2)
                 self._add(answered.seen, "SendFetch", [follower], place=-1)
@@ -646,6 +646,15 @@ def _tell_when_first_seen(rounds: Sequence[_Round]) -> None:
                 else line
                 for line in other.reads
             ]
+
+
+def _is_part(counted: _Line | None, answered: _Line) -> bool:
+    """Whether two lines are of one fetch: the ISR change that it set off, and its end."""
+    if counted is None or counted is answered:
+        return counted is answered
+    whole, change = answered.seen.body, counted.seen.body
+    same = whole.get("thread") == change.get("thread")
+    return same and counted.section == _EXPANDS and whole["entered"] <= change["entered"]
 
 
 def _is_around(fetch: _Line, read: _Line) -> bool:

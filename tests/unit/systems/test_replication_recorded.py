@@ -190,6 +190,24 @@ def test_an_isr_change_that_a_fetch_sets_off_comes_after_it(tmp_path: Path, line
     assert trace.events[3]["state"]['pendingIsr["b1"]'] == {"#set": ["b1", "b2"]}
 
 
+def test_a_fetch_and_the_isr_change_within_it_are_one_round_trip(
+    tmp_path: Path, lines: Lines
+) -> None:
+    lines.request(2)
+    began = lines.time
+    expanded = broker(1, 1, 0, 1, isr=[1], sentIsr=[1, 2])
+    lines.fetch(1, 2, expanded, section="$anonfun$maybeExpandIsr$2")
+    raised = broker(1, 1, 1, 1, isr=[1], sentIsr=[1, 2])
+    lines.fetch(1, 2, raised, entered=began)
+    lines.section(2, "processPartitionData", broker(1, 1, 0))
+    assert steps(lines.trace(tmp_path))[1:] == [
+        "SendFetch['b2']",
+        "HandleFetch['b1', 'b2']",
+        "SubmitExpandIsr['b1', 'b2']",
+        "ProcessFetchResponse['b2']",
+    ]
+
+
 def test_an_isr_change_that_was_never_sent_is_none(tmp_path: Path, lines: Lines) -> None:
     """The answer to the change before it was awaited: OPERATION_NOT_ATTEMPTED."""
     out = {"isr": [1]}
