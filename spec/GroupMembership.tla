@@ -58,7 +58,7 @@ TypeOK ==
   /\ owned \in [Members -> SUBSET Partitions]
   /\ protocols \in [Members -> SUBSET Protocols]
   /\ failed \in [Members -> BOOLEAN]
-  /\ channel \in [Members -> ChannelMessage]
+  /\ channel \in [Connections -> ChannelMessage]
   /\ heartbeat \in [Members -> [type : HeartbeatTypes, memberId : IdsOrNone,
                                 generation : GenerationsOrNone, error : Errors]]
   /\ idsGiven \in [Members -> 0..Len(MemberIds)]

@@ -22,19 +22,23 @@ EXTENDS GroupMember
 (***************************************************************************)
 HasFreshId(p) == idsGiven[p] < Cardinality(PositionsOf(p))
 
-\* GroupCoordinator.handleJoinGroup
-HandleJoinGroup(p) ==
-  LET m == channel[p]
-  IN  /\ m.type = "JoinGroupRequest"
-      /\ m.sentMemberId = NoMemberId => HasFreshId(p)
+\* What the JoinGroup that p has sent on connection k makes of the group.
+JoinGroupArrives(p, k) ==
+  LET m == channel[k]
+  IN  /\ m.sentMemberId = NoMemberId => HasFreshId(p)
       /\ \E c \in Choices :
            LET new    == IF m.sentMemberId = NoMemberId THEN FreshId(p, idsGiven[p])
                                                         ELSE NoMemberId
                result == Join(Group, p, m.sentMemberId, m.protocols, new, c)
            IN  /\ Offered(c)
-               /\ BecomesAndReplies(p, result, "JoinGroupParked", "JoinGroupResponse")
+               /\ BecomesAndReplies(k, result, "JoinGroupParked", "JoinGroupResponse")
                /\ idsGiven' = [idsGiven EXCEPT ![p] = IF result.created THEN @ + 1 ELSE @]
       /\ UNCHANGED <<memberVars, heartbeat, failures>>
+
+\* GroupCoordinator.handleJoinGroup
+HandleJoinGroup(p) ==
+  /\ channel[p].type = "JoinGroupRequest"
+  /\ JoinGroupArrives(p, p)
 
 \* GroupCoordinator.handleSyncGroup
 HandleSyncGroup(p) ==
@@ -67,8 +71,8 @@ HandleLeaveGroup(p) ==
            LET g == Leave(Group, p, m.sentMemberId, c)
            IN  /\ Offered(c)
                /\ SetGroup(g)
-               /\ channel' = [q \in Members |-> IF q = p THEN NoMessage
-                                                         ELSE Delivered(channel[q], g)]
+               /\ channel' = [k \in Connections |-> IF k = p THEN NoMessage
+                                                             ELSE Delivered(channel[k], g)]
       /\ UNCHANGED <<memberVars, heartbeat, idsGiven, failures>>
 
 \* GroupCoordinator.handleHeartbeat

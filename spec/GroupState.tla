@@ -110,6 +110,10 @@ vars == <<groupVars, memberVars, channel, heartbeat, ghostVars>>
 (***************************************************************************)
 (* Values.                                                                 *)
 (***************************************************************************)
+
+\* Where requests are under way: a process has one. GroupLateRequests gives it another one.
+Connections == Members
+
 NoMemberGeneration ==
   [generation |-> NoGeneration, memberId |-> NoMemberId, protocol |-> NoProtocol]
 
@@ -224,7 +228,7 @@ Init ==
   /\ owned = [p \in Members |-> {}]
   /\ protocols = ProtocolsOf
   /\ failed = [p \in Members |-> FALSE]
-  /\ channel = [p \in Members |-> NoMessage]
+  /\ channel = [k \in Connections |-> NoMessage]
   /\ heartbeat = [p \in Members |-> NoHeartbeat]
   /\ idsGiven = [p \in Members |-> 0]
   /\ failures = 0
@@ -252,28 +256,35 @@ ParkedMessage(m, type, id) ==
   [NoMessage EXCEPT !.type = type, !.sentMemberId = m.sentMemberId,
                     !.sentGeneration = m.sentGeneration, !.memberId = id]
 
-\* What p has in flight once the coordinator has sent the answers in g.
+IsGiven(replies, id) == id # NoMemberId /\ replies[id].given
+
+\* What a process has in flight once the coordinator has sent the answers in g.
 Delivered(m, g) ==
-  IF m.type = "JoinGroupParked" /\ g.joinReplies[m.memberId].given
+  IF m.type = "JoinGroupParked" /\ IsGiven(g.joinReplies, m.memberId)
   THEN Answer(m, "JoinGroupResponse", g.joinReplies[m.memberId])
-  ELSE IF m.type = "SyncGroupParked" /\ g.syncReplies[m.memberId].given
+  ELSE IF m.type = "SyncGroupParked" /\ IsGiven(g.syncReplies, m.memberId)
   THEN Answer(m, "SyncGroupResponse", g.syncReplies[m.memberId])
   ELSE m
 
 \* The group becomes g; who waits for an answer that this gives, gets it.
 Becomes(g) ==
   /\ SetGroup(g)
-  /\ channel' = [q \in Members |-> Delivered(channel[q], g)]
+  /\ channel' = [k \in Connections |-> Delivered(channel[k], g)]
 
-\* The same, where g comes of p's request, which is answered or parked.
-BecomesAndReplies(p, result, parkedType, responseType) ==
-  LET m    == channel[p]
+\* What is left of the parked request m once another one is parked under id. Its process has no
+\* other one, but in GroupLateRequests.
+StillHeld(m, id) == m
+
+\* The same, where g comes of the request on connection k, which is answered or parked.
+BecomesAndReplies(k, result, parkedType, responseType) ==
+  LET m    == channel[k]
       mine == IF m.abandoned THEN NoMessage
               ELSE IF result.reply.given THEN Answer(m, responseType, result.reply)
               ELSE ParkedMessage(m, parkedType, result.memberId)
   IN  /\ SetGroup(result.group)
-      /\ channel' = [q \in Members |->
-                       Delivered(IF q = p THEN mine ELSE channel[q], result.group)]
+      /\ channel' = [q \in Connections |->
+                       Delivered(IF q = k THEN mine ELSE StillHeld(channel[q], result.memberId),
+                                 result.group)]
 
 \* What the coordinator may choose (GroupCoordinator); who is no member cannot lead.
 Choices == {[leader |-> id, protocol |-> n] : id \in Ids, n \in Protocols}

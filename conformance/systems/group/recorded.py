@@ -36,6 +36,8 @@ _SENT = {
 }
 _BESIDE = ("Heartbeat", "OffsetCommit")
 """Requests that matter when they are answered with an error: else neither side changes."""
+_LATE = {"HandleJoinGroup": "HandleLateJoinGroup"}
+"""What is a step of its own if the member has given its request up."""
 _ELSEWHERE = {14, 15, 16}
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: no group saw it."""
 _HANDLERS = {
@@ -60,7 +62,9 @@ SILENT = (
 """Steps that nobody sees: members' side, and what changes nothing that is observed, such as the
 JoinGroup of a member that is told the generation that it is in, or a longer initial delay."""
 _FORGETS = {22, 25, 82}
-"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID: the member gives up its id."""
+"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID: the member gives up its generation."""
+_COST_THE_ID = {25, 82}
+"""Those of them after which it no longer has its id either."""
 
 _FREE = {
     "RequireKnownMemberId": "TRUE",
@@ -117,13 +121,12 @@ def _trace(
     restarts = [*crashes, *_forgetful(exchanges, names, crashes)]
     events = [
         *_steps(of_group.observations, exchanges, names),
-        *restarts,
         *_sends(exchanges, names, restarts),
     ]
     # An answer leaves before the agent's stamp at the section's exit: the entry is what orders.
     events.sort(key=lambda event: event["time"])
     ordered = [{"trace": group, **event, "time": event["time"] / 1e9} for event in events]
-    constants = {**_FREE, **_constants(observed, names)}
+    constants = {**_FREE, **_constants(observed, exchanges, names)}
     model = REWRITTEN if int(str(told.get("kafka", "0")).partition(".")[0]) >= 4 else MODEL
     return RecordedTrace(group, model, tuple(ordered), constants, SILENT, steps=3)
 
@@ -139,7 +142,7 @@ def _of_the_group(
     """
     for one in exchanges:
         member = one.request.body["body"].get("memberId")
-        beside = one.request.body["api"] in _BESIDE
+        beside = one.api in _BESIDE
         stranger = member not in names.ids if member else member == "" and beside
         if stranger or of_group.of_a_zombie(one.node, one.request.time):
             continue
@@ -160,6 +163,28 @@ class _Exchange:
     def node(self) -> str:
         """Which broker was asked."""
         return self.request.node.rpartition("->")[2]
+
+    @property
+    def api(self) -> str:
+        """What was asked."""
+        found: str = self.request.body["api"]
+        return found
+
+    @property
+    def client(self) -> str:
+        """The client id of who asked."""
+        found: str = self.request.body["client"]
+        return found
+
+    def waits(self, time: int) -> bool:
+        """Whether it has no answer by then."""
+        return self.response is None or time < self.answered
+
+    @property
+    def member(self) -> str:
+        """Under which id it was asked."""
+        found: str = self.request.body["body"].get("memberId") or ""
+        return found
 
     @property
     def answered(self) -> int:
@@ -311,13 +336,13 @@ def _action(operation: str, names: _Names) -> JsonObject | list[JsonObject]:
     """
     name, _, arguments = operation.partition(" ")
     if name not in _HANDLERS:
-        handled = [{"name": action} for action in sorted(set(_HANDLERS.values()))]
+        handled = [{"name": one} for one in sorted({*_HANDLERS.values(), *_LATE.values()})]
         refused = {"name": "FailToStoreAssignment"}
         return [*handled, *_TIMERS, refused, {"name": "DeleteGroup", "args": []}]
     told = json.loads(arguments) if arguments else []
     process = next(filter(None, (_process(value, names) for value in told)), None)
-    args: list[str | None] = [process]
-    return {"name": _HANDLERS[name], "args": args}
+    handled_as = [_HANDLERS[name], *filter(None, [_LATE.get(_HANDLERS[name])])]
+    return [{"name": one, "args": [process]} for one in handled_as]
 
 
 def _process(value: object, names: _Names) -> str | None:
@@ -331,33 +356,80 @@ def _process(value: object, names: _Names) -> str | None:
 
 
 def _sends(
-    exchanges: Sequence[_Exchange], names: _Names, restarts: Iterable[JsonObject]
+    exchanges: Sequence[_Exchange], names: _Names, restarts: Sequence[JsonObject]
 ) -> Iterator[JsonObject]:
-    """What members did, as far as the tap tells; what no coordinator took is left out.
-
-    Who restarts waits for no answer any longer: nothing is lost then, nor processed.
-    """
+    """What members did, as far as the tap tells; what no coordinator took is left out."""
+    taken = [
+        one for one in exchanges if one.client in names.instances and not one.errors & _ELSEWHERE
+    ]
+    yield from _in_turn([one for one in taken if one.api not in _BESIDE], restarts)
     moments = [(one["action"]["args"][0], one["time"]) for one in restarts]
-    unanswered: dict[str, int] = {}
-    refused = _first_refused(exchanges)
-    for exchange in exchanges:
-        request, response = exchange.request, exchange.response
-        api, client = request.body["api"], request.body["client"]
-        if client not in names.instances or exchange.errors & _ELSEWHERE:
-            continue
-        if api in _BESIDE:
-            gone = _between(moments, client, request.time, exchange.answered)
-            if exchange in refused and response is not None and not gone:
-                yield _step(request, f"Send{api}", client)
-                yield _step(response, f"Process{api}", client)
-            continue
-        since = unanswered.pop(client, None)
-        # Who joins without its id has restarted just before that request.
-        if since is not None and not _between(moments, client, since + 1, request.time):
-            yield _step(request, "LoseMessage", client)
-        if response is None and api != "LeaveGroup":
-            unanswered[client] = request.time
-        yield _step(request, _SENT[api], client)
+    for one in _first_refused(exchanges):
+        # Who restarts waits for no answer any longer.
+        gone = _between(moments, one.client, one.request.time, one.answered)
+        if one in taken and one.response is not None and not gone:
+            yield _step(one.request, f"Send{one.api}", one.client)
+            processed = replace(one.response, time=_processed(one, taken))
+            yield _step(processed, f"Process{one.api}", one.client)
+
+
+def _processed(refused: _Exchange, exchanges: Iterable[_Exchange]) -> int:
+    """When a member has processed an answer: while it asks under its id, nothing has cost it that.
+
+    kafka-python sends commits and JoinGroup from two threads: the answer may come in between.
+    """
+    if not refused.errors & _COST_THE_ID:
+        return refused.answered
+    joins = (
+        one.request.time + 1
+        for one in exchanges
+        if (one.api, one.client, one.member) == ("JoinGroup", refused.client, refused.member)
+    )
+    return max([refused.answered, *joins])
+
+
+def _in_turn(
+    exchanges: Iterable[_Exchange], restarts: Iterable[JsonObject]
+) -> Iterator[JsonObject]:
+    """Requests of which a member has one under way: what it gave up before the next one is told."""
+    # Who joins without its id has restarted just before that request.
+    moments: list[tuple[int, int, JsonObject | _Exchange]] = [
+        *((one["time"], 0, one) for one in restarts),
+        *((one.request.time, 1, one) for one in exchanges),
+    ]
+    last: dict[str, _Exchange] = {}
+    for time, _, moment in sorted(moments, key=lambda one: one[:2]):
+        if isinstance(moment, _Exchange):
+            before = last.get(moment.client)
+            if before is not None and (before.api, moment.api) == ("LeaveGroup", "SyncGroup"):
+                continue  # a Java consumer was closed, and its JoinGroup answered after that
+            if before is not None and _is_given_up(before, moment):
+                yield _giving_up(before, time, moment.request.source)
+            last[moment.client] = moment
+            yield _step(moment.request, _SENT[moment.api], moment.client)
+        else:
+            before = last.pop(moment["action"]["args"][0], None)
+            if before is not None and before.api == "JoinGroup" and before.waits(time):
+                yield _giving_up(before, time, moment["source"])
+            yield moment
+
+
+def _is_given_up(before: _Exchange, after: _Exchange) -> bool:
+    """Whether a member waits no longer for what it has asked, as it asks for something else.
+
+    A JoinGroup that succeeds is followed by a SyncGroup; if not, its answer came to nobody.
+    """
+    if before.api == "LeaveGroup" or after.api == "SyncGroup":
+        return False
+    in_vain = before.api == "JoinGroup" and not before.errors
+    return in_vain or before.waits(after.request.time)
+
+
+def _giving_up(given_up: _Exchange, time: int, source: str) -> JsonObject:
+    """Request or answer may be lost; a JoinGroup may also be handled later on."""
+    names = ["LoseMessage", *(["GiveUpJoinGroup"] if given_up.api == "JoinGroup" else [])]
+    actions = [{"name": name, "args": [given_up.client]} for name in names]
+    return {"time": time, "source": source, "action": actions}
 
 
 def _between(moments: Iterable[tuple[str, int]], client: str, since: int, until: int) -> bool:
@@ -371,30 +443,36 @@ def _first_refused(exchanges: Sequence[_Exchange]) -> list[_Exchange]:
     the one that the group answers first counts. Once a member has to join again, what it is refused
     before it asks to changes nothing.
     """
-    moments = [(one.answered, one) for one in exchanges if one.request.body["api"] in _BESIDE]
-    moments += [
-        (one.request.time, one) for one in exchanges if one.request.body["api"] == "JoinGroup"
-    ]
+    joins: dict[str, list[int]] = {}
+    for one in exchanges:
+        if one.api == "JoinGroup":
+            joins.setdefault(one.client, []).append(one.request.time)
+    beside = (one for one in exchanges if one.api in _BESIDE)
     found: list[_Exchange] = []
     last: dict[str, _Exchange] = {}
-    joins: set[str] = set()
-    for _, one in sorted(moments, key=lambda moment: moment[0]):
-        client = one.request.body["client"]
-        if one.request.body["api"] == "JoinGroup":
-            joins.add(client)
-        elif one.errors - _ELSEWHERE and not _said(last.get(client), one, joins=client in joins):
+    for one in sorted(beside, key=lambda one: one.answered):
+        client = one.client
+        refused = one.errors - _ELSEWHERE
+        if refused and not _said(last.get(client), one, joins.get(client, [])):
             last[client] = one
-            joins.discard(client)
             found.append(one)
     return found
 
 
-def _said(before: _Exchange | None, after: _Exchange, *, joins: bool) -> bool:
-    """Whether the member knows already; not if it has asked to join since, and only then asked."""
+def _said(before: _Exchange | None, after: _Exchange, joins: Iterable[int]) -> bool:
+    """Whether the member knows already; not if it has asked to join since, and only then asked.
+
+    kafka-python's heartbeat thread sends what it has begun, under an id that the answer to a
+    commit has just cost its member; the JoinGroup without an id is sent meanwhile.
+    """
     if before is None:
         return False
-    known = bool(before.errors & _FORGETS) or after.errors == before.errors
-    return after.request.time <= before.answered or (known and not joins)
+    if after.request.time <= before.answered:
+        return True
+    if before.errors & _COST_THE_ID and before.member == after.member:
+        return True
+    joined = any(before.answered < join < after.request.time for join in joins)
+    return not joined and bool(before.errors & _FORGETS or after.errors == before.errors)
 
 
 def _step(seen: Seen, name: str, process: str) -> JsonObject:
@@ -417,11 +495,7 @@ def _crashes(
         if fault["action"] != "kill-client" or fault["client"] not in names.instances:
             continue
         client, time = fault["client"], fault["time"]
-        sent = [
-            one.request.body["api"]
-            for one in asked
-            if one.request.body["client"] == client and one.request.time < time
-        ]
+        sent = [one.api for one in asked if one.client == client and one.request.time < time]
         if "JoinGroup" in sent and sent[-1] != "LeaveGroup":
             action = {"name": "RestartProcess", "args": [client]}
             yield {"time": time, "source": "recording.json", "action": action}
@@ -440,13 +514,13 @@ def _forgetful(
         (crash["time"], crash["action"]["args"][0], None) for crash in crashes
     ]
     for one in exchanges:
-        moments.append((one.request.time, one.request.body["client"], one))
+        moments.append((one.request.time, one.client, one))
     for _, client, exchange in sorted(moments, key=lambda moment: moment[0]):
         if exchange is None or exchange.errors & _FORGETS:
             holding.discard(client)
             continue
         body = exchange.request.body["body"]
-        if exchange.request.body["api"] == "LeaveGroup":
+        if exchange.api == "LeaveGroup":
             holding.discard(client)
         elif client in holding and not body.get("memberId", ""):
             holding.discard(client)
@@ -492,19 +566,17 @@ def _state(state: JsonObject | None, names: _Names) -> JsonObject:
     }
 
 
-def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
+def _constants(
+    observed: Iterable[Seen], exchanges: Iterable[_Exchange], names: _Names
+) -> dict[str, str]:
     """GroupMembership's constants: what the recording names.
 
     Member ids come in the order in which they were given out. Assignors sort by the real ones; but
     assignments are not observed, and one partition is as good as several.
     """
     states = [seen.body["state"] for seen in observed if seen.body["state"]]
-    members = [member for state in states for member in state["members"].values()]
-    protocols = sorted({name for member in members for name in member["protocols"]})
-    # Of a group that was loaded from the log, members have the selected protocol only.
-    by_client: dict[str, set[str]] = {}
-    for member in members:
-        by_client.setdefault(member["clientId"], set()).update(member["protocols"])
+    by_client = _protocols(states, exchanges)
+    protocols = sorted(set().union(*by_client.values()))
     last = max(state["generation"] for state in states)
     clients = sorted(names.instances)
     ids = [
@@ -512,6 +584,7 @@ def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
     ]
     return {
         "Members": _set(clients),
+        "GivenUp": _cases({client: f'"given up by {client}"' for client in clients}),
         "InstanceOf": _cases({client: f'"{names.instances[client]}"' for client in clients}),
         "MemberIds": f"<<{', '.join(ids)}>>",
         "Generations": f"0..{last + 1}",
@@ -520,9 +593,25 @@ def _constants(observed: Iterable[Seen], names: _Names) -> dict[str, str]:
         "Protocols": _set(protocols),
         "MaxSize": str(len(names.ids) + 1),
         "ProtocolsOf": _cases(
-            {name: _set(sorted(by_client.get(name, protocols))) for name in clients}
+            {name: _set(sorted(by_client.get(name) or protocols)) for name in clients}
         ),
     }
+
+
+def _protocols(states: Iterable[JsonObject], exchanges: Iterable[_Exchange]) -> dict[str, set[str]]:
+    """The protocols of each client, by what it asked with, and what the coordinator knows of it.
+
+    Of a group that was loaded from the log, members have the selected protocol only; who was no
+    member yet has none.
+    """
+    found: dict[str, set[str]] = {}
+    for state in states:
+        for member in state["members"].values():
+            found.setdefault(member["clientId"], set()).update(member["protocols"])
+    for one in exchanges:
+        told: Sequence[JsonObject] = one.request.body["body"].get("protocols", ())
+        found.setdefault(one.client, set()).update(protocol["name"] for protocol in told)
+    return found
 
 
 def _set(texts: Iterable[str]) -> str:

@@ -327,6 +327,13 @@ class _Round:
     late: _Line | None = None
     """The read of a leader that has done something else since then."""
 
+    @property
+    def answered(self) -> _Line | None:
+        """The read whose answer was processed, if it was one."""
+        done = self.processed
+        earlier = [read for read in self.reads if done and read.time < done.time]
+        return earlier[-1] if earlier else None
+
 
 # --- the steps ------------------------------------------------------------------------------------
 
@@ -361,8 +368,10 @@ class _Partition:
         self._elections(registrations)
         self._crashes(states)
         self._sections(states)
-        for broker in self.brokers:
-            for one in self._rounds(broker, states):
+        rounds = {broker: self._rounds(broker, states) for broker in self.brokers}
+        _tell_when_first_seen([one for own in rounds.values() for one in own])
+        for broker, own in rounds.items():
+            for one in own:
                 self._round_trip(broker, one)
         events = tuple(event for _, _, event in sorted(self._events, key=lambda one: one[:2]))
         constants = _FREE | self._constants(first, registrations, states)
@@ -549,8 +558,8 @@ class _Partition:
             return
         done = one.processed
         counted = next((read for read in one.reads if read.counted), None)
-        answered = [read for read in one.reads if done and read.time < done.time][-1:]
-        if done is not None and not answered:
+        answered = one.answered
+        if done is not None and answered is None:
             # Its first truncation, on becoming a follower: nobody was asked.
             self._add(done.seen, "TruncateToHighWatermark", [follower], self._shown(done))
             return
@@ -559,12 +568,11 @@ class _Partition:
         self._add(one.asked, "SendFetch", [follower])
         if counted is not None:
             self._handle(follower, counted)
-        for read in answered:
-            if counted is not None and read is not counted:
-                self._add(read.seen, "LoseMessage", [follower], place=-2)
-                self._add(read.seen, "SendFetch", [follower], place=-1)
-            if read is not counted:
-                self._handle(follower, read)
+        if answered is not None and not _is_part(counted, answered):
+            if counted is not None:
+                self._add(answered.seen, "LoseMessage", [follower], place=-2)
+                self._add(answered.seen, "SendFetch", [follower], place=-1)
+            self._handle(follower, answered)
         if done is not None:
             self._add(done.seen, "ProcessFetchResponse", [follower], self._shown(done))
         elif counted is not None and not self._ended(follower, one.asked.time, counted.time):
@@ -616,6 +624,43 @@ def _read_late(one: _Round, line: _Line, given_up: int, states: Sequence[_Line])
         one.given_up, one.late = given_up, line
     else:
         one.reads.append(replace(line, seen=replace(line.seen, time=given_up - 1)))
+
+
+def _tell_when_first_seen(rounds: Sequence[_Round]) -> None:
+    """Put fetches before those whose answers show what they have changed.
+
+    A fetch that raises the high watermark completes others that wait; one may be read, and answered
+    by another thread, before the section of the first has come to its end. Its answer has the
+    raised high watermark: its follower's, once it has processed it.
+    """
+    for one in rounds:
+        read, done = one.answered, one.processed
+        if read is None or done is None or not read.overlaps:
+            continue
+        if done.view.high_watermark <= read.view.high_watermark:
+            continue
+        for other in rounds:
+            other.reads = [
+                replace(line, seen=replace(line.seen, time=read.time - 1))
+                if line.counted and _is_around(line, read)
+                else line
+                for line in other.reads
+            ]
+
+
+def _is_part(counted: _Line | None, answered: _Line) -> bool:
+    """Whether two lines are of one fetch: the ISR change that it set off, and its end."""
+    if counted is None or counted is answered:
+        return counted is answered
+    whole, change = answered.seen.body, counted.seen.body
+    same = whole.get("thread") == change.get("thread")
+    return same and counted.section == _EXPANDS and whole["entered"] <= change["entered"]
+
+
+def _is_around(fetch: _Line, read: _Line) -> bool:
+    """Whether a fetch's section was open when another one's came to its end."""
+    began: int = fetch.seen.body["entered"]
+    return fetch.broker == read.broker and began < read.time < fetch.time
 
 
 def _asked_for(asked: Sequence[Seen], fetch: JsonObject) -> int:

@@ -122,21 +122,32 @@ def group_trace(folder: Path, group: str) -> RecordedTrace:
     return found
 
 
+def told(event: dict[str, Any]) -> str:
+    """The event's action; of several that it may be, all."""
+    action = event["action"]
+    names = [one["name"] for one in action] if isinstance(action, list) else [action["name"]]
+    return " or ".join(names) if len(names) < 3 else "several"
+
+
+JOINED = "HandleJoinGroup or HandleLateJoinGroup"
+GIVEN_UP = "LoseMessage or GiveUpJoinGroup"
+
+
 def test_requests_and_observations_in_their_order(tmp_path: Path) -> None:
     trace = group_trace(recording(tmp_path, AGENT, TAP), "g")
     actions = [event["action"] for event in trace.events]
-    assert [one["name"] if isinstance(one, dict) else "several" for one in actions] == [
+    assert [told(event) for event in trace.events] == [
         "SendJoinGroup",
-        "HandleJoinGroup",
+        JOINED,
         "SendJoinGroup",
-        "HandleJoinGroup",
+        JOINED,
         "several",  # a timer, or a request whose section was not seen
         "ProcessJoinGroup",
         "several",
         "SendHeartbeat",  # only the one that was refused
         "ProcessHeartbeat",
     ]
-    assert actions[3] == {"name": "HandleJoinGroup", "args": ["m1"]}
+    assert actions[3][0] == {"name": "HandleJoinGroup", "args": ["m1"]}
     assert {"name": "ExpireRebalance", "args": []} in actions[4]
     assert [event["source"] for event in trace.events][:2] == [
         "tap.ndjson:3",
@@ -162,8 +173,8 @@ def test_states_in_the_specifications_names(tmp_path: Path) -> None:
 def test_a_request_without_an_answer_was_lost_when_the_next_one_comes(tmp_path: Path) -> None:
     lost = [*TAP, message(100, "JoinGroup", 7), message(110, "JoinGroup", 8)]
     trace = group_trace(recording(tmp_path, AGENT, lost), "g")
-    names = [event["action"]["name"] for event in trace.events[-3:]]
-    assert names == ["SendJoinGroup", "LoseMessage", "SendJoinGroup"]
+    names = [told(event) for event in trace.events[-3:]]
+    assert names == ["SendJoinGroup", GIVEN_UP, "SendJoinGroup"]
 
 
 def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
@@ -181,13 +192,15 @@ def test_a_client_that_was_killed_forgets_all(tmp_path: Path) -> None:
     assert "LoseMessage" not in str(trace.events)
 
 
-def test_who_restarts_waits_for_no_answer_any_longer(tmp_path: Path) -> None:
+def test_what_waits_when_a_process_ends_may_be_handled_after_its_next_request(
+    tmp_path: Path,
+) -> None:
     tap = [*TAP[:8], message(100, "JoinGroup", 7), message(150, "JoinGroup", 8)]
     made = recording(tmp_path, AGENT, tap)
     fault = {"action": "kill-client", "client": "m1", "time": 120}
     (made / "recording.json").write_text(json.dumps({"faults": [fault]}), "utf-8")
-    names = [event["action"]["name"] for event in group_trace(made, "g").events[-3:]]
-    assert names == ["SendJoinGroup", "RestartProcess", "SendJoinGroup"]
+    names = [told(event) for event in group_trace(made, "g").events[-4:]]
+    assert names == ["SendJoinGroup", GIVEN_UP, "RestartProcess", "SendJoinGroup"]
 
 
 def test_a_fail_over_is_a_step_of_its_own(tmp_path: Path) -> None:
@@ -262,6 +275,40 @@ def test_of_two_refusals_in_flight_the_first_answer_counts(tmp_path: Path) -> No
     assert "OffsetCommit" not in str([event["action"] for event in trace.events])
 
 
+def test_a_heartbeat_under_an_id_that_its_member_has_given_up_says_nothing_new(
+    tmp_path: Path,
+) -> None:
+    """kafka-python: its other thread joins without an id before the heartbeat is answered."""
+    unknown = [{"partitions": [{"errorCode": 25}]}]
+    tap = [
+        message(100, "OffsetCommit", 7, memberId=M1),
+        message(105, "OffsetCommit", 7, "response", topics=unknown),
+        message(106, "Heartbeat", 8, memberId=M1),
+        message(107, "JoinGroup", 9, memberId=""),
+        message(108, "Heartbeat", 8, "response", errorCode=25),
+        message(109, "Heartbeat", 10, memberId=M1),
+        message(110, "Heartbeat", 10, "response", errorCode=25),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
+    names = [event["action"]["name"] for event in trace.events[-3:]]
+    assert names == ["SendOffsetCommit", "ProcessOffsetCommit", "SendJoinGroup"]
+
+
+def test_who_joins_under_its_id_has_not_processed_what_costs_it(tmp_path: Path) -> None:
+    """kafka-python: a commit is refused while another thread is about to join."""
+    unknown = [{"partitions": [{"errorCode": 25}]}]
+    tap = [
+        message(100, "OffsetCommit", 7, memberId=M1),
+        message(105, "OffsetCommit", 7, "response", topics=unknown),
+        message(106, "JoinGroup", 8, memberId=M1),
+        message(107, "JoinGroup", 8, "response", errorCode=25),
+        message(108, "JoinGroup", 9, memberId=""),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
+    names = [told(event) for event in trace.events[-4:]]
+    assert names == ["SendOffsetCommit", "SendJoinGroup", "ProcessOffsetCommit", "SendJoinGroup"]
+
+
 def test_a_broker_that_is_no_coordinator_refuses_nothing_in_the_groups_name(
     tmp_path: Path,
 ) -> None:
@@ -283,8 +330,53 @@ def test_who_has_forgotten_its_id_may_lose_the_answer_too(tmp_path: Path) -> Non
     given = message(95, "Heartbeat", 6, memberId=M1, generationId=1)
     twice = [message(100, "JoinGroup", 7, memberId=""), message(120, "JoinGroup", 8, memberId="")]
     trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], given, *twice]), "g")
-    names = [event["action"]["name"] for event in trace.events[-4:]]
-    assert names == ["RestartProcess", "SendJoinGroup", "LoseMessage", "SendJoinGroup"]
+    names = [told(event) for event in trace.events[-4:]]
+    assert names == ["RestartProcess", "SendJoinGroup", GIVEN_UP, "SendJoinGroup"]
+
+
+def test_who_leaves_has_given_up_the_join_group_that_waits(tmp_path: Path) -> None:
+    """A Java consumer is closed; its JoinGroup is answered before its LeaveGroup is handled."""
+    tap = [
+        message(100, "JoinGroup", 7, memberId=M1),
+        message(110, "LeaveGroup", 8, memberId=M1),
+        message(115, "JoinGroup", 7, "response", errorCode=0),
+        message(116, "LeaveGroup", 8, "response", errorCode=0),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
+    names = [told(event) for event in trace.events[-3:]]
+    assert names == ["SendJoinGroup", GIVEN_UP, "LeaveGroup"]
+
+
+def test_what_a_closed_consumer_still_sends_is_nobodys(tmp_path: Path) -> None:
+    """Its JoinGroup is answered after it has left, and it sends a SyncGroup."""
+    tap = [
+        message(100, "JoinGroup", 7, memberId=M1),
+        message(110, "LeaveGroup", 8, memberId=M1),
+        message(115, "JoinGroup", 7, "response", errorCode=0),
+        message(117, "SyncGroup", 9, memberId=M1, generationId=2),
+        message(118, "SyncGroup", 9, "response", errorCode=25),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
+    assert [told(event) for event in trace.events[-2:]] == [GIVEN_UP, "LeaveGroup"]
+
+
+def test_who_never_became_a_member_has_the_protocols_that_it_asked_with(tmp_path: Path) -> None:
+    agent = [(20, 'handleJoinGroup ["g","","m1"]', state("Empty", 0, {}, pendingMembers=[M1]))]
+    tap = [message(10, "JoinGroup", 1, protocols=[{"name": "range"}, {"name": "sticky"}])]
+    trace = group_trace(recording(tmp_path, agent, tap), "g")
+    constants = tomllib.loads(trace.mapping)["constants"]
+    assert constants["Protocols"] == '{"range", "sticky"}'
+    assert 'p = "m1" -> {"range", "sticky"}' in constants["ProtocolsOf"]
+
+
+def test_a_join_group_that_no_sync_group_follows_was_answered_to_nobody(tmp_path: Path) -> None:
+    tap = [
+        message(100, "JoinGroup", 7, memberId=M1),
+        message(110, "JoinGroup", 7, "response", errorCode=0),
+        message(115, "LeaveGroup", 8, memberId=M1),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
+    assert [told(event) for event in trace.events[-2:]] == [GIVEN_UP, "LeaveGroup"]
 
 
 OTHER = "m1-76543210-fedc-ba98-7654-3210fedcba98"
@@ -323,8 +415,8 @@ def test_a_coordinator_that_finds_nothing_in_the_log_begins_without_the_group(
     ]
     trace = group_trace(recording(tmp_path, [*AGENT[:1], unloaded], [*TAP[:4], *refused]), "g")
     fail_over, send, join = trace.events[-3:]
-    assert (send["action"]["name"], join["action"]["name"]) == ("SendJoinGroup", "HandleJoinGroup")
-    assert (fail_over["action"]["name"], fail_over["time"]) == ("FailOver", 179e-9)
+    assert (told(send), told(join)) == ("SendJoinGroup", JOINED)
+    assert (told(fail_over), fail_over["time"]) == ("FailOver", 179e-9)
     assert fail_over["state"] == {"groupState": "Dead"}
     assert join["state"]["pendingMembers"] == {"#set": ["m1-2"]}
 

@@ -190,6 +190,24 @@ def test_an_isr_change_that_a_fetch_sets_off_comes_after_it(tmp_path: Path, line
     assert trace.events[3]["state"]['pendingIsr["b1"]'] == {"#set": ["b1", "b2"]}
 
 
+def test_a_fetch_and_the_isr_change_within_it_are_one_round_trip(
+    tmp_path: Path, lines: Lines
+) -> None:
+    lines.request(2)
+    began = lines.time
+    expanded = broker(1, 1, 0, 1, isr=[1], sentIsr=[1, 2])
+    lines.fetch(1, 2, expanded, section="$anonfun$maybeExpandIsr$2")
+    raised = broker(1, 1, 1, 1, isr=[1], sentIsr=[1, 2])
+    lines.fetch(1, 2, raised, entered=began)
+    lines.section(2, "processPartitionData", broker(1, 1, 0))
+    assert steps(lines.trace(tmp_path))[1:] == [
+        "SendFetch['b2']",
+        "HandleFetch['b1', 'b2']",
+        "SubmitExpandIsr['b1', 'b2']",
+        "ProcessFetchResponse['b2']",
+    ]
+
+
 def test_an_isr_change_that_was_never_sent_is_none(tmp_path: Path, lines: Lines) -> None:
     """The answer to the change before it was awaited: OPERATION_NOT_ATTEMPTED."""
     out = {"isr": [1]}
@@ -303,6 +321,40 @@ def test_what_another_thread_is_changing_is_not_believed(tmp_path: Path, lines: 
     ]
     for event in trace.events[2:4]:
         assert not [place for place in event.get("state", {}) if "highW" in place]
+
+
+def test_a_fetch_is_told_before_the_one_that_was_answered_with_what_it_raised(
+    tmp_path: Path,
+) -> None:
+    """Broker 2's fetch raises the high watermark; 3's, which waited, is answered amid it."""
+    lines = Lines()
+    lines.nodes["3"] = []
+    lines.registered(1, leader=1, epoch=0, isr=[1, 2, 3], version=0)
+    followers = {"2": {"logEndOffset": 0}, "3": {"logEndOffset": 1}}
+
+    def leader(mark: int, second: int) -> dict[str, Any]:
+        positions = {**followers, "2": {"logEndOffset": second}}
+        return broker(1, 1, mark, 0, isr=[1, 2, 3], followers=positions)
+
+    lines.section(1, "$anonfun$makeLeader$1", leader(0, 0))
+    for node in (2, 3):
+        lines.section(node, "$anonfun$makeFollower$1", broker(1, 1, 0))
+        lines.request(node)
+    began = lines.time
+    waited = lines.fetch(1, 3, leader(1, 1), overlaps=["fetchRecords"])
+    lines.fetch(1, 2, leader(1, 1), entered=began)
+    lines.section(3, "processPartitionData", broker(1, 1, 1))
+    trace = lines.trace(tmp_path)
+    assert steps(trace) == [
+        "SendFetch['b2']",
+        "SendFetch['b3']",
+        "HandleFetch['b1', 'b2']",
+        "LoseMessage['b2']",
+        "HandleFetch['b1', 'b3']",
+        "ProcessFetchResponse['b3']",
+    ]
+    assert trace.events[2]["state"]['highWatermark["b1"]'] == 1
+    assert trace.events[4]["time"] == waited / 1e9
 
 
 def test_a_batch_of_several_records_is_told_with_the_remedy(tmp_path: Path, lines: Lines) -> None:
