@@ -326,12 +326,14 @@ class _Round:
     """When the follower asked for another, if `late` is there."""
     late: _Line | None = None
     """The read of a leader that has done something else since then."""
+    died: Seen | None = None
+    """The end of the follower's process, if it had stored the answer and not told of it yet."""
 
     @property
     def answered(self) -> _Line | None:
         """The read whose answer was processed, if it was one."""
-        done = self.processed
-        earlier = [read for read in self.reads if done and read.time < done.time]
+        done = self.processed.time if self.processed else self.died.time if self.died else 0
+        earlier = [read for read in self.reads if read.time < done]
         return earlier[-1] if earlier else None
 
 
@@ -351,6 +353,8 @@ class _Partition:
     """The partition epochs that count: the specification's are their places here."""
     _events: list[tuple[int, int, JsonObject]] = field(default_factory=list)
     _outages: Mapping[str, list[int]] = field(default_factory=dict)
+    _untold: dict[str, list[Seen]] = field(default_factory=lambda: defaultdict(list))
+    """The ends of each follower's process that left more on disk than it had told."""
 
     def trace(self) -> RecordedTrace:
         """The events in their order, with the constants that they need."""
@@ -456,11 +460,14 @@ class _Partition:
                 self._add(after.seen, "Restart", [broker], place=-1)
 
     def _last_appends(self, crash: Seen, own: Sequence[_Line], after: _Line) -> None:
-        """What a leader appended last, if it died before the agent had written it down."""
+        """What was appended last, if its broker died before the agent had written it down."""
         last = next((line for line in reversed(own) if line.time < crash.time), None)
+        told = last.view.log_end if last else 0
         if last is not None and last.view.leader == last.broker:
-            for offset in range(last.view.log_end, after.view.log_end):
+            for offset in range(told, after.view.log_end):
                 self._add(crash, "AppendAsLeader", [last.broker, offset], place=-1)
+        elif told < after.view.log_end:
+            self._untold[after.broker].append(crash)
 
     # --- the controller ---------------------------------------------------------------------------
 
@@ -549,6 +556,10 @@ class _Partition:
                     _read_late(rounds[of], line, times[of + 1], states)
             elif line.broker == follower and _stored(line):
                 rounds[at].processed = line
+        for crash in self._untold[follower]:
+            at = bisect_right(times, crash.time) - 1
+            if at >= 0 and rounds[at].processed is None:
+                rounds[at].died = crash
         return rounds
 
     def _round_trip(self, follower: str, one: _Round) -> None:
@@ -563,7 +574,7 @@ class _Partition:
             # Its first truncation, on becoming a follower: nobody was asked.
             self._add(done.seen, "TruncateToHighWatermark", [follower], self._shown(done))
             return
-        if counted is None and done is None:
+        if counted is None and answered is None:
             return
         self._add(one.asked, "SendFetch", [follower])
         if counted is not None:
@@ -575,6 +586,8 @@ class _Partition:
             self._handle(follower, answered)
         if done is not None:
             self._add(done.seen, "ProcessFetchResponse", [follower], self._shown(done))
+        elif one.died is not None and answered is not None:
+            self._add(one.died, "ProcessFetchResponse", [follower], place=-1)
         elif counted is not None and not self._ended(follower, one.asked.time, counted.time):
             self._add(counted.seen, "LoseMessage", [follower], place=2)
 

@@ -251,6 +251,23 @@ def test_a_record_that_a_leader_wrote_before_it_died_was_appended(
     ]
 
 
+def test_a_record_that_a_follower_wrote_before_it_died_was_fetched(
+    tmp_path: Path, lines: Lines
+) -> None:
+    lines.request(2)
+    lines.fetch(1, 2, broker(1, 1, 0, 0))
+    died = lines.time + 5
+    lines.registered(1, leader=1, epoch=0, isr=[1], version=1)
+    lines.section(2, "$anonfun$makeFollower$1", broker(1, 1, 0))
+    fault = {"action": "kill", "node": 2, "time": died, "problem": ""}
+    assert steps(lines.trace(tmp_path, [fault]))[1:5] == [
+        "SendFetch['b2']",
+        "HandleFetch['b1', 'b2']",
+        "ProcessFetchResponse['b2']",
+        "Crash['b2', 1, 0]",
+    ]
+
+
 def test_a_record_that_only_one_controller_tells_was_not_committed(
     tmp_path: Path, lines: Lines
 ) -> None:
