@@ -22,17 +22,17 @@ from conformance.tla import Fn, Value
 
 def consumer_of(value: Mapping[Value, Value]) -> Consumer:
     fields = {str(name): one for name, one in value.items()}
-    return Consumer(**fields)  # type: ignore[arg-type]
+    return Consumer(**fields)  # type: ignore[arg-type]  # drawn
 
 
 def message_of(value: Mapping[Value, Value]) -> Heartbeat | Answer | None:
     fields = {str(name): one for name, one in value.items()}
     owned, given = fields["owned"], fields["given"]
     if fields["type"] == "Request":
-        return Heartbeat(fields["epoch"], owned if fields["named"] else None)  # type: ignore[arg-type]
+        return Heartbeat(fields["epoch"], owned if fields["named"] else None)  # type: ignore[arg-type]  # drawn
     if fields["type"] == "Answer":
         told = given if fields["told"] else None
-        return Answer(str(fields["error"]), fields["epoch"], told)  # type: ignore[arg-type]
+        return Answer(str(fields["error"]), fields["epoch"], told)  # type: ignore[arg-type]  # drawn
     return None
 
 
