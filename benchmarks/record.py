@@ -1,11 +1,13 @@
 """Runs measurements, keeps what they print, and writes it into the documents.
 
-    python -m benchmarks.record NAME...   runs these and writes the documents
-    python -m benchmarks.record           writes the documents from what is kept
+    python -m benchmarks.record NAME...     runs these and writes the documents
+    python -m benchmarks.record --missing   runs those of which no run is kept
+    python -m benchmarks.record             writes the documents from what is kept
 
 `measurements.toml` names each measurement, its command and its document. What a run printed is kept
 in `recorded/NAME.json` with the machine, the load, the commit and the date; a document has it
-between two marks, and nobody writes there by hand (`tests/unit/test_measurements.py`).
+between two marks, and nobody writes there by hand (`tests/unit/test_measurements.py`). Where no run
+is kept the document has the command alone, and says so.
 """
 
 from __future__ import annotations
@@ -41,6 +43,11 @@ class Measurement:
         """Where its last run is kept."""
         return HERE / "recorded" / f"{self.name}.json"
 
+    @property
+    def shown(self) -> str:
+        """The command as one types it."""
+        return shlex.join("python" if word == "{python}" else word for word in self.command)
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -67,19 +74,21 @@ def measurements() -> tuple[Measurement, ...]:
     )
 
 
-def kept(measurement: Measurement) -> Run:
-    """The last run. FileNotFoundError if there was none."""
-    return Run(**json.loads(measurement.kept.read_text(encoding="utf-8")))
+def kept(measurement: Measurement) -> Run | None:
+    """The last run; None if none is kept."""
+    try:
+        return Run(**json.loads(measurement.kept.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
 
 
 def run(measurement: Measurement) -> Run:
     """Run it; CalledProcessError if it fails: a failure is no measurement."""
     words = [sys.executable if word == "{python}" else word for word in measurement.command]
-    shown = shlex.join("python" if word == "{python}" else word for word in measurement.command)
     before, started, used = os.getloadavg()[0], time.monotonic(), _processor()
     done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return Run(
-        command=shown,
+        command=measurement.shown,
         date=time.strftime("%Y-%m-%d", time.gmtime()),
         commit=_commit(),
         machine=machine(),
@@ -128,8 +137,11 @@ def keep(measurement: Measurement, done: Run) -> None:
     measurement.kept.write_text(text + "\n", encoding="utf-8")
 
 
-def shown(done: Run) -> str:
-    """A run as the documents have it."""
+def shown(measurement: Measurement) -> str:
+    """Its last run as the documents have it, or that there is none."""
+    done = kept(measurement)
+    if done is None:
+        return f"`{measurement.shown}`: no run is kept."
     facts = [done.date, f"commit {done.commit}", done.machine]
     if done.load:
         facts.append(f"load {done.load}")
@@ -147,7 +159,7 @@ def written(document: str, text: str, known: Sequence[Measurement]) -> str:
             _, closed, after = rest.partition(end)
             if not found or not closed:
                 raise LookupError(f"{document} has no place for {one.name}: {begin} ... {end}")
-            text = f"{before}{begin}\n{shown(kept(one))}\n{end}{after}"
+            text = f"{before}{begin}\n{shown(one)}\n{end}{after}"
     return text
 
 
@@ -168,19 +180,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
-    names = parser.parse_args().names
+    parser.add_argument("--missing", action="store_true", help="those of which no run is kept")
+    options = parser.parse_args()
+    names = [*options.names]
+    if options.missing:
+        names += [one.name for one in known.values() if not one.kept.is_file()]
     if unknown := [name for name in names if name not in known]:
         parser.error(f"there is no measurement {unknown[0]}; there are {', '.join(known)}")
     for name in names:
         print(f"{name}: {shlex.join(known[name].command)}", file=sys.stderr, flush=True)
         keep(known[name], run(known[name]))
-    done = [one for one in known.values() if one.kept.is_file()]
-    for one in known.values():
-        if one not in done:
-            print(f"no run of {one.name} is kept: name it to run it", file=sys.stderr)
-    for path in documents(done):
+    for path in documents(list(known.values())):
         text = path.read_text(encoding="utf-8")
-        path.write_text(written(str(path.relative_to(ROOT)), text, done), encoding="utf-8")
+        name = str(path.relative_to(ROOT))
+        path.write_text(written(name, text, list(known.values())), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -202,7 +202,7 @@ def _by_tests(fault: Fault, unseen: Unseen, folder: Path, effort: Effort) -> Fou
     options = ["-q", "-x", "-p", "no:cacheprovider", "-o", first]
     command = [sys.executable, "-m", "pytest", *options, *tests]
     if not all((root / test.partition("::")[0]).exists() for test in tests):
-        note = "its tests do not stand here: they belong to a checkout"
+        note = "its tests are not here: they belong to a checkout"
         return Found(killed=False, judged=False, note=note)
     with running(command, folder, cwd=root) as process:
         try:
