@@ -20,11 +20,12 @@ hatchling = pytest.importorskip("hatchling.build", reason="builds the wheel with
 
 ROOT = Path(__file__).parents[2]
 MODELS = ("group/maximum-size-2m", "controller/late-requests-1b")
+SETTINGS = "[tiers.ci]\ntraces = 200\nexamples = 5\ninterruptions = 1\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An environment with the wheel, and an empty folder to work in."""
+    """An environment with the wheel, and a folder to work in that has settings alone."""
 
     packages: Path
     python: Path
@@ -61,6 +62,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     # depend on is there, and the checkout, to which such a file of ours may lead, is not.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     (folder := home / "work").mkdir()
+    (folder / "kconform.toml").write_text(SETTINGS)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYSPARK"))}
     cache = {"XDG_CACHE_HOME": str(home / "cache"), "PYTHONHASHSEED": "0"}
     return Installed(packages, home / "env" / "bin" / "python", folder, inherited | cache)

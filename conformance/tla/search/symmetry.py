@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conformance.tla.errors import SpecError
-from conformance.tla.values import Fingerprinter, Fn, ModelValue, State, Value, format_value, tagged
+from conformance.tla.values import (
+    Fingerprinter,
+    Fn,
+    ModelValue,
+    Sharing,
+    State,
+    Value,
+    format_value,
+    tagged,
+)
 
 Permutation = Mapping[ModelValue, ModelValue]
 """Model values that change places; others stay."""
@@ -56,24 +65,81 @@ def _composed(first: Permutation, then: Permutation) -> dict[ModelValue, ModelVa
 
 
 class Orbits:
-    """A fingerprint that is the same for all states that a permutation makes of one another."""
+    """A fingerprint that is the same for all states that a permutation makes of one another.
+
+    It is that of the least state of the orbit, where the variables count one after the other, the
+    smallest values first: whatever makes a small value least is tried on the next, so that large
+    values meet few permutations. Equal values are made one object, by which what was found of them
+    is remembered.
+    """
 
     def __init__(self, permutations: Sequence[Permutation]) -> None:
-        self._fingerprints = [_Renaming(permutation) for permutation in permutations]
+        self._shared = Sharing()
+        self._sizes: dict[int, int] = {}
+        self._every = _Candidates(tuple(map(_Renaming, permutations)), {})
 
     def __call__(self, state: State) -> int:
-        """The least fingerprint of the states that are the same as this one."""
-        return min(fingerprint(state) for fingerprint in self._fingerprints)
+        """The orbit's fingerprint."""
+        state = self._shared(state)
+        sizes = [self._sizes.get(id(value)) or self._size(value) for value in state]
+        least, left = [b""] * len(state), self._every
+        for variable in sorted(range(len(state)), key=sizes.__getitem__):
+            least[variable], left = left.least(state[variable])
+        return int.from_bytes(tagged(state, least)[1:9], "big", signed=True)
+
+    def _size(self, value: Value) -> int:
+        """How many values it is made of; the same in all states of an orbit."""
+        size = self._sizes[id(value)] = _size(value)
+        return size
+
+
+def _size(value: Value) -> int:
+    if isinstance(value, Fn):
+        return 1 + sum(_size(key) + _size(item) for key, item in value.mapping.items())
+    return 1 + sum(map(_size, value)) if isinstance(value, tuple | frozenset) else 1
+
+
+class _Candidates:
+    """Permutations that make the values so far least; `family` has one object for each set."""
+
+    __slots__ = ("_family", "_known", "_renamings")
+
+    def __init__(
+        self,
+        renamings: tuple[_Renaming, ...],
+        family: dict[tuple[_Renaming, ...], _Candidates],
+    ) -> None:
+        self._renamings = renamings
+        self._family = family
+        self._known: dict[int, tuple[bytes, _Candidates]] = {}
+
+    def least(self, value: Value) -> tuple[bytes, _Candidates]:
+        """The least encoding that they make of the value, and those that make it."""
+        found = self._known.get(id(value))
+        if found is None:
+            found = self._known[id(value)] = self._of(value)
+        return found
+
+    def _of(self, value: Value) -> tuple[bytes, _Candidates]:
+        encodings = [renaming.encoding(value) for renaming in self._renamings]
+        least = min(encodings)
+        pairs = zip(self._renamings, encodings, strict=True)
+        left = tuple(renaming for renaming, encoding in pairs if encoding == least)
+        return least, self._family.setdefault(left, _Candidates(left, self._family))
 
 
 class _Renaming(Fingerprinter):
-    """The fingerprint of a value in which model values have changed places."""
+    """The encoding of a value in which model values have changed places."""
 
     __slots__ = ("_permutation",)
 
     def __init__(self, permutation: Permutation) -> None:
         super().__init__(limit=200_000)
         self._permutation = permutation
+
+    def encoding(self, value: Value) -> bytes:
+        """What this permutation makes of a value that nobody gives up."""
+        return self._encode(value)
 
     def _encode(self, value: Value) -> bytes:
         if not isinstance(value, ModelValue):

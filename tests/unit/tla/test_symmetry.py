@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from collections.abc import Mapping
+from itertools import permutations, product
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from conformance.tla.search.symmetry import Orbits, permutations_of
 from tests.unit.tla.small import spec
 
 A, B, C, D = map(ModelValue, "ABCD")
+BITS = tuple(product((False, True), repeat=3))
 
 
 def every(*values: ModelValue) -> frozenset[Value]:
@@ -53,6 +55,30 @@ def test_states_that_a_permutation_makes_of_one_another_are_one() -> None:
     assert orbit(one) == orbit((B, Fn({B: 1, C: 2, A: 2}), (frozenset([B]), C)))
     assert orbit(one) != orbit((B, Fn({A: 1, B: 2, C: 2}), (frozenset([A]), B)))
     assert orbit((D, A)) == orbit((D, B)) != orbit((A, D))
+
+
+def test_as_many_fingerprints_as_orbits() -> None:
+    permutations_ = permutations_of(every(A, B, C) | every(D, ModelValue("E")))
+    nodes, values = (A, B, C), (D, ModelValue("E"))
+    subsets = [frozenset(n for n, bit in zip(nodes, bits, strict=True) if bit) for bits in BITS]
+    states = [
+        (Fn({A: x, B: y, C: z}), voted, frozenset([(x, voted)]))
+        for x, y, z in product(values, repeat=3)
+        for voted in subsets
+    ]
+
+    def renamed(permutation: Mapping[ModelValue, ModelValue], value: Value) -> Value:
+        if isinstance(value, ModelValue):
+            return permutation.get(value, value)
+        if isinstance(value, Fn):
+            pairs = value.mapping.items()
+            return Fn({renamed(permutation, k): renamed(permutation, v) for k, v in pairs})
+        assert isinstance(value, tuple | frozenset)
+        return type(value)(renamed(permutation, item) for item in value)
+
+    orbits = {frozenset(renamed(one, state) for one in permutations_) for state in states}
+    orbit = Orbits(permutations_)
+    assert len({orbit(state) for state in states}) == len(orbits)
 
 
 VOTES = r"""
