@@ -527,7 +527,7 @@ class Partition:
     ) -> LogAppendInfo | None:
         """Append what the leader sent; None if the future log was removed meanwhile.
 
-        KAFKA-6975: an empty log whose start lies inside the first batch begins anew with it.
+        KAFKA-6975: an empty log whose start lies inside the first batch starts again with it.
         """
         with self._lock:
             log = self.future_log if is_future else self.local_log_or_exception()

@@ -53,7 +53,7 @@ class StaticMetadataCache:
         return self._epochs.get(broker_id, UNKNOWN_BROKER_EPOCH)
 
     def set_broker_epoch(self, broker_id: int, broker_epoch: int) -> None:
-        """The broker registered anew."""
+        """The broker registered again."""
         self._epochs[broker_id] = broker_epoch
 
 

@@ -95,7 +95,7 @@ class KafkaController:
         self.request_batch.send_requests_to_brokers(self.context.epoch)
 
     def handle_illegal_state(self, error: IllegalStateException) -> None:
-        """Give up: a successor reads all from ZooKeeper and tells the brokers anew."""
+        """Give up: a successor reads all from ZooKeeper and tells the brokers again."""
         _log.error("Forcing the controller to resign", exc_info=error)
         self.request_batch.clear()
         self.resign()
@@ -128,7 +128,7 @@ class KafkaController:
     # ---- brokers ---------------------------------------------------------------------------
 
     def on_broker_startup(self, broker_id: int) -> None:
-        """The broker has registered, for the first time or anew: tell it what it hosts."""
+        """The broker has registered, for the first time or again: tell it what it hosts."""
         context = self.context
         self.channel_manager.remove_broker(broker_id)
         context.remove_live_broker(broker_id)

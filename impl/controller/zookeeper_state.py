@@ -51,7 +51,7 @@ class ZooKeeperState:
     def set_assignment(
         self, topic_partition: TopicPartition, assignment: ReplicaAssignment, controller_epoch: int
     ) -> None:
-        """Write who has the replicas. Raises `ControllerMovedException`."""
+        """Write which brokers have the replicas. Raises `ControllerMovedException`."""
         self._check(controller_epoch)
         self.assignments[topic_partition] = assignment
 

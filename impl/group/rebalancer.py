@@ -272,7 +272,7 @@ class GroupRebalancer:
     def complete_and_schedule_next_heartbeat_expiration(
         self, group: GroupMetadata, member: MemberMetadata
     ) -> None:
-        """The member is alive: its session begins anew."""
+        """The member is alive: its session starts again."""
         self._complete_and_schedule_next_expiration(group, member, member.session_timeout_ms)
 
     def _complete_and_schedule_next_expiration(

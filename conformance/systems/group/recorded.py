@@ -26,7 +26,7 @@ from conformance.systems.recorded import (
 MODEL = "group/recorded-2m"
 """Names the specification and what holds of it; every constant is in the mapping."""
 REWRITTEN = "group/recorded-rewrite-2m"
-"""The same for the coordinator that was written anew for 4.0, with what is known of it."""
+"""The same for the coordinator that was rewritten for 4.0, with what is known of it."""
 
 _SENT = {
     # The tap sees a SyncGroup when the JoinGroup's answer has been processed: one step of the spec.

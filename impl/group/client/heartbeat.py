@@ -74,13 +74,13 @@ class Heartbeat:
         return self._heartbeat_timer.remaining_ms
 
     def reset_timeouts(self) -> None:
-        """Start all three anew, as when heartbeats begin."""
+        """Start all three again, as when heartbeats begin."""
         self._session_timer.update_and_reset(self._config.session_timeout_ms)
         self._poll_timer.update_and_reset(self._config.rebalance_timeout_ms)
         self._heartbeat_timer.update_and_reset(self._config.heartbeat_interval_ms)
 
     def reset_session_timeout(self) -> None:
-        """Start the session anew, and only the session."""
+        """Start the session again, and only the session."""
         self._session_timer.update_and_reset(self._config.session_timeout_ms)
 
     def _update(self, now_ms: int) -> None:

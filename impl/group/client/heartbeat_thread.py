@@ -60,7 +60,7 @@ class HeartbeatThread:
         self._thread.start()
 
     def enable(self) -> None:
-        """Begin to send heartbeats, all three timers anew."""
+        """Begin to send heartbeats, with all three timers started again."""
         with self._member.lock:
             self.enabled = True
             self._member.heartbeat.reset_timeouts()
