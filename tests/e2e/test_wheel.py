@@ -115,9 +115,9 @@ def test_it_shows_what_an_action_becomes(installed: Installed) -> None:
 
 def test_it_finds_a_historical_bug(installed: Installed) -> None:
     (bug,) = json.loads(installed.kconform("bugs", "A8", "--json"))["bugs"]
-    assert (bug["id"], bug["killed"]) == ("A8", True)
+    assert (bug["bug"], bug["killed"]) == ("A8", True)
 
 
 def test_a_bug_that_only_tests_of_the_checkout_see_is_not_judged(installed: Installed) -> None:
-    told = installed.kconform("bugs", "A13", code=3)
-    assert "its tests are not here: they belong to a checkout" in told
+    report = json.loads(installed.kconform("bugs", "A13", "--json", code=3))
+    assert "its tests are not here: they belong to a checkout" in report["findings"][0]["message"]
