@@ -29,16 +29,14 @@ ReadFetch(l, f) ==
       /\ FetchCounts(l, m, a)
       /\ Sends(f, [a EXCEPT !.type = "FetchRead", !.brokerEpoch = m.brokerEpoch])
 
-\* Partition.updateFollowerFetchState, the second section; then the answer is sent. A broker that
-\* follows by now has forgotten its replicas (updateAssignmentAndIsr), so nothing is counted.
+\* Partition.updateFollowerFetchState, the second section; then the answer is sent.
 CountFetch(l, f) ==
   LET m == channel[f]
       a == [m EXCEPT !.type = "FetchResponse", !.brokerEpoch = NoMessage.brokerEpoch]
   IN  /\ Fine /\ online[l]
       /\ m.type = "FetchRead" /\ m.leader = l
       /\ Delivered(f, m, a)
-      /\ IF ActingLeader(l) THEN Counted(l, f, m, a)
-                            ELSE UNCHANGED replicaVars /\ FollowerStep
+      /\ Counted(l, f, m, a)
 
 InterruptedNext ==
   \/ Next
@@ -55,11 +53,12 @@ ReadsAreCounted ==
   \A f \in Brokers : channel[f].type = "FetchRead" =>
     channel'[f].type \in {"FetchRead", "FetchResponse"}
 
-\* Once its broker has followed, a count goes to a Replica object that nobody looks at, also when
-\* the broker leads again. There is no memory of that here: handlers end before that. Nothing is
-\* lost by it, as such a count changes nothing whenever it comes.
-CountsEndBeforeLeadingAgain ==
-  \A l \in Brokers : ~ActingLeader(l) /\ ActingLeader(l)' =>
+\* A leader that becomes a follower amid the two sections. Its count goes to a Replica object that
+\* nobody looks at any longer, and changes nothing. Its answer is a slice of a file (FileRecords)
+\* that is read when it is sent: if the broker has truncated until then, it is not what was read.
+\* Here an answer is what was read.
+LeadersCountWhatTheyRead ==
+  \A l \in Brokers : ActingLeader(l) /\ ~ActingLeader(l)' =>
     \A f \in Brokers : ~ (channel[f].type = "FetchRead" /\ channel[f].leader = l)
 
 (***************************************************************************)
@@ -70,5 +69,5 @@ CountsEndBeforeLeadingAgain ==
 CountIsLate ==
   \E l \in Brokers, f \in Brokers :
     /\ channel[f].type = "FetchRead" /\ channel[f].leader = l
-    /\ ActingLeader(l) /\ leaderEpoch[l] > channel[f].currentLeaderEpoch
+    /\ leaderEpoch[l] > channel[f].currentLeaderEpoch
 ================================================================================

@@ -22,7 +22,7 @@ import scala.Option;
 /** What lives as long as a broker's process: LogManager, ReplicaManager, fetchers, metadata. */
 final class BrokerProcess {
   final int id;
-  final long epoch;
+  long epoch;
   final Virtual.Clock clock = new Virtual.Clock();
   final Object logManager;
   final Object replicaManager;
@@ -303,7 +303,7 @@ final class BrokerProcess {
   }
 
   /** What a machine's failure leaves: the log below `logEnd`, and an older high watermark. */
-  void crash(long logEnd, long highWatermark) throws IOException {
+  void crash(long logEnd, long highWatermark) throws IOException, InterruptedException {
     Kafka.call(logManager, "checkpointLogStartOffsets");
     Map<Path, Long> left = View.segmentSizesBelow(log(), logEnd);
     kill();
