@@ -29,8 +29,7 @@ RESET_MS = 10.0
 RSS_MB = 512
 _RESETS = 900
 _WARM = 600
-"""Resets before those that count: after 100 the JVM still compiles what they run through, and one
-takes twice as long as after 600."""
+"""Resets before those that count: after 100 the JVM still compiles what they run through."""
 
 
 @dataclass(frozen=True, slots=True)
