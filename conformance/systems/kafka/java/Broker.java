@@ -35,6 +35,7 @@ final class Broker {
   private Map<Integer, Fetcher> fetchers = new LinkedHashMap<>();
   private Object proposed;
   private CompletableFuture<Object> change;
+  private long checkpointed;
   BrokerProcess process;
   boolean online;
   Trip trip;
@@ -78,12 +79,14 @@ final class Broker {
     process.crash(logEnd, highWatermark);
     online = false;
     start(process.epoch);
-    process.load(highWatermark);
+    checkpointed = highWatermark;
+    process.load(checkpointed);
   }
 
-  /** The process has read its disk since the crash, and done nothing yet: now it registers. */
-  void restart() {
-    process.epoch++;
+  void restart() throws InterruptedException {
+    process.kill();
+    start(process.epoch + 1);
+    process.load(checkpointed);
     online = true;
   }
 

@@ -22,7 +22,7 @@ import scala.Option;
 /** What lives as long as a broker's process: LogManager, ReplicaManager, fetchers, metadata. */
 final class BrokerProcess {
   final int id;
-  long epoch;
+  final long epoch;
   final Virtual.Clock clock = new Virtual.Clock();
   final Object logManager;
   final Object replicaManager;
