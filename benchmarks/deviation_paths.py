@@ -19,15 +19,13 @@ import msgspec
 from conformance.modelcheck.check import check
 from conformance.modelcheck.manifest import Model
 from conformance.replay.engine import Driver, close, run_path
-from conformance.replay.interleave import interrupted
 from conformance.replay.saved import load, save, wrapped
 from conformance.stages.context import Context, one_model, with_constants, workbench
 from conformance.stages.overridden import deviating, with_deviations
 from conformance.stages.replay import spec_oracle
 from conformance.systems.deviations import Deviation
 from conformance.systems.registry import factory_path
-from conformance.tla import Action, ItfTrace, Json, State, dump_trace
-from conformance.traces.model import complete
+from conformance.tla import Action, ItfTrace, Json, dump_trace
 
 MODELS = {
     "KAFKA-18991": (
@@ -53,11 +51,6 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
         ProcessFetchResponse("b2")  HandleListOffsets("b1", "b2")
         ProcessListOffsetsResponse("b2")""",
     ),
-    "fetch-counted-in-a-later-epoch": (
-        "replication/bench/truncate-on-fetch-fine-2b",
-        {},
-        """ElectLeader(2, "b1")  SendFetch("b2")""",
-    ),
     "prepared-while-joining": (
         "group/dynamic-2m",
         {},
@@ -73,12 +66,15 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
 way to it. The specification's evaluator computes its states."""
 
 
-INTERRUPTED = {
-    "fetch-counted-in-a-later-epoch": interrupted(
-        Action("HandleFetch", ("b1", "b2")), 1, Action("BecomeLeader", ("b1", 2))
+MUTANTS = {
+    "fetch-counted-in-a-later-epoch": (
+        "replication/truncate-on-fetch-interrupted-fetch-fine-2b",
+        "replication/mutant-late-count-fine-3b",
+        ("re-elected-leader",),
     ),
 }
-"""By deviation the step at the end of its way, in which one action interrupts another."""
+"""By deviation a model, the mutant that has this deviation alone, and the other deviations that the
+classes show along the mutant's counterexample: its states are computed with those."""
 
 
 def main() -> None:
@@ -94,16 +90,21 @@ def main() -> None:
     for deviation in known.deviations():
         if given.only not in (None, deviation.id):
             continue
-        if deviation.id not in {*SCRIPTED, *MODELS}:
+        if deviation.id not in {*SCRIPTED, *MODELS, *MUTANTS}:
             print(f"{deviation.id}: found by a suite; its path is kept as it is")
             continue
         if deviation.id in SCRIPTED:
             name, constants, text = SCRIPTED[deviation.id]
             model = with_constants(one_model(name), constants)
-            actions = _actions(text)
-            if deviation.id in INTERRUPTED:
-                actions.append(INTERRUPTED[deviation.id])
-            _divergence(model, deviation, actions, known.file(deviation.path), system)
+            _divergence(model, deviation, _actions(text), known.file(deviation.path), system)
+            continue
+        if deviation.id in MUTANTS:
+            name, mutant, others = MUTANTS[deviation.id]
+            model = _bounded(one_model(name), one_model(mutant))
+            actions = _counterexample(one_model(mutant))
+            ids = (*others, deviation.id)
+            _followed(model, deviation, actions, known.file(deviation.consequence), system, ids)
+            _divergence(model, deviation, actions, known.file(deviation.path), system, others)
             continue
         model = _bounded(*map(one_model, MODELS[deviation.id]))
         actions = _consequence(model, deviation, known.file(deviation.consequence), system)
@@ -129,33 +130,62 @@ def _bounded(model: Model, mutant: Model) -> Model:
 def _consequence(model: Model, deviation: Deviation, path: Path, system: str) -> list[Action]:
     """Write TLC's counterexample under the override; its actions."""
     judged = with_deviations(model, [msgspec.structs.replace(deviation, breaks=())])
-    result = check(judged)
-    oracle_variables = result.outcome.variables
-    steps = result.counterexample(oracle_variables)
+    actions = _counterexample(judged)
+    _followed(model, deviation, actions, path, system, (deviation.id,))
+    return actions
+
+
+def _counterexample(model: Model) -> list[Action]:
+    """The steps by which TLC breaks a formula of the model."""
+    result = check(model)
+    steps = result.counterexample(result.outcome.variables)
     if not steps:
-        raise SystemExit(f"{deviation.id}: TLC finds no counterexample")
-    states: list[State] = [complete(step.state) for step in steps]
-    actions = [step.action for step in steps if step.action is not None]
+        raise SystemExit(f"{model.name}: TLC finds no counterexample")
+    return [step.action for step in steps if step.action is not None]
+
+
+def _followed(
+    model: Model,
+    deviation: Deviation,
+    actions: list[Action],
+    path: Path,
+    system: str,
+    deviations: tuple[str, ...],
+) -> None:
+    """Write the states along the steps, with these deviations, to the violation of its formula."""
+    bench = workbench(Context(), model, system, with_graph=False, deviations=deviations)
+    spec = bench.prepared.spec
+    states = [next(iter(spec.initial_states()))]
+    for action in actions:
+        (after,) = (state for taken, state in spec.successors(states[-1]) if taken == action)
+        states.append(after)
+    holds = spec.state_formula(deviation.violated)
+    if [holds(state) for state in states] != [True] * len(actions) + [False]:
+        raise SystemExit(f"{deviation.id}: {deviation.violated} is not false at the end alone")
     about: dict[str, Json] = {
         "model": model.name,
         "system": system,
         "constants": dict(model.constants),
-        "deviations": [deviation.id],
-        "violated": result.outcome.violated,
+        "deviations": list(deviations),
+        "violated": deviation.violated,
     }
-    trace = ItfTrace(
-        tuple(oracle_variables), tuple(states), tuple(actions), meta={"kconform": about}
-    )
+    trace = ItfTrace(tuple(spec.variables), tuple(states), tuple(actions), meta={"kconform": about})
     path.write_text(dump_trace(trace) + "\n", encoding="utf-8")
-    print(f"{path.name}: {len(actions)} steps to the violation of {result.outcome.violated}")
-    return actions
+    print(f"{path.name}: {len(actions)} steps to the violation of {deviation.violated}")
 
 
 def _divergence(
-    model: Model, deviation: Deviation, actions: list[Action], path: Path, system: str
+    model: Model,
+    deviation: Deviation,
+    actions: list[Action],
+    path: Path,
+    system: str,
+    deviations: tuple[str, ...] | None = None,
 ) -> None:
-    """Write where the specification without the override is left."""
-    given = load(path).deviations if path.is_file() else ()
+    """Write where the specification is left, with the deviations that the path had before, or with
+    these."""
+    before = load(path).deviations if path.is_file() else ()
+    given = before if deviations is None else deviations
     bench = workbench(Context(), model, system, with_graph=False, deviations=given)
     oracle = spec_oracle(bench)
     driven, oracle = wrapped(actions, bench.make_system(), oracle)

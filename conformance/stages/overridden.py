@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from conformance.modelcheck.manifest import Model
-from conformance.systems.deviations import Deviating, Deviation, expects
+from conformance.systems.deviations import Deviating, Deviation, expects, overriding
 from conformance.systems.registry import load_factory
 
 
@@ -23,9 +23,8 @@ def expected_of(factory: str, specification: str) -> tuple[Deviation, ...]:
     known = deviating(factory)
     if known is None:
         return ()
-    return tuple(
-        one for one in known.deviations() if one.concerns(specification) and expects(known, one)
-    )
+    table = overriding(known.deviations(), specification)
+    return tuple(one for one in table if expects(known, one))
 
 
 def with_deviations(model: Model, deviations: Iterable[Deviation]) -> Model:

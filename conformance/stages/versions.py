@@ -24,7 +24,7 @@ from conformance.stages.replay import tell
 from conformance.stages.selection import reason_against_model
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Suite
-from conformance.systems.deviations import Deviation
+from conformance.systems.deviations import Deviation, overriding
 from conformance.systems.registry import factory_path
 from conformance.verdict import Verdict
 
@@ -206,10 +206,10 @@ class _Matrix:
         operator = bench.prepared.module.operator
         return [
             one.id
-            for one in self._table(trial.system).values()
-            if one.overrides
-            and one.concerns(self._models[trial.model].spec)
-            and all(operator(name) is not None for name in one.overrides)
+            for one in overriding(
+                tuple(self._table(trial.system).values()), self._models[trial.model].spec
+            )
+            if one.overrides and all(operator(name) is not None for name in one.overrides)
         ]
 
     def _table(self, system: str) -> Mapping[str, Deviation]:

@@ -7,7 +7,7 @@ adapter; the paths that show its deviations are ITF files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -30,6 +30,9 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     id: str
     specification: str = ""
     """The root module that it departs from; empty where the system is driven by one only."""
+    module: str = ""
+    """The module on top of the specification whose steps the overrides are about: models of the
+    specification itself cannot show what they say. Empty: they are about its own."""
     part: str = ""
     """Whose versions are meant where a system has several parts; empty: what it is named by."""
     report: str
@@ -87,6 +90,14 @@ def load_deviations(path: Path) -> tuple[Deviation, ...]:
         return msgspec.toml.decode(path.read_bytes(), type=_Table).deviation
     except (OSError, msgspec.MsgspecError, ValueError) as error:
         raise DataError(f"The table of deviations {path} cannot be read: {error}.") from error
+
+
+def overriding(known: Sequence[Deviation], root: str) -> tuple[Deviation, ...]:
+    """Those that override the models of a root module: the specification, or one on top of it."""
+    below = {one.specification for one in known if one.module == root}
+    return tuple(
+        one for one in known if one.module in ("", root) and any(map(one.concerns, (root, *below)))
+    )
 
 
 @runtime_checkable

@@ -122,13 +122,14 @@ class Brokers:
         ]
         self._run(commands, (leader, follower))
 
-    def interrupted(self, leader: int, follower: int, between: Mapping[str, object]) -> bool:
-        """The leader handles a fetch, with a command between its read and its count.
+    def read_fetch(self, leader: int, follower: int) -> bool:
+        """The leader reads for a fetch; False if it has answered it at once, and counts nothing."""
+        command = {"command": "read", "leader": leader, "follower": follower}
+        return _as_truth(self._run([command], (leader, follower)))
 
-        False if it did not come so far: then the command was not run.
-        """
-        command = {"command": "handle_interrupted", "leader": leader, "follower": follower}
-        return _as_truth(self._run([{**command, "between": between}], (leader, follower)))
+    def count_fetch(self, leader: int, follower: int) -> None:
+        """The leader counts and answers a fetch that it has read."""
+        self._run([{"command": "count", "leader": leader, "follower": follower}], self._ids)
 
     def do_work(self, leader: int, follower: int, *, lost: bool) -> tuple[tuple[str, ...], bool]:
         """One turn of the fetcher's own loop: what it asked, and whether it waited."""

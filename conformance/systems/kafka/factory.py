@@ -33,6 +33,7 @@ _TABLE = Path(__file__).parent / "deviations.toml"
 _OLDEST = (3, 8, 0)
 _LIMITS = Limits(start=120.0, call=30.0)
 _REPLICATION, _GROUPS = "Replication", "GroupMembership"
+_OF_BROKERS = (_REPLICATION, "ReplicationInterruptedFetches")
 _OF_GROUPS = "MemberIds"
 """A constant that models of GroupMembership have, and others do not."""
 
@@ -111,8 +112,8 @@ class KafkaFactory:
             return ""
         if self.client is not None:
             return "its Java consumers are driven by GroupMembership only"
-        if specification != _REPLICATION:
-            driven = f"{_REPLICATION} and {_GROUPS}"
+        if specification not in _OF_BROKERS:
+            driven = f"{', '.join(_OF_BROKERS)} and {_GROUPS}"
             return f"Kafka's classes are driven by {driven}, not by {specification}"
         protocol = str(constants["Protocol"])
         if protocol not in _METADATA_VERSIONS:

@@ -13,7 +13,7 @@ from typing import cast
 
 from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, Channel
-from conformance.systems.kafka.brokers import Brokers, IsrChange, hearing
+from conformance.systems.kafka.brokers import Brokers, IsrChange
 from conformance.systems.protocol import ActionRefused, Turn
 from conformance.systems.replication.broker import TOPIC_PARTITION
 from conformance.systems.replication.controller import (
@@ -40,6 +40,8 @@ class KafkaSystem:
     """Kafka's brokers in a JVM, an environment that does what the actions say."""
 
     variables = VARIABLES
+    sometimes: frozenset[str] = frozenset({"channel"})
+    """Not where a fetch is read and not counted: what was read is in a handler's hands."""
 
     def __init__(
         self, channel: Channel, constants: Mapping[str, Value], metadata_version: str | None
@@ -54,6 +56,7 @@ class KafkaSystem:
         self._observer = Observer(self._names)
         self._brokers = Brokers(channel, len(self._names), partition_epochs=self._two_step)
         self._items: dict[int, AlterPartitionItem] = {}
+        self._uncounted: set[int] = set()
         self._actions: dict[str, Callable[..., None]] = {
             "ElectLeader": lambda epoch, leader: self._controller.elect(leader, epoch),
             "FenceBroker": lambda epoch, broker, to: self._controller.fence(broker, to, epoch),
@@ -76,6 +79,8 @@ class KafkaSystem:
             "HandleEpochRequest": partial(self._round_trip, "handle"),
             "HandleFetch": partial(self._round_trip, "handle"),
             "HandleListOffsets": partial(self._round_trip, "handle"),
+            "ReadFetch": self._read_fetch,
+            "CountFetch": self._count_fetch,
             "ProcessEpochResponse": partial(self._brokers.step, "process"),
             "ProcessFetchResponse": partial(self._brokers.step, "process"),
             "ProcessListOffsetsResponse": partial(self._brokers.step, "process"),
@@ -107,6 +112,7 @@ class KafkaSystem:
             counts_partition_epochs=True,
         )
         self._items = {}
+        self._uncounted = set()
         state = self._controller.partition_state(epoch)
         self._brokers.reset(dict.fromkeys(self._all, state), self._metadata_version)
 
@@ -122,7 +128,10 @@ class KafkaSystem:
         registration = self._controller.registration
         if not self._two_step:
             registration = replace(registration, partition_epoch=0)
-        return self._observer.observe(registration, tuple(map(self._view, self._all)))
+        seen = self._observer.observe(registration, tuple(map(self._view, self._all)))
+        if not self._uncounted:
+            return seen
+        return {name: value for name, value in seen.items() if name not in self.sometimes}
 
     def close(self) -> None:
         """Leave the JVM to the next system of this process."""
@@ -234,18 +243,14 @@ class KafkaSystem:
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """The one point: between Partition.fetchRecords' read and updateFollowerFetchState."""
         leader, follower = (self._ids[str(name)] for name in running.args)
-        if point == 1 and self._brokers.interrupted(leader, follower, self._command(between)):
+        if point == 1 and self._brokers.read_fetch(leader, follower):
+            self.apply(between)
+            self._brokers.count_fetch(leader, follower)
             return "updateFollowerFetchState"
         if point > 1:
             self.apply(running)
         self.apply(between)
         return ""
-
-    def _command(self, action: Action) -> dict[str, object]:
-        broker, number = self._ids[str(action.args[0])], cast("int", action.args[1])
-        if action.name == "AppendAsLeader":
-            return {"command": "append", "broker": broker}
-        return hearing(broker, self._controller.partition_state(number))
 
     # ---- leader ----------------------------------------------------------------------------
 
@@ -288,6 +293,17 @@ class KafkaSystem:
         if item is None or item.decision is None:
             raise ActionRefused("no answer to an AlterPartition has arrived")
         item.on_complete(item.decision)
+
+    # ---- fetches in two sections (ReplicationInterruptedFetches) -----------------------------
+
+    def _read_fetch(self, leader: int, follower: int) -> None:
+        if not self._brokers.read_fetch(leader, follower):
+            raise ActionRefused("the fetch was answered, and not counted")
+        self._uncounted.add(follower)
+
+    def _count_fetch(self, leader: int, follower: int) -> None:
+        self._brokers.count_fetch(leader, follower)
+        self._uncounted.discard(follower)
 
     # ---- round trips, crashes ----------------------------------------------------------------
 

@@ -48,6 +48,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
                 "replication/bench/truncate-on-fetch-fine-2b",
                 "replication/bench/truncate-on-fetch-unclean-coarse-2b",
                 "replication/truncate-on-fetch-crash-fine-2b",
+                "replication/truncate-on-fetch-interrupted-fetch-fine-2b",
                 "replication/truncate-on-fetch-two-step-isr-coarse-2b",
             ],
         ),
@@ -81,6 +82,7 @@ def test_the_table_of_deviations_is_what_the_classes_do(context: Context, versio
     fenced = shown["fenced-in-an-old-epoch"].presence
     assert fenced is (Presence.UNREACHABLE if fixed else Presence.SEEN)
     assert shown["fetch-counted-in-a-later-epoch"].presence is Presence.SEEN
+    assert shown["fetch-counted-in-a-later-epoch"].consequence == "StrongIsr"
 
 
 @pytest.mark.parametrize(

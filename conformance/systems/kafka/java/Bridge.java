@@ -128,9 +128,10 @@ public final class Bridge {
         return views(command.get("brokers"));
       }
       case "handle" -> broker(command, "follower").handle(broker(command, "leader"));
-      case "handle_interrupted" -> {
-        return json.writeValueAsString(handleInterrupted(command));
+      case "read" -> {
+        return json.writeValueAsString(broker(command, "follower").read(broker(command, "leader")));
       }
+      case "count" -> broker(command, "follower").count(broker(command, "leader"));
       case "do_work" -> {
         return json.writeValueAsString(doWork(broker(command, "broker"), command.get("lost").asBoolean()));
       }
@@ -173,22 +174,6 @@ public final class Bridge {
       default -> throw new IllegalArgumentException("no command is called " + name);
     }
     return json.writeValueAsString(value);
-  }
-
-  /** Handles a fetch with another step between its read and its count, if it comes so far. */
-  private boolean handleInterrupted(JsonNode command) {
-    Broker leader = broker(command, "leader");
-    JsonNode between = command.get("between");
-    return leader.process.interruptCount(
-        () -> broker(command, "follower").handle(leader), () -> take(between));
-  }
-
-  private void take(JsonNode command) {
-    try {
-      step(command.get("command").asText(), broker(command, "broker"), command);
-    } catch (Exception error) {
-      throw Kafka.rethrow(error);
-    }
   }
 
   /** A turn of the fetcher's loop; its requests are answered at once, or lost. */

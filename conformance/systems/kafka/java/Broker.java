@@ -83,7 +83,7 @@ final class Broker {
     process.load(checkpointed);
   }
 
-  void restart() {
+  void restart() throws InterruptedException {
     process.kill();
     start(process.epoch + 1);
     process.load(checkpointed);
@@ -302,13 +302,36 @@ final class Broker {
     trip = new Trip.Fetch(fetcher, built);
   }
 
-  /** Lets the leader answer; an answer to an earlier life of the follower is lost. */
+  /** Lets the leader answer. */
   void handle(Broker leader) {
+    asked(leader).handle(leader.process);
+    dropUnlessAwaited();
+  }
+
+  /** Lets the leader read what the fetch asks for; whether it then stands still before the count. */
+  boolean read(Broker leader) throws InterruptedException {
+    Trip fetch = asked(leader);
+    boolean stopped = leader.process.read(process.id, () -> fetch.handle(leader.process));
+    dropUnlessAwaited();
+    return stopped;
+  }
+
+  /** Lets the leader count and answer the fetch that it has read. */
+  void count(Broker leader) throws InterruptedException {
+    leader.process.count(process.id);
+    dropUnlessAwaited();
+  }
+
+  private Trip asked(Broker leader) {
     if (trip == null || trip.fetcher.leader != leader.process.id || trip.isAnswered()) {
       throw new Refused("no request of this follower waits at broker " + leader.process.id);
     }
-    trip.handle(leader.process);
-    if (!online || trip.fetcher.follower != process) {
+    return trip;
+  }
+
+  /** An answer to an earlier life of the follower is lost. */
+  private void dropUnlessAwaited() {
+    if (trip != null && (!online || trip.fetcher.follower != process)) {
       trip = null;
     }
   }

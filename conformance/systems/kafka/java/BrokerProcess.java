@@ -29,6 +29,8 @@ final class BrokerProcess {
   final Object fetchers;
   final Metadata metadata;
   private final Host host;
+  /** Handlers of fetches that are read and not counted yet, by follower. */
+  private final Map<Integer, Stepping> uncounted = new java.util.HashMap<>();
 
   /** What all processes of one broker share: its configuration, its disk. */
   static final class Host {
@@ -112,6 +114,7 @@ final class BrokerProcess {
   }
 
   static final long LAG_MS = 30_000;
+  private static final Object COUNT = new Object();
   private static Object allQuotas;
 
   BrokerProcess(
@@ -210,28 +213,32 @@ final class BrokerProcess {
     throw new Kafka.Unsupported("nothing is known to give for a " + raw.getName());
   }
 
+  // ---- fetches in two sections ---------------------------------------------------------------
+
   /**
-   * Takes a step with another one in its middle, and tells whether it came to that point.
+   * Handles a follower's fetch up to its count, and tells whether it came to that point.
    *
    * <p>Partition.fetchRecords reads under leaderIsrUpdateLock and lets it go; to count the fetch,
    * updateFollowerFetchState first asks how many DeleteRecords wait, and takes the lock again then.
    */
-  boolean interruptCount(Runnable step, Runnable between) {
-    Throwable[] failure = new Throwable[1];
-    host.deleteRecords.interruptNext(
-        () -> {
-          try {
-            between.run();
-          } catch (Throwable error) { // Kafka would make an answer of it
-            failure[0] = error;
-          }
-        });
-    step.run();
-    boolean missed = host.deleteRecords.forget();
-    if (failure[0] != null) {
-      throw Kafka.rethrow(failure[0]);
+  boolean read(int follower, Runnable handling) throws InterruptedException {
+    Stepping handler = new Stepping(handling);
+    host.deleteRecords.stop(handler);
+    boolean stopped = handler.next(null) != null;
+    host.deleteRecords.stop(null);
+    if (stopped) {
+      uncounted.put(follower, handler);
     }
-    return !missed;
+    return stopped;
+  }
+
+  /** Lets a fetch that was read be counted and answered. */
+  void count(int follower) throws InterruptedException {
+    Stepping handler = uncounted.remove(follower);
+    if (handler == null) {
+      throw new Broker.Refused("no fetch of this follower is read and not counted");
+    }
+    handler.next(COUNT);
   }
 
   // ---- parts -------------------------------------------------------------------------------
@@ -282,7 +289,10 @@ final class BrokerProcess {
   }
 
   /** Ends the process without a shutdown: files are closed as they are. */
-  void kill() {
+  void kill() throws InterruptedException {
+    for (int follower : List.copyOf(uncounted.keySet())) {
+      count(follower); // the thread would wait for ever
+    }
     Object log = log();
     if (log != null) {
       Kafka.callRenamed(log, "closeHandlers", "closeQuietly"); // renamed in 4.4
@@ -293,7 +303,7 @@ final class BrokerProcess {
   }
 
   /** What a machine's failure leaves: the log below `logEnd`, and an older high watermark. */
-  void crash(long logEnd, long highWatermark) throws IOException {
+  void crash(long logEnd, long highWatermark) throws IOException, InterruptedException {
     Kafka.call(logManager, "checkpointLogStartOffsets");
     Map<Path, Long> left = View.segmentSizesBelow(log(), logEnd);
     kill();

@@ -6,7 +6,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
@@ -138,12 +137,16 @@ final class Fetcher {
   /** The same where the step will ask the leader in its middle: the question that it stops at. */
   Asked processUntilAsked(Object fetch, AbstractResponse answer) throws InterruptedException {
     link.stepping = new Stepping(() -> processFetchRequest(fetch, answer));
-    return link.stepping.next(null);
+    return asked(link.stepping.next(null));
   }
 
   /** Goes on with the answer to that question (null: it is lost), to the next one or the end. */
   Asked resume(AbstractResponse answer) throws InterruptedException {
-    return link.stepping.next(answer == null ? Link.LOST : answer);
+    return asked(link.stepping.next(answer == null ? Link.LOST : answer));
+  }
+
+  private static Asked asked(Object question) {
+    return question == null ? null : new Asked((ListOffsetsRequest) question);
   }
 
   // ---- the thread's own loop -----------------------------------------------------------------
@@ -208,64 +211,6 @@ final class Fetcher {
 
   // ---- network -----------------------------------------------------------------------------
 
-  /** A thread that runs one step of the fetcher and can stand still in it. */
-  private static final class Stepping {
-    private static final Object ENDED = new Object();
-    private final SynchronousQueue<Object> questions = new SynchronousQueue<>();
-    private final SynchronousQueue<Object> answers = new SynchronousQueue<>();
-    private final Thread thread;
-    private volatile Throwable failure;
-    private boolean started;
-
-    Stepping(Runnable step) {
-      thread =
-          new Thread(
-              () -> {
-                try {
-                  step.run();
-                } catch (Throwable error) {
-                  failure = error;
-                }
-                put(questions, ENDED);
-              });
-      thread.setDaemon(true);
-    }
-
-    Asked next(Object answer) throws InterruptedException {
-      if (started) {
-        answers.put(answer);
-      } else {
-        started = true;
-        thread.start();
-      }
-      Object question = questions.take();
-      if (question != ENDED) {
-        return new Asked((ListOffsetsRequest) question);
-      }
-      if (failure != null) {
-        throw Kafka.rethrow(failure);
-      }
-      return null;
-    }
-
-    boolean isThis(Thread running) {
-      return running == thread;
-    }
-
-    Object ask(Object question) throws InterruptedException {
-      questions.put(question);
-      return answers.take();
-    }
-
-    private static void put(SynchronousQueue<Object> queue, Object value) {
-      try {
-        queue.put(value);
-      } catch (InterruptedException stopped) {
-        Thread.currentThread().interrupt();
-      }
-    }
-  }
-
   /** The connection to the leader: gives the answer that the harness has laid ready. */
   private static final class Link {
     static final Object LOST = new Object();
@@ -287,7 +232,7 @@ final class Fetcher {
       AbstractRequest request = builder.build();
       AbstractResponse response = live == null ? answer : live.apply(Trip.asSent(builder));
       answer = null;
-      if (stepping != null && stepping.isThis(Thread.currentThread()) && request instanceof ListOffsetsRequest) {
+      if (stepping != null && stepping.isRunning() && request instanceof ListOffsetsRequest) {
         Object given = stepping.ask(request);
         response = given == LOST ? null : (AbstractResponse) given;
       }

@@ -59,18 +59,11 @@ final class Virtual {
 
   /** A timer of purgatories: nothing that the bridge calls is parked. */
   static final class NoTimer implements Timer {
-    private Runnable interruption;
+    private Stepping stopping;
 
-    /** Whoever next asks how many operations wait is interrupted by this. */
-    void interruptNext(Runnable step) {
-      interruption = step;
-    }
-
-    /** Whether nobody has asked since. */
-    boolean forget() {
-      boolean waits = interruption != null;
-      interruption = null;
-      return waits;
+    /** This step stands still where it next asks how many operations wait; null: none does. */
+    void stop(Stepping step) {
+      stopping = step;
     }
 
     @Override
@@ -83,10 +76,14 @@ final class Virtual {
 
     @Override
     public int size() {
-      Runnable step = interruption;
-      interruption = null;
-      if (step != null) {
-        step.run();
+      Stepping step = stopping;
+      if (step != null && step.isRunning()) {
+        stopping = null;
+        try {
+          step.ask(this);
+        } catch (InterruptedException stopped) {
+          Thread.currentThread().interrupt();
+        }
       }
       return 0;
     }

@@ -10,7 +10,7 @@ from conformance.errors import DataError
 from conformance.replay.saved import load
 from conformance.stages.context import one_model
 from conformance.stages.overridden import with_deviations
-from conformance.systems.deviations import Deviation, Severity, load_deviations
+from conformance.systems.deviations import Deviation, Severity, load_deviations, overriding
 from conformance.systems.kafka import KafkaFactory
 
 FACTORY = KafkaFactory("3.8.1")
@@ -78,7 +78,7 @@ def test_a_model_without_deviations_stays_as_it_is() -> None:
 def test_each_deviation_has_its_path_and_no_version_twice(one: Deviation) -> None:
     path = load(FACTORY.file(one.path))
 
-    assert one.concerns(one_model(path.model).spec)
+    assert one_model(path.model).spec in (one.specification, one.module)
     assert one.id not in path.deviations
     assert {*path.deviations} <= {other.id for other in TABLE}
     assert not {*one.seen} & {*one.gone}
@@ -108,6 +108,17 @@ def test_a_deviation_concerns_the_specification_that_it_names(
     departs_from: str, specification: str, concerns: bool
 ) -> None:
     assert deviation(specification=departs_from).concerns(specification) is concerns
+
+
+def test_what_is_about_a_module_on_top_of_the_specification_leaves_other_models_alone() -> None:
+    below = deviation(id="below", specification="Replication")
+    above = deviation(id="above", specification="Replication", module="InterruptedFetches")
+    other = deviation(id="other", specification="GroupMembership")
+    known = (below, above, other)
+
+    assert overriding(known, "Replication") == (below,)
+    assert overriding(known, "InterruptedFetches") == (below, above)
+    assert overriding(known, "GroupMembership") == (other,)
 
 
 @pytest.mark.parametrize(
