@@ -321,6 +321,10 @@ class MemoryDisk:
         """Path to bytes of every file, as processes see them."""
         return {path: bytes(inode.data) for path, inode in sorted(self._names.items())}
 
+    def durable(self) -> dict[str, bytes]:
+        """Path to bytes of every file, as a crash that loses all it can would leave them."""
+        return {path: bytes(inode.durable) for path, inode in sorted(self._durable.items())}
+
     def _entry(self, kind: Kind, path: str, target: str = "") -> _Entry:
         entry = _Entry(self.next_sequence(), kind, path, target)
         self._entries.append(entry)

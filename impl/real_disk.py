@@ -204,3 +204,7 @@ class ShadowedDisk:
         """Path to bytes of every real file."""
         files = (path for path in self._root.rglob("*") if path.is_file())
         return {str(path.relative_to(self._root)): path.read_bytes() for path in sorted(files)}
+
+    def durable(self) -> dict[str, bytes]:
+        """See `MemoryDisk.durable`."""
+        return self._shadow.durable()

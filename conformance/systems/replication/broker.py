@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -56,6 +56,12 @@ class CrashableDisk(Disk, Protocol):
 
     def crash(self, surviving: Surviving, /) -> None:
         """Lose what `surviving` does not keep."""
+
+    def contents(self) -> Mapping[str, bytes]:
+        """Path to bytes of every file."""
+
+    def durable(self) -> Mapping[str, bytes]:
+        """As `contents`, of what no crash can lose."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from conformance.systems.replication.controller import Controller, Registration
 from conformance.systems.replication.fetcher_loop import FetcherLoop
 from conformance.systems.replication.live import BACK_OFF_MS, CountedWaits, LiveConnection, Network
 from conformance.systems.replication.observation import VARIABLES, Observer
+from conformance.systems.replication.storage import StorageChecks, check_append
 from conformance.systems.replication.threads import concurrent, in_parts
 from conformance.systems.replication.view import BrokerView, running, stopped
 from conformance.systems.threads import InterruptibleThreads
@@ -77,6 +78,7 @@ class ReplicationSystem:
         self._concurrency: NoConcurrency | InterruptibleThreads | CountedWaits = NoConcurrency()
         self._network: Network | None = None
         self._observer = Observer(self._names)
+        self._storage = StorageChecks()
         self._make_disk = make_disk
         self._settings = BrokerSettings(
             _protocol(constants["Protocol"]),
@@ -146,6 +148,7 @@ class ReplicationSystem:
             channel.end()
         self._channels = {broker: self._channel(broker) for broker in self._all}
         self._views = {}
+        self._storage.forget()
         for broker_id, broker in self._brokers.items():
             broker.receive_leader_and_isr(epoch)
             if broker_id != leader:
@@ -226,7 +229,9 @@ class ReplicationSystem:
     def _view(self, broker_id: int) -> BrokerView:
         broker, trip = self._brokers[broker_id], self._channels[broker_id].trip
         look = running if self._online[broker_id] else stopped
-        return look(broker, self._log(broker_id), trip, self._all)
+        log = self._log(broker_id)
+        self._storage.check(broker, log)
+        return look(broker, log, trip, self._all)
 
     def _log(self, broker_id: int) -> Log:
         """The broker's log; of a stopped broker, as it would be loaded from its disk."""
@@ -385,7 +390,10 @@ class ReplicationSystem:
     # ---- leader ----------------------------------------------------------------------------
 
     def _append_as_leader(self, leader: int, offset: int) -> None:
-        info = self._brokers[leader].replica_manager.append_records(TOPIC_PARTITION, _RECORD)
+        broker = self._brokers[leader]
+        info = broker.replica_manager.append_records(TOPIC_PARTITION, _RECORD)
+        if broker.partition is not None:
+            check_append(self._log(leader), info, broker.partition.leader_epoch)
         if info.first_offset != offset:
             raise ActionRefused(f"the record was appended at {info.first_offset}")
 

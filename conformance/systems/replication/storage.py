@@ -1,0 +1,184 @@
+"""A broker's log has more than one view, and all of them have to show the same records.
+
+The specification has one log per broker. An implementation has what its objects hold, what a
+reader gets, where it says that an offset lies, what its files hold, what of them would survive a
+crash, and what a process that starts on them finds. The adapter observes the first; where another
+departs from it, storage is broken, and the step after which that shows diverges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from conformance.systems.replication.broker import LOG_DIRECTORY, TOPIC_PARTITION, Broker
+from impl.checkpoint import LeaderEpochCheckpointFile
+from impl.concurrency import NoConcurrency
+from impl.disk import MemoryDisk
+from impl.log import Log
+from impl.log_manager import LogManager
+from impl.log_types import FetchIsolation
+from impl.records import RecordBatch, decode_batches
+from impl.scheduler import ImmediateScheduler
+from impl.types import EpochEntry, LogAppendInfo, LogOffsetMetadata
+
+_FOLDER = f"{LOG_DIRECTORY}/{TOPIC_PARTITION}/"
+_SUFFIX = ".log"
+_ONE_BATCH = 1
+"""Fetch limit in bytes: a read brings the first batch, however long it is."""
+_NO_LIMIT = 1 << 31
+
+Contents = Mapping[str, bytes]
+Batches = tuple[RecordBatch, ...]
+
+
+class InconsistentLog(Exception):
+    """Two views of one log differ."""
+
+
+class StorageChecks:
+    """Looks at each broker's log when it has changed."""
+
+    def __init__(self) -> None:
+        self._looked_at: dict[int, object] = {}
+        self._started_on: set[object] = set()
+
+    def forget(self) -> None:
+        """Other brokers come. Of files that were found right it stays known that they are."""
+        self._looked_at.clear()
+
+    def check(self, broker: Broker, log: Log) -> None:
+        """Raises InconsistentLog unless all views of this broker's log show the same."""
+        batches, entries = tuple(log.batches()), _entries(log)
+        now = (id(log), log.log_start_offset, log.log_end_offset, batches, entries)
+        if self._looked_at.get(broker.id) == now:
+            return
+        contents = broker.disk.contents()
+        segments = segments_of(contents)
+        check_files(log, batches, segments)
+        check_reads(log, segments)
+        durable = broker.disk.durable()
+        of_files = (log.log_start_offset, log.recovery_point, *contents.items(), *durable.items())
+        if of_files not in self._started_on:
+            check_durable(log, batches, durable)
+            check_start(log, batches, entries, contents)
+            self._started_on.add(of_files)
+        self._looked_at[broker.id] = now
+
+
+def check_append(log: Log, info: LogAppendInfo, leader_epoch: int) -> None:
+    """What an append of one batch says of itself is what the log then shows."""
+    last = log.batches()[-1]
+    shown = LogAppendInfo(
+        first_offset=last.base_offset,
+        last_offset=last.last_offset,
+        last_leader_epoch=leader_epoch,
+        valid_bytes=last.size_in_bytes,
+        log_start_offset=log.log_start_offset,
+        max_timestamp=last.max_timestamp,
+        batch_count=1,
+    )
+    _agree("what the append says of itself", info, shown)
+
+
+def check_files(log: Log, batches: Batches, segments: Mapping[int, Batches]) -> None:
+    """The files hold the log's batches, each under the name of its base offset, none too large."""
+    _agree("the files", tuple(batch for one in segments.values() for batch in one), batches)
+    _agree("the number of segments", log.number_of_segments, len(segments))
+    _agree("the first segment", log.base_offset, min(segments))
+    _agree("the size", log.size, sum(map(_size, segments.values())))
+    bases = [*segments, log.log_end_offset + 1]
+    for following, (base, held) in zip(bases[1:], segments.items(), strict=True):
+        if not all(base <= batch.base_offset <= batch.last_offset < following for batch in held):
+            raise InconsistentLog(
+                f"the segment {base} holds {held}, the next begins at {following}"
+            )
+        if len(held) > 1 and _size(held) > log.config.segment_bytes:
+            raise InconsistentLog(f"the segment {base} has {_size(held)} bytes: {held}")
+
+
+def check_reads(log: Log, segments: Mapping[int, Batches]) -> None:
+    """A reader gets from each offset on what its segment holds, and is told where that lies."""
+    for base, held in segments.items():
+        position = 0
+        for index, batch in enumerate(held):
+            if batch.base_offset >= log.log_start_offset:
+                place = LogOffsetMetadata(batch.base_offset, base, position)
+                _check_read(log, place, held[index:])
+            position += batch.size_in_bytes
+    active = max(segments)
+    end = LogOffsetMetadata(log.log_end_offset, active, _size(segments[active]))
+    _check_read(log, end, ())
+
+
+def _check_read(log: Log, place: LogOffsetMetadata, held: Batches) -> None:
+    offset = place.message_offset
+    one, every = log.read(offset, _ONE_BATCH), log.read(offset, _NO_LIMIT)
+    committed = log.read(offset, _NO_LIMIT, FetchIsolation.HIGH_WATERMARK)
+    _agree(f"where {offset} lies", log.convert_to_offset_metadata(offset), place)
+    _agree(f"where a read from {offset} begins", every.fetch_offset_metadata, place)
+    _agree(f"the batch at {offset}", one.records.batches(), held[:1])
+    _agree(f"a read from {offset}", every.records.batches(), held)
+    below = tuple(batch for batch in held if batch.last_offset < log.high_watermark)
+    _agree(f"what a consumer reads from {offset}", committed.records.batches(), below)
+
+
+def check_durable(log: Log, batches: Batches, durable: Contents) -> None:
+    """What lies below the recovery point survives whatever happens to the machine."""
+    survives = {batch for held in segments_of(durable).values() for batch in held}
+    below = {batch for batch in batches if batch.last_offset < log.recovery_point}
+    _agree("what survives below the recovery point", below & survives, below)
+
+
+def check_start(
+    log: Log, batches: Batches, entries: Sequence[EpochEntry], contents: Contents
+) -> None:
+    """A process that starts on these files finds the same records and epochs.
+
+    But for epochs without a record, which it drops, and a log start that no checkpoint tells.
+    """
+    disk = _disk_of(contents)
+    _agree("the file of epochs", LeaderEpochCheckpointFile(disk, _FOLDER[:-1]).read(), entries)
+    logs = LogManager(
+        disk, (LOG_DIRECTORY,), ImmediateScheduler(), NoConcurrency(), default_config=log.config
+    )
+    found = logs.get_or_create_log(TOPIC_PARTITION)
+    _agree("the log end after a start", found.log_end_offset, log.log_end_offset)
+    _agree("the records after a start", tuple(found.batches()), batches)
+    with_records = [entry for entry in entries if entry.start_offset < log.log_end_offset]
+    _agree("the epochs after a start", _entries(found), with_records)
+
+
+def segments_of(contents: Contents) -> Mapping[int, Batches]:
+    """The batches that the log's files hold, by the base offset in a file's name, in its order."""
+    return {
+        int(path.removeprefix(_FOLDER).removesuffix(_SUFFIX)): _decoded(content)
+        for path, content in sorted(contents.items())
+        if path.startswith(_FOLDER) and path.endswith(_SUFFIX)
+    }
+
+
+@lru_cache(maxsize=10_000)
+def _decoded(content: bytes) -> Batches:
+    return tuple(decode_batches(content))
+
+
+def _disk_of(contents: Contents) -> MemoryDisk:
+    disk = MemoryDisk()
+    for path, content in contents.items():
+        disk.open(path).append(content)
+    return disk
+
+
+def _entries(log: Log) -> list[EpochEntry]:
+    cache = log.leader_epoch_cache
+    return [] if cache is None else list(cache.epoch_entries())
+
+
+def _size(batches: Batches) -> int:
+    return sum(batch.size_in_bytes for batch in batches)
+
+
+def _agree(view: str, shown: object, log: object) -> None:
+    if shown != log:
+        raise InconsistentLog(f"{view}: {shown}, where the log has {log}")
