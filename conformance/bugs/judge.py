@@ -25,7 +25,7 @@ import msgspec
 
 from conformance.bugs.covered import Covered
 from conformance.bugs.forks import Answer, Task, forks, rewrite
-from conformance.bugs.mutants import LOCK, Mutant, draw
+from conformance.bugs.mutants import LOCK, Draw, Mutant, draw, named
 from conformance.bugs.reach import (
     Noting,
     Reach,
@@ -86,6 +86,8 @@ class JudgeJob(msgspec.Struct, frozen=True):
     """Files; none: all."""
     judged: tuple[str, ...] = ()
     """Ids of those that were judged before."""
+    named: tuple[str, ...] = ()
+    """Ids; where there are any, these mutants are judged and none is drawn."""
     package: str = "impl"
 
 
@@ -166,15 +168,22 @@ def judge(job: JudgeJob) -> Iterator[Message]:
         benches.append(bench)
         yield Prepared(bench.name, len(benches), len(ready))
     benches.sort(key=lambda one: one.suite.steps)
-    covered = Covered.of(Path(job.root), _reached(benches))
-    wanted = [file for file in covered.modules if not job.only or file in job.only]
-    drawn = draw(Path(job.root), wanted, job.number, job.seed, covered.set_aside)
+    drawn = _drawn(job, benches)
     yield Drawn(drawn.mutants, drawn.population, drawn.aside)
     left = [mutant for mutant in drawn.mutants if mutant.id not in job.judged]
     # What is here now is shared with all children as long as nobody counts references to it.
     gc.collect()
     gc.freeze()
     yield from _judgements(left, benches, job)
+
+
+def _drawn(job: JudgeJob, benches: Sequence[_Bench]) -> Draw:
+    root = Path(job.root)
+    if job.named:
+        return Draw(named(root, job.named), len(job.named), {})
+    covered = Covered.of(root, _reached(benches))
+    wanted = [file for file in covered.modules if not job.only or file in job.only]
+    return draw(root, wanted, job.number, job.seed, covered.set_aside)
 
 
 def _ready(job: JudgeJob) -> list[_Bench]:

@@ -15,6 +15,8 @@ from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 
+from conformance.errors import UserError
+
 UNSEEN: Mapping[str, str] = MappingProxyType(
     {
         "log lines": "nothing but a log line is changed",
@@ -117,6 +119,28 @@ def mutants_of(file: str, text: str) -> list[Mutant]:
     """All mutants of a file's text, in the order of their places."""
     found = {one.id: one for one in _Finder(file, Positions(text)).of(ast.parse(text))}
     return sorted(found.values(), key=lambda one: (one.start, one.kind, one.new))
+
+
+def named(root: Path, ids: Iterable[str]) -> tuple[Mutant, ...]:
+    """The mutants of these ids, of files below `root`.
+
+    UserError if a file or its text has no such mutant.
+    """
+    known: dict[str, dict[str, Mutant]] = {}
+    found = []
+    for id_ in ids:
+        file = id_.partition(":")[0]
+        if file not in known:
+            path = root / file
+            text = path.read_text(encoding="utf-8") if path.is_file() else ""
+            known[file] = {one.id: one for one in mutants_of(file, text)}
+        if id_ not in known[file]:
+            raise UserError(
+                f"There is no mutant {id_!r} of this implementation's text. Ids are in the JSON "
+                "report of `kconform bugs --mutants`; they change with the text."
+            )
+        found.append(known[file][id_])
+    return tuple(found)
 
 
 def differs(mutant: Mutant, text: str) -> bool:

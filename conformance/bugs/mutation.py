@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -16,7 +17,7 @@ import msgspec
 
 from conformance.bugs.bench import running
 from conformance.bugs.judge import Drawn, JudgeJob, Judgement, Message, Prepared
-from conformance.bugs.mutants import UNSEEN, Mutant
+from conformance.bugs.mutants import UNSEEN, Mutant, named
 from conformance.bugs.ordinary import OrdinaryTests
 from conformance.bugs.scope import adapter_files, driving, files_of
 from conformance.bugs.survivors import Reasons, read_survivors
@@ -79,6 +80,8 @@ class MutationPlan(msgspec.Struct, frozen=True):
     tests: bool = True
     only: tuple[str, ...] = ()
     """Patterns of files, relative to the implementation's folder; none: all that are covered."""
+    named: tuple[str, ...] = ()
+    """Ids of mutants; where there are any, these are judged, and `number` says nothing."""
     jobs: int = 0
     """Mutants that are judged side by side; 0: one per core."""
 
@@ -108,15 +111,18 @@ def run_mutants(plan: MutationPlan, emit: Emit) -> MutationRun:
     package = implementation_dir()
     models = driving(plan.systems, plan.models)
     files = {system: files_of(system, package) for system in plan.systems}
+    wanted = frozenset(mutant.file for mutant in named(package, plan.named))
     every = sorted(frozenset().union(*files.values()))
     if not any(plan.takes(file) for file in every):
         raise UserError(
             f"No file that {', '.join(plan.systems)} runs fits {', '.join(plan.only)}. Patterns "
             "are relative to impl/, such as `controller/*`."
         )
-    emit(StageStarted(STAGE, ", ".join(plan.systems), plan.number))
+    emit(StageStarted(STAGE, ", ".join(plan.systems), len(plan.named) or plan.number))
     kept = _Kept(plan.output / "mutants" / f"{_digest(plan, package, every, models)}.jsonl")
     desk = _Desk(plan, kept, package, emit)
+    if wanted:
+        models = _running(models, wanted, files)
     job = JudgeJob(
         tuple(model.name for model in models),
         {model.name: tuple(sorted(files[model.system])) for model in models},
@@ -128,6 +134,7 @@ def run_mutants(plan: MutationPlan, emit: Emit) -> MutationRun:
         plan.jobs or os.cpu_count() or 1,
         tuple(file for file in every if plan.takes(file)) if plan.only else (),
         tuple(sorted(desk.known)),
+        plan.named,
     )
     drawn = Drawn((), 0, {})
     for message in _messages(job):
@@ -149,6 +156,19 @@ def run_mutants(plan: MutationPlan, emit: Emit) -> MutationRun:
     return run
 
 
+def _running(
+    models: Sequence[Model], wanted: Collection[str], files: Mapping[str, frozenset[str]]
+) -> list[Model]:
+    """Those of the models whose system runs one of these files."""
+    found = [model for model in models if files[model.system].intersection(wanted)]
+    if not found:
+        raise UserError(
+            f"No model drives {', '.join(sorted(wanted))}: leave --model and --system out, or "
+            "cover this file by ordinary tests."
+        )
+    return found
+
+
 class _Desk:
     """Where judgements become results, which are kept."""
 
@@ -157,7 +177,8 @@ class _Desk:
         self._tests = OrdinaryTests(resource_root())
         self._reasons: Reasons = read_survivors()
         self._mutants: dict[str, Mutant] = {}
-        self.known = {one.mutant.id: one for one in kept.read()}
+        # Who names a mutant wants it judged now, whatever an earlier run found.
+        self.known = {} if plan.named else {one.mutant.id: one for one in kept.read()}
 
     def draw(self, mutants: Iterable[Mutant]) -> None:
         """What is to be judged. Those that other tests have looked at, tests look at again."""
@@ -301,18 +322,18 @@ def _survivor(result: MutantResult, plan: MutationPlan) -> Finding:
         stage=STAGE,
         message=f"Neither the specification nor a test shows this change: {result.cause}.",
         location=f"impl/{result.mutant.file}:{result.mutant.line}",
-        reproduce=_command(plan),
+        reproduce=_command(plan, result.mutant),
     )
 
 
-def _command(plan: MutationPlan) -> str:
-    """What asks for the same mutants; what is judged is not judged again."""
+def _command(plan: MutationPlan, mutant: Mutant) -> str:
+    """What judges this mutant once more."""
     options = [f"--system {plan.systems[0]}"] if len(plan.systems) == 1 else []
     options += [f"--model {model}" for model in plan.models]
-    options += [f"--only '{pattern}'" for pattern in plan.only]
     if plan.seconds != _SECONDS:
         options.append(f"--seconds {plan.seconds:g}")
-    return " ".join([f"kconform bugs --mutants {plan.number} --seed {plan.seed}", *options])
+    one = f"kconform bugs --mutant {shlex.quote(mutant.id)} --seed {plan.seed}"
+    return " ".join([one, *options])
 
 
 def _finished(plan: MutationPlan, run: MutationRun, seconds: float) -> StageFinished:

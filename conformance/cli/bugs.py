@@ -68,6 +68,10 @@ def bugs(
     mutants: Annotated[
         int, typer.Option(min=0, help="Judge that many random mutants of impl/ instead.")
     ] = 0,
+    mutant: Annotated[
+        list[str] | None,
+        typer.Option(help="Judge this mutant instead, by its id in a report of --mutants."),
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(help="With --mutants, --patch, --clean: these models; default: all of ci."),
@@ -105,7 +109,7 @@ def bugs(
             listed = select(found, ids or [], short=short)
             work.listing("bugs", [row for one in listed for row in _rows(one)])
         names = tuple(model or ())
-        if mutants:
+        if mutants or mutant:
             systems = tuple(one.system for one in found if one.system in BUILT_IN)
             output = Path(work.settings.output)
             files = tuple(only or ())
@@ -119,6 +123,7 @@ def bugs(
                 budget=budget,
                 tests=by_tests,
                 only=files,
+                named=tuple(mutant or ()),
                 jobs=jobs,
             )
             _mutants(work, run_mutants(plan, work.emit))
