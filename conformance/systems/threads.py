@@ -12,6 +12,67 @@ from impl.deterministic_scheduler import FINISHED, DeadlockError, DeterministicS
 from impl.errors import ApiException
 
 
+class ThreadNeverStarted(Exception):
+    """The implementation has made a thread and forgotten to start it."""
+
+
+class StartedThreads:
+    """A single caller, as NoConcurrency; a thread that was made has to be started.
+
+    What a thread would do are actions, which can be taken whether its code started it or not: in a
+    broker one that was never started does nothing at all.
+    """
+
+    __slots__ = ("_not_started", "_plain")
+
+    def __init__(self) -> None:
+        self._plain = NoConcurrency()
+        self._not_started: dict[_SteppedThread, None] = {}
+
+    def lock(self, name: str, /) -> Lock:
+        """A lock that does nothing."""
+        return self._plain.lock(name)
+
+    def event(self, name: str, /) -> Event:
+        """An event for which nobody waits."""
+        return self._plain.event(name)
+
+    def thread(self, name: str, _target: Callable[[], None], /) -> Thread:
+        """A thread that never runs by itself."""
+        made = _SteppedThread(name, self._not_started)
+        self._not_started[made] = None
+        return made
+
+    def checkpoint(self, _label: str, /) -> None:
+        """Nothing: there is nobody to switch to."""
+
+    def demand_started(self) -> None:
+        """Between two steps: raises ThreadNeverStarted if a thread was made only."""
+        for thread in self._not_started:
+            raise ThreadNeverStarted(thread.name)
+
+
+class _SteppedThread:
+    __slots__ = ("_name", "_not_started")
+
+    def __init__(self, name: str, not_started: dict[_SteppedThread, None]) -> None:
+        self._name = name
+        self._not_started = not_started
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def start(self) -> None:
+        self._not_started.pop(self, None)
+
+    def join(self) -> None:
+        """It never ran."""
+
+    def is_alive(self) -> bool:
+        return False
+
+
 class InterruptibleThreads:
     """Concurrency in which the environment's steps can be stopped at every lock they take.
 
@@ -20,7 +81,7 @@ class InterruptibleThreads:
 
     def __init__(self) -> None:
         self._scheduler = DeterministicScheduler()
-        self._stepped = NoConcurrency()
+        self._stepped = StartedThreads()
 
     def lock(self, name: str, /) -> Lock:
         """A lock at which a step can be stopped."""
@@ -33,6 +94,10 @@ class InterruptibleThreads:
     def thread(self, name: str, target: Callable[[], None], /) -> Thread:
         """A thread that never runs by itself."""
         return self._stepped.thread(name, target)
+
+    def demand_started(self) -> None:
+        """See `StartedThreads.demand_started`."""
+        self._stepped.demand_started()
 
     def checkpoint(self, label: str, /) -> None:
         """A point at which a step can be stopped."""

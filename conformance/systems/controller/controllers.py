@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from conformance.systems.controller.connection import Connection
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.threads import StartedThreads
 from impl.clock import MockClock
-from impl.concurrency import NoConcurrency
 from impl.control_requests import (
     ControlRequest,
     StopReplicaRequest,
@@ -59,6 +59,7 @@ class Controller:
     kafka: KafkaController
     batch: _Batch
     connections: dict[int, Connection]
+    threads: StartedThreads
     events: list[ControllerEvent] = field(default_factory=list)
     is_gathering: bool = False
     has_failed: bool = False
@@ -146,13 +147,13 @@ def elect(zookeeper: ZooKeeperState) -> Controller:
         connections[broker.id] = Connection()
         return connections[broker.id]
 
-    logger = StateChangeLogger(_CONTROLLER_BROKER)
+    logger, threads = StateChangeLogger(_CONTROLLER_BROKER), StartedThreads()
     channels = ControllerChannelManager(
-        config, lambda: context.epoch, connect, MockClock(), NoConcurrency(), logger
+        config, lambda: context.epoch, connect, MockClock(), threads, logger
     )
     batch = _Batch(config, lambda: context, logger, channels, events.append)
     kafka = KafkaController(zookeeper, context, channels, batch)
-    controller = Controller(kafka, batch, connections, events)
+    controller = Controller(kafka, batch, connections, threads, events)
     controller.begin()
     kafka.on_controller_failover()
     return controller

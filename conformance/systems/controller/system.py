@@ -18,9 +18,8 @@ from conformance.systems.controller.observation import (
     topic_id,
 )
 from conformance.systems.protocol import ActionRefused, Observation
-from conformance.systems.threads import InterruptibleThreads
+from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Value, make_function
-from impl.concurrency import NoConcurrency
 from impl.control_requests import ControlRequest
 from impl.controller.context import ReplicaAssignment
 from impl.controller.zookeeper_state import ZooKeeperState
@@ -49,7 +48,7 @@ class ControllerSystem:
         self._late_requests = constants["LateRequests"] is True
         self._observer = Observer(self._names)
         self._interruptible = False
-        self._concurrency: NoConcurrency | InterruptibleThreads = NoConcurrency()
+        self._concurrency: StartedThreads | InterruptibleThreads = StartedThreads()
         self._actions: dict[str, Callable[..., None]] = {
             "CreateTopic": self._create_topic,
             "ElectLeader": self._elect_leader,
@@ -125,6 +124,9 @@ class ControllerSystem:
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
+        self._concurrency.demand_started()
+        for controller in self._controllers.values():
+            controller.threads.demand_started()
         controllers = {epoch: self._see_controller(epoch) for epoch in self._epochs}
         nodes = {broker: self._see_node(broker) for broker in self._brokers}
         late = {one: self._observer.request(self._late[one]) for one in self._brokers}

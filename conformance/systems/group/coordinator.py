@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from conformance.systems.group.settings import GROUP_ID, Settings
+from conformance.systems.group.timers import check_timers
 from conformance.systems.protocol import ActionRefused
 from impl.clock import MockClock
 from impl.concurrency import Concurrency
@@ -20,7 +21,7 @@ from impl.group.group_records import (
     read_group_metadata_value,
     read_message_key,
 )
-from impl.group.messages import DeleteGroupsRequest
+from impl.group.messages import DeletableGroupResult, DeleteGroupsRequest
 from impl.group.offsets_topic import AppendCallback, LocalOffsetsTopic
 from impl.log import Log
 from impl.records import Record
@@ -126,7 +127,15 @@ class Coordinators:
 
     def delete_group(self) -> None:
         """DeleteGroups of an administrator."""
-        self.current.handle_delete_groups(DeleteGroupsRequest((GROUP_ID,)))
+        response = self.current.handle_delete_groups(DeleteGroupsRequest((GROUP_ID,)))
+        if response.results != (DeletableGroupResult(GROUP_ID, Errors.NONE),):
+            raise ActionRefused(f"the administrator is answered {response.results}")
+
+    def check_timers(self) -> None:
+        """Raises WrongTimers unless both coordinators wait for exactly what they have to."""
+        check_timers(self.current.timers(), self.group())
+        if self._other is not None:
+            check_timers(self._other.timers(), None)
 
     def fire(self, kind: str, member_id: str | None = None) -> None:
         """Let the timer of this kind, of this member if given, expire now."""

@@ -14,13 +14,18 @@ from conformance.systems.group.exchange import Exchange
 from conformance.systems.group.settings import TOPIC, Settings
 from conformance.systems.protocol import ActionRefused
 from impl.concurrency import Concurrency, NoConcurrency
-from impl.errors import ApiException
+from impl.errors import ApiException, Errors
 from impl.group.client.errors import DisconnectException, FencedInstanceIdException
 from impl.group.client.heartbeat_thread import HeartbeatThread
 from impl.group.client.network_client import ClientRequest, GroupResponse
 from impl.group.client.subscription_state import OffsetAndMetadata
 from impl.group.client.timer import Timer
-from impl.group.messages import HeartbeatRequest, LeaveGroupRequest, OffsetCommitRequest
+from impl.group.messages import (
+    HeartbeatRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+)
 from impl.types import TopicPartition
 
 _TURNS = 3
@@ -46,6 +51,7 @@ class Process:
     def _start(self) -> None:
         self.failed = False
         self.heartbeat: Exchange | None = None
+        self._told: list[Exception | None] = []
         client = start_client(self.name, self._settings, self._sent, self._concurrency)
         client.use(self.protocols)
         self._client = client
@@ -101,11 +107,13 @@ class Process:
 
     def send_offset_commit(self) -> None:
         """The application commits a position."""
+        self._told = []
         self.consumer.commit_offsets_async(_COMMITTED, self._committed)
         if self.heartbeat is None:
             raise ActionRefused(f"{self.name} did not commit")
 
     def _committed(self, _offsets: object, error: Exception | None) -> None:
+        self._told.append(error)
         if isinstance(error, FencedInstanceIdException):
             self.failed = True
 
@@ -175,6 +183,14 @@ class Process:
         """Hand the answer in, and call back."""
         self.hand_in(exchange)
         self.settle()
+        if exchange is not None and isinstance(exchange.response, OffsetCommitResponse):
+            self._demand_told(exchange.response)
+
+    def _demand_told(self, response: OffsetCommitResponse) -> None:
+        """The application is told once what became of its commit, an error if there was one."""
+        failed = any(one.error_code is not Errors.NONE for one in response.partitions)
+        if [error is not None for error in self._told] != [failed]:
+            raise ActionRefused(f"{response} comes to the application as {self._told}")
 
     def hand_in(self, exchange: Exchange | None) -> None:
         """The answer arrives; whichever thread polls next calls back."""

@@ -27,9 +27,8 @@ from conformance.systems.group.threads import (
 )
 from conformance.systems.group.view import GroupView, ProcessView, group_view, process_view
 from conformance.systems.protocol import ActionRefused, Observation
-from conformance.systems.threads import InterruptibleThreads
+from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Value
-from impl.concurrency import NoConcurrency
 from impl.group.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -53,7 +52,7 @@ class GroupSystem:
         self._joining: dict[greenlet, str] = {}
         """Whose join a thread handles."""
         self._interruptible = False
-        self._concurrency: NoConcurrency | InterruptibleThreads = NoConcurrency()
+        self._concurrency: StartedThreads | InterruptibleThreads = StartedThreads()
         self._views: dict[str, ProcessView] = {}
         self._group_view: GroupView | None = None
         self._others: dict[str, Callable[[], None]] = {
@@ -110,11 +109,13 @@ class GroupSystem:
         A step of one process leaves the others and the coordinator as they were: they share no
         object, so none of their code has run. After any other step all is read again.
         """
+        self._concurrency.demand_started()
         views = self._views
         for name, process in self._processes.items():
             if name not in views:
                 views[name] = process_view(process)
         if self._group_view is None:
+            self._coordinators.check_timers()
             self._group_view = group_view(self._coordinators)
         return self._observer.observe(
             self._group_view, tuple([views[name] for name in self._processes])

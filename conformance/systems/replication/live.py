@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from impl.concurrency import Condition, Event, Lock, NoConcurrency, Thread
+from conformance.systems.threads import StartedThreads
+from impl.concurrency import Condition, Event, Lock, Thread
 from impl.network import (
     FetchRequest,
     FetchResponse,
@@ -78,7 +79,7 @@ class CountedWaits:
     __slots__ = ("_plain", "count")
 
     def __init__(self) -> None:
-        self._plain = NoConcurrency()
+        self._plain = StartedThreads()
         self.count = 0
 
     def lock(self, name: str, /) -> Lock:
@@ -89,6 +90,10 @@ class CountedWaits:
 
     def thread(self, name: str, target: Callable[[], None], /) -> Thread:
         return self._plain.thread(name, target)
+
+    def demand_started(self) -> None:
+        """See `StartedThreads.demand_started`."""
+        self._plain.demand_started()
 
     def checkpoint(self, _label: str, /) -> None:
         """Nothing: there is nobody to switch to."""

@@ -29,9 +29,8 @@ from conformance.systems.replication.observation import VARIABLES, Observer
 from conformance.systems.replication.storage import StorageChecks, check_append
 from conformance.systems.replication.threads import concurrent, in_parts
 from conformance.systems.replication.view import BrokerView, running, stopped
-from conformance.systems.threads import InterruptibleThreads
+from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Fn, Value
-from impl.concurrency import NoConcurrency
 from impl.disk import MemoryDisk, Surviving, bytes_of
 from impl.log import Log
 from impl.real_disk import ShadowedDisk
@@ -75,7 +74,7 @@ class ReplicationSystem:
         self._resets = True in (constants["LogStartMoves"], constants["UncleanElection"])
         self._restarts = constants["Crashes"] is True
         self._interruptible = False
-        self._concurrency: NoConcurrency | InterruptibleThreads | CountedWaits = NoConcurrency()
+        self._concurrency: StartedThreads | InterruptibleThreads | CountedWaits = StartedThreads()
         self._network: Network | None = None
         self._observer = Observer(self._names)
         self._storage = StorageChecks()
@@ -170,6 +169,7 @@ class ReplicationSystem:
         Brokers are read again when an action has named them: no two share an object, so code of
         another broker has not run.
         """
+        self._concurrency.demand_started()
         views = self._views
         for broker in self._all:
             if broker not in views:

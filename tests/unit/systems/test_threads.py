@@ -8,7 +8,7 @@ import pytest
 from greenlet import getcurrent, greenlet
 
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.threads import InterruptibleThreads
+from conformance.systems.threads import InterruptibleThreads, StartedThreads, ThreadNeverStarted
 from impl.deterministic_scheduler import DeadlockError
 from impl.errors import NotLeaderOrFollowerException
 
@@ -112,3 +112,13 @@ def test_a_step_is_stopped_in_a_greenlet_that_it_runs_and_goes_on_there() -> Non
 
     assert desk.threads.interrupt(go_on, 2, desk.sections("2")) == "lock b"
     assert desk.seen == ["1a", "2a", "2b", "1b", "1 waits"]
+
+
+def test_a_thread_that_was_made_has_to_be_started() -> None:
+    threads = StartedThreads()
+    first = threads.thread("first", lambda: None)
+    first.start()
+    threads.demand_started()
+    threads.thread("second", lambda: None)
+    with pytest.raises(ThreadNeverStarted, match="second"):
+        threads.demand_started()
