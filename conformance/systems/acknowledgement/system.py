@@ -18,7 +18,7 @@ from conformance.systems.acknowledgement.threads import (
     request_step,
 )
 from conformance.systems.protocol import ActionRefused, Observation
-from conformance.systems.replication.broker import TOPIC_PARTITION, CrashableDisk
+from conformance.systems.replication.broker import RECORD, TOPIC_PARTITION, CrashableDisk
 from conformance.systems.replication.observation import VARIABLES
 from conformance.systems.replication.system import ReplicationSystem
 from conformance.tla import Action, Fn, Value, make_function
@@ -27,10 +27,8 @@ from impl.disk import MemoryDisk
 from impl.errors import Errors
 from impl.partition import ACKS_ALL
 from impl.purgatory.timer_task import TimerTask
-from impl.records import MemoryRecords, Record
 from impl.types import FetchPartitionData, TopicPartition
 
-_RECORD = MemoryRecords.with_records(Record(b"value"))
 _ACKS = {"all": ACKS_ALL, "1": 1}
 _NONE = "none"
 _BROKEN = "NETWORK_EXCEPTION"
@@ -259,7 +257,7 @@ class AcknowledgementSystem:
             one.answer(responses[TOPIC_PARTITION])
 
         one.operation = self._requests_of(leader).produce(
-            broker.replica_manager, TOPIC_PARTITION, _RECORD, _ACKS[acks], answer
+            broker.replica_manager, TOPIC_PARTITION, RECORD, _ACKS[acks], answer
         )
 
     def _expire_produce(self, producer: str) -> None:

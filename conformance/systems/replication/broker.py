@@ -28,6 +28,7 @@ from impl.network import (
 )
 from impl.partition import Partition
 from impl.partition_state import AlterPartitionCallback, LeaderAndIsr
+from impl.records import MemoryRecords, Record
 from impl.replica_manager import ReplicaManager
 from impl.replica_requests import LeaderAndIsrRequest, ReplicaManagerConfig
 from impl.scheduler import ImmediateScheduler
@@ -35,9 +36,12 @@ from impl.types import NO_LEADER, BrokerEndPoint, ProtocolConfig, TopicPartition
 
 TOPIC_PARTITION = TopicPartition("topic", 0)
 LOG_DIRECTORY = "data"
-_SEGMENT_BYTES = 1
-"""Each batch gets a segment of its own, so that appends, reads and truncations cross segments. Not
-where fetches wait: they are answered when the log rolls, of which the specification knows nothing.
+RECORD = MemoryRecords.with_records(Record(b"value"))
+"""What every producer sends."""
+_BATCHES_OF_SEGMENT = (2, 1)
+"""By a broker's id, even or odd: its segments are full with so many batches, exactly. So appends,
+reads and truncations cross segments on the one and stay within them on the other. Not where
+fetches wait: they are answered when the log rolls, of which the specification knows nothing.
 """
 _LAG_MS = 30_000
 _ANY_LAG_MS = -1
@@ -167,11 +171,18 @@ class Broker:
     def _log_manager(self, concurrency: Concurrency) -> LogManager:
         config = LogConfig(
             min_insync_replicas=self._settings.min_insync_replicas,
-            segment_bytes=_SEGMENT_BYTES if self.requests is None else LogConfig().segment_bytes,
+            segment_bytes=self.segment_bytes,
         )
         return LogManager(
             self.disk, (LOG_DIRECTORY,), ImmediateScheduler(), concurrency, default_config=config
         )
+
+    @property
+    def segment_bytes(self) -> int:
+        """The topic's `segment.bytes` on this broker."""
+        if self.requests is not None:
+            return LogConfig().segment_bytes
+        return _BATCHES_OF_SEGMENT[self.id % 2] * RECORD.size_in_bytes
 
     def _wake(self, topic_partition: TopicPartition) -> None:
         if self.requests is not None:

@@ -55,7 +55,7 @@ class StorageChecks:
             return
         contents = broker.disk.contents()
         segments = segments_of(contents)
-        check_files(log, batches, segments)
+        check_files(log, batches, segments, broker.segment_bytes)
         check_reads(log, segments)
         durable = broker.disk.durable()
         of_files = (log.log_start_offset, log.recovery_point, *contents.items(), *durable.items())
@@ -81,8 +81,14 @@ def check_append(log: Log, info: LogAppendInfo, leader_epoch: int) -> None:
     _agree("what the append says of itself", info, shown)
 
 
-def check_files(log: Log, batches: Batches, segments: Mapping[int, Batches]) -> None:
-    """The files hold the log's batches, each under the name of its base offset, none too large."""
+def check_files(
+    log: Log, batches: Batches, segments: Mapping[int, Batches], segment_bytes: int
+) -> None:
+    """The files hold the log's batches, each under the name of its base offset.
+
+    A segment has at most `segment_bytes`, unless it is one batch; the next one was begun only as
+    its first batch had no room.
+    """
     _agree("the files", tuple(batch for one in segments.values() for batch in one), batches)
     _agree("the number of segments", log.number_of_segments, len(segments))
     _agree("the first segment", log.base_offset, min(segments))
@@ -90,11 +96,16 @@ def check_files(log: Log, batches: Batches, segments: Mapping[int, Batches]) -> 
     bases = [*segments, log.log_end_offset + 1]
     for following, (base, held) in zip(bases[1:], segments.items(), strict=True):
         if not all(base <= batch.base_offset <= batch.last_offset < following for batch in held):
-            raise InconsistentLog(
-                f"the segment {base} holds {held}, the next begins at {following}"
-            )
-        if len(held) > 1 and _size(held) > log.config.segment_bytes:
-            raise InconsistentLog(f"the segment {base} has {_size(held)} bytes: {held}")
+            raise InconsistentLog(f"the segment {base} holds {held}, the next is {following}")
+    _check_sizes(list(segments.values()), segment_bytes)
+
+
+def _check_sizes(segments: Sequence[Batches], segment_bytes: int) -> None:
+    for held, after in zip(segments, [*segments[1:], ()], strict=True):
+        if len(held) > 1 and _size(held) > segment_bytes:
+            raise InconsistentLog(f"a segment has {_size(held)} of {segment_bytes} bytes: {held}")
+        if after and _size(held) + after[0].size_in_bytes <= segment_bytes:
+            raise InconsistentLog(f"a segment has room for {after[0]}, which begins the next")
 
 
 def check_reads(log: Log, segments: Mapping[int, Batches]) -> None:

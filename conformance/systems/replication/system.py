@@ -15,6 +15,7 @@ from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused, Turn
 from conformance.systems.replication.broker import (
     LOG_DIRECTORY,
+    RECORD,
     TOPIC_PARTITION,
     Broker,
     BrokerSettings,
@@ -34,11 +35,8 @@ from conformance.tla import Action, Fn, Value
 from impl.disk import MemoryDisk, Surviving, bytes_of
 from impl.log import Log
 from impl.real_disk import ShadowedDisk
-from impl.records import MemoryRecords, Record
 from impl.replica_manager import ReplicaManager
 from impl.types import ProtocolConfig
-
-_RECORD = MemoryRecords.with_records(Record(b"value"))
 
 PROTOCOLS = {
     "Kip320": ProtocolConfig(truncation_on_fetch=False),
@@ -391,7 +389,7 @@ class ReplicationSystem:
 
     def _append_as_leader(self, leader: int, offset: int) -> None:
         broker = self._brokers[leader]
-        info = broker.replica_manager.append_records(TOPIC_PARTITION, _RECORD)
+        info = broker.replica_manager.append_records(TOPIC_PARTITION, RECORD)
         if broker.partition is not None:
             check_append(self._log(leader), info, broker.partition.leader_epoch)
         if info.first_offset != offset:
@@ -487,9 +485,13 @@ class ReplicationSystem:
 
 
 def _surviving(log: Log, log_end: int) -> Surviving:
-    """Loses the log's tail from an offset on; checkpoints and directory entries survive."""
+    """Loses the log's tail from an offset on; checkpoints and directory entries survive.
+
+    Of the first batch that is lost one half is left: who starts on it has to cut it off.
+    """
     left = sum(batch.size_in_bytes for batch in log.batches() if batch.base_offset < log_end)
-    return bytes_of({f"{LOG_DIRECTORY}/{TOPIC_PARTITION}/{0:020d}.log": left})
+    torn = RECORD.size_in_bytes // 2 if log_end < log.log_end_offset else 0
+    return bytes_of({f"{LOG_DIRECTORY}/{TOPIC_PARTITION}/{0:020d}.log": left + torn})
 
 
 def _set(value: Value) -> frozenset[Value]:

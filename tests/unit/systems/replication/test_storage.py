@@ -37,13 +37,14 @@ class Stored:
 
     disk: MemoryDisk
     log: Log
+    segment_bytes: int
 
     def check(self) -> None:
         """Look at every view."""
         log, batches = self.log, tuple(self.log.batches())
         contents = self.disk.contents()
         segments = segments_of(contents)
-        check_files(log, batches, segments)
+        check_files(log, batches, segments, self.segment_bytes)
         check_reads(log, segments)
         check_durable(log, batches, self.disk.durable())
         cache = log.leader_epoch_cache
@@ -64,7 +65,7 @@ def stored(segment_bytes: int) -> Stored:
     for epoch in (0, 0, 2, 2):
         log.append_as_leader(RECORD, epoch)
     log.update_high_watermark(3)
-    return Stored(disk, log)
+    return Stored(disk, log, segment_bytes)
 
 
 EACH_ITS_OWN, ALL_IN_ONE = 1, 1 << 20
@@ -150,10 +151,22 @@ def test_a_log_that_misleads_its_readers_is_told(
         one.check()
 
 
-def test_segments_larger_than_the_setting_are_told() -> None:
-    one = stored(ALL_IN_ONE)
-    one.log.config = LogConfig(segment_bytes=100)
-    with pytest.raises(InconsistentLog, match="the segment 0 has"):
+@pytest.mark.parametrize(
+    ("segment_bytes", "setting", "told"),
+    [
+        (ALL_IN_ONE, 100, "of 100 bytes"),
+        (EACH_ITS_OWN, ALL_IN_ONE, "a segment has room"),
+        (2 * RECORD.size_in_bytes, 2 * RECORD.size_in_bytes + 1, ""),
+    ],
+)
+def test_segments_are_rolled_when_the_next_batch_has_no_room(
+    segment_bytes: int, setting: int, told: str
+) -> None:
+    one = replace(stored(segment_bytes), segment_bytes=setting)
+    if not told:
+        one.check()
+        return
+    with pytest.raises(InconsistentLog, match=told):
         one.check()
 
 
