@@ -29,7 +29,8 @@ from impl.scheduler import ImmediateScheduler
 
 INITIAL_DELAY_MS = 10_000
 """One unit of the spec's initial delays; no time passes but in members."""
-_PARTITION = 0
+_PARTITION, _PARTITIONS = 47, 50
+"""Where Kafka keeps a group of this id: "group".hashCode() is 98629247."""
 _NOT_STORED = Errors.NOT_ENOUGH_REPLICAS
 """Which members are told as COORDINATOR_NOT_AVAILABLE."""
 
@@ -43,13 +44,15 @@ class GroupTopic:
     """The offsets topic, read as it is written; it refuses the next append when it is told to."""
 
     def __init__(self, concurrency: Concurrency) -> None:
-        self._topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), concurrency, 1)
+        self._topic = LocalOffsetsTopic(
+            MemoryDisk(), ImmediateScheduler(), concurrency, _PARTITIONS
+        )
         self.record: GroupMetadataValue | None = None
         self.refuses = False
 
     @property
     def num_partitions(self) -> int:
-        """One."""
+        """As many as Kafka makes by default (offsets.topic.num.partitions)."""
         return self._topic.num_partitions
 
     def become_leader(self, partition: int, leader_epoch: int, /) -> Log | None:
