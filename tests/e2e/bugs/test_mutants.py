@@ -20,12 +20,12 @@ MODULE = (
 TESTS = "from ordinary import a\n\n\ndef test_within():\n    assert not a.within(3)\n"
 
 
-def judged(folder: Path, number: int) -> Mapping[str, Any]:
+def judged(folder: Path, *which: str) -> Mapping[str, Any]:
     """The figures of a run that keeps what it judges in this folder."""
     options = ["--model", "delayed/shared-key", "--only", "purgatory/watchers.py", "--no-tests"]
     command = [sys.executable, "-m", "conformance.cli", "bugs", "--system", "delayed", *options]
     run = subprocess.run(
-        [*command, "--mutants", str(number), "--seed", "7", "--seconds", "2", "--json"],
+        [*command, *which, "--seed", "7", "--seconds", "2", "--json"],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -38,7 +38,7 @@ def judged(folder: Path, number: int) -> Mapping[str, Any]:
 
 @pytest.mark.tlc
 def test_a_second_run_judges_only_what_the_first_did_not(tmp_path: Path) -> None:
-    first, second = judged(tmp_path, 3), judged(tmp_path, 4)
+    first, second = judged(tmp_path, "--mutants", "3"), judged(tmp_path, "--mutants", "4")
     (kept,) = (tmp_path / "kconform-out" / "mutants").glob("7-*.jsonl")
     assert second["mutants"][:3] == first["mutants"]
     assert len(kept.read_text().splitlines()) == 4
@@ -46,6 +46,10 @@ def test_a_second_run_judges_only_what_the_first_did_not(tmp_path: Path) -> None
     assert second["fates"]["specification"] >= 2
     assert {mutant["file"] for mutant in second["mutants"]} == {"purgatory/watchers.py"}
     assert second["drawn_from"] > 4
+    (again,) = judged(tmp_path, "--mutant", first["mutants"][0]["mutant"])["mutants"]
+    assert [again[key] for key in ("mutant", "fate", "oracle", "model")] == [
+        first["mutants"][0][key] for key in ("mutant", "fate", "oracle", "model")
+    ]
 
 
 def test_tests_judge_only_what_they_come_by(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance.bugs.mutants import LOCK, Mutant, differs, draw, mutants_of
+from conformance.bugs.mutants import LOCK, Mutant, differs, draw, mutants_of, named
 from conformance.bugs.reach import Noting, Reach, Statement, note_reached, statements_of
 from conformance.bugs.scope import changed_files, files_of, systems_of
-from conformance.errors import DataError
+from conformance.errors import DataError, UserError
 from conformance.resources import resource_root
 
 IMPL = resource_root() / "impl"
@@ -103,6 +103,16 @@ def test_a_longer_draw_begins_with_a_shorter_one_of_its_seed(tmp_path: Path) -> 
     assert every.mutants[:2] == short.mutants
     assert len(every.mutants) == short.population
     assert draw(tmp_path, ["a.py"], 100, seed=4).mutants != every.mutants
+
+
+def test_a_mutant_is_found_by_its_id(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(FUNCTION)
+    every = mutants_of("a.py", FUNCTION)
+    wanted = [every[2].id, every[0].id]
+    assert [one.id for one in named(tmp_path, wanted)] == wanted
+    for unknown in (f"{every[0].id}0", every[0].id.replace("a.py", "b.py"), ""):
+        with pytest.raises(UserError, match="There is no mutant"):
+            named(tmp_path, [unknown])
 
 
 @pytest.fixture
