@@ -115,7 +115,8 @@ class GroupSystem:
             if name not in views:
                 views[name] = process_view(process)
         if self._group_view is None:
-            self._coordinators.check_timers()
+            if not self._interruptible:  # of an interrupted step the state is judged
+                self._coordinators.check_timers()
             self._group_view = group_view(self._coordinators)
         return self._observer.observe(
             self._group_view, tuple([views[name] for name in self._processes])

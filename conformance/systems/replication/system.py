@@ -228,7 +228,8 @@ class ReplicationSystem:
         broker, trip = self._brokers[broker_id], self._channels[broker_id].trip
         look = running if self._online[broker_id] else stopped
         log = self._log(broker_id)
-        self._storage.check(broker, log)
+        if not self._interruptible:  # of an interrupted step the state is judged
+            self._storage.check(broker, log)
         return look(broker, log, trip, self._all)
 
     def _log(self, broker_id: int) -> Log:
