@@ -371,7 +371,7 @@ class _Partition:
         states = self._states(registrations)
         self._elections(registrations)
         self._crashes(states)
-        self._sections(states)
+        self._sections(states, registrations)
         rounds = {broker: self._rounds(broker, states) for broker in self.brokers}
         _tell_when_first_seen([one for own in rounds.values() for one in own])
         for broker, own in rounds.items():
@@ -522,7 +522,7 @@ class _Partition:
             view = view.without_others(known.view, own)
         return _Line(seen, broker, section, known.view, view, overlaps)
 
-    def _sections(self, states: Iterable[_Line]) -> None:
+    def _sections(self, states: Iterable[_Line], registrations: Sequence[_Registration]) -> None:
         """Steps that one section is."""
         for line in states:
             if _appended(line) and line.section != _APPEND:
@@ -530,6 +530,8 @@ class _Partition:
                 self._add(line.seen, "AppendAsLeader", _append(line), place=-5)
             elif line.changed and line.fetch is None:
                 for name, args in _steps(line):
+                    if name in _TOLD_BY_METADATA and _is_replaced(line, registrations):
+                        name, args = f"{name}Late", [*args, line.view.partition_epoch]
                     self._add(line.seen, name, args, self._shown(line))
 
     # --- followers' round trips -------------------------------------------------------------------
@@ -770,6 +772,20 @@ def _steps(line: _Line) -> Iterator[tuple[str, list[object]]]:
         yield "ProcessAlterPartition", [broker]
     else:
         yield "UpdateIsr", [broker, view.leader_epoch]
+
+
+_TOLD_BY_METADATA = ("BecomeLeader", "UpdateIsr")
+"""What a leader learns from a registration, with its ISR."""
+
+
+def _is_replaced(line: _Line, registrations: Sequence[_Registration]) -> bool:
+    """Whether the controller has gone past the registration that a leader applies.
+
+    A broker replays the metadata log at its own pace (MetadataLoader). Of a newer leader epoch it
+    hears later; within one the specification has an action of its own.
+    """
+    newer = registrations[line.view.partition_epoch + 1 :]
+    return any(one.leader_epoch == line.view.leader_epoch and one.time < line.time for one in newer)
 
 
 _APPEND = "$anonfun$appendRecordsToLeader$1"

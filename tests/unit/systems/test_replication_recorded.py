@@ -156,6 +156,19 @@ def test_a_late_fetch_was_left_behind_where_its_leader_has_done_something_else_m
     assert trace.events[-1]["time"] == read / 1e9
 
 
+def test_a_leader_that_applies_a_registration_late_adopts_its_isr(
+    tmp_path: Path, lines: Lines
+) -> None:
+    """The controller has replaced it by then: the leader's loader comes to the metadata late."""
+    for version, isr in ((1, [1]), (2, [1, 2])):
+        lines.registered(1, leader=1, epoch=0, isr=isr, version=version)
+    for version, isr in ((1, [1]), (2, [1, 2])):
+        state = broker(1, 1, 1 if version == 1 else 0, -1, isr=isr, partitionEpoch=version)
+        lines.section(1, "$anonfun$makeLeader$1", state)
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[-2:] == ["UpdateIsrLate['b1', 0, 1]", "UpdateIsr['b1', 0]"]
+
+
 def test_a_round_trip_that_changes_nothing_is_left_out(tmp_path: Path, lines: Lines) -> None:
     lines.request(2)
     lines.fetch(1, 2, broker(1, 1, 0, -1))
