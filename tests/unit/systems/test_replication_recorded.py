@@ -305,6 +305,27 @@ def test_what_a_controller_takes_back_was_not_committed(tmp_path: Path, lines: L
     assert trace.events[-1]["source"] == "node3/agent.ndjson:1"
 
 
+def test_what_a_controller_takes_back_and_tells_again_counts_from_the_first_time_on(
+    tmp_path: Path, lines: Lines
+) -> None:
+    """The leader has its answer before the other controllers hear that the change is committed."""
+    lines.nodes["3"] = []
+    lines.section(1, "maybeShrinkIsr", broker(1, 1, 0, -1, sentIsr=[1]))
+    made = lines.registered(1, leader=1, epoch=0, isr=[1], version=1)
+    alone = broker(1, 1, 1, -1, isr=[1], partitionEpoch=1)
+    lines.section(1, "handleAlterPartitionUpdate", alone)
+    lines.registered(1, leader=2, epoch=1, isr=[2], version=2)
+    for node in (2, 3, 1):
+        lines.registered(node, leader=1, epoch=0, isr=[1], version=1)
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[-3:] == [
+        "SubmitShrinkIsr['b1', 'b2']",
+        "FenceBroker[0, 'b2', 'b1'] or HandleAlterPartition['b1']",
+        "ProcessAlterPartition['b1']",
+    ]
+    assert trace.events[-2]["time"] == made / 1e9
+
+
 def test_what_a_process_reads_again_when_it_starts_is_taken_back_by_nobody(
     tmp_path: Path, lines: Lines
 ) -> None:
