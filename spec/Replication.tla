@@ -30,14 +30,17 @@ AlterPartitionMessage ==
    brokerEpochs : [Brokers -> BrokerEpochs \union {NoEpoch}],
    error : AlterPartitionErrors]
 
+LeaderAndIsrRequest ==
+  [present : BOOLEAN, leader : BrokersOrNone, isr : SUBSET Brokers,
+   partitionEpoch : PartitionEpochs]
+
 CacheIsTyped(cache) ==
   \A i \in 1..Len(cache) : cache[i] \in [epoch : Epochs, start : Offsets]
 
 TypeOK ==
   /\ registration \in [leader : BrokersOrNone, leaderEpoch : Epochs,
                        isr : SUBSET Brokers, partitionEpoch : PartitionEpochs]
-  /\ leaderAndIsr \in [Epochs -> [present : BOOLEAN, leader : BrokersOrNone,
-                                  isr : SUBSET Brokers, partitionEpoch : PartitionEpochs]]
+  /\ leaderAndIsr \in [Epochs -> LeaderAndIsrRequest]
   /\ online \in [Brokers -> BOOLEAN]
   /\ brokerEpoch \in [Brokers -> BrokerEpochs]
   /\ leaderEpoch \in [Brokers -> EpochsOrNone]

@@ -44,18 +44,18 @@ LearnsLeaderEpoch(b, e, itsLeader, itsIsr, itsPartitionEpoch, followers) ==
                                  [partitionEpoch EXCEPT ![b] = itsPartitionEpoch])
 
 \* Partition.makeLeader; its fetcher drops the partition (removeFetcherForPartitions).
-BecomeLeader(b, e) ==
-  LET request   == leaderAndIsr[e]
-      followers == RemoteReplicas(followerState[b])
+LeadsAsTold(b, e, request) ==
+  LET followers == RemoteReplicas(followerState[b])
       started   == [Untracked(Replica(b)) EXCEPT
                       !.cache = AssignEpochStart(epochCache[b], e, LogEndOffset(b))]
       r         == WithHighWatermark(b, started, request.isr, {}, followers)
-  IN  /\ Receives(b, e)
-      /\ request.leader = b
+  IN  /\ request.leader = b
       /\ LearnsLeaderEpoch(b, e, b, request.isr, request.partitionEpoch, followers)
       /\ SetReplica(b, r)
       /\ Expose(r, e)
       /\ UNCHANGED <<registration, processVars, messageVars, appends, guaranteedFrom>>
+
+BecomeLeader(b, e) == Receives(b, e) /\ LeadsAsTold(b, e, leaderAndIsr[e])
 
 \* Whether a new follower has to find out first where its log ends to agree.
 TruncatesFirst(r) ==
@@ -245,13 +245,14 @@ ProcessAlterPartition(l) ==
                      appends, guaranteedFrom>>
 
 \* Partition.makeLeader, same leader epoch, newer partition epoch: only the ISR.
+AdoptsIsr(l, e, request) ==
+  /\ e = leaderEpoch[l] /\ IsNewsOfIsr(request.partitionEpoch, partitionEpoch[l])
+  /\ LearnsLeaderEpoch(l, e, l, request.isr, request.partitionEpoch, followerState[l])
+  /\ \E awaited \in AwaitedFollowers(l) :
+       LET r == WithHighWatermark(l, Replica(l), request.isr, awaited, followerState[l])
+       IN  SetReplica(l, r) /\ Expose(r, e)
+  /\ UNCHANGED <<registration, processVars, messageVars, appends, guaranteedFrom>>
+
 UpdateIsr(l, e) ==
-  LET request == leaderAndIsr[e]
-  IN  /\ ActingLeader(l) /\ request.present
-      /\ e = leaderEpoch[l] /\ IsNewsOfIsr(request.partitionEpoch, partitionEpoch[l])
-      /\ LearnsLeaderEpoch(l, e, l, request.isr, request.partitionEpoch, followerState[l])
-      /\ \E awaited \in AwaitedFollowers(l) :
-           LET r == WithHighWatermark(l, Replica(l), request.isr, awaited, followerState[l])
-           IN  SetReplica(l, r) /\ Expose(r, e)
-      /\ UNCHANGED <<registration, processVars, messageVars, appends, guaranteedFrom>>
+  ActingLeader(l) /\ leaderAndIsr[e].present /\ AdoptsIsr(l, e, leaderAndIsr[e])
 ==============================================================================

@@ -52,11 +52,16 @@ def _blockers(spec: Spec, steps: SpecSteps, event: Event, blocked: Blocked) -> I
     for state in blocked.states[:_STATES]:
         before = _differing(spec, state, event.before)
         if before:
-            yield Blocker(state, "", ("the state before it differs",), before)
+            yield _unlike(state, "the state before it differs", before)
         elif event.is_snapshot:
-            yield Blocker(state, "", ("the state differs",), _differing(spec, state, event.after))
+            yield _unlike(state, "the state differs", _differing(spec, state, event.after))
         else:
             yield from _of_actions(spec, steps, event, state)
+
+
+def _unlike(state: State, told: str, differences: tuple[Difference, ...]) -> Blocker:
+    """A state that is none in which the event was seen, whatever step follows."""
+    return Blocker(state, "", (told, *_hints(differences)), differences)
 
 
 def _of_actions(spec: Spec, steps: SpecSteps, event: Event, state: State) -> Iterator[Blocker]:
@@ -95,6 +100,7 @@ def _hints(differences: Sequence[Difference]) -> tuple[str, ...]:
     return tuple(
         f'{name} is a model value: in an event it is written {{"#unserializable": "{name}"}}'
         for name in dict.fromkeys(names)
+        if name.isidentifier() and name not in ("TRUE", "FALSE")
     )
 
 

@@ -110,9 +110,16 @@ def _require_names(model: Model, module: Module) -> None:
     """UserError for the first name that the model uses and the spec lacks."""
     check = model.check
     constants = {constant.name for constant in module.constants}
-    for name in model.constants:  # of a .cfg's literals TLC ignores those that are no constants
+    for name, text in model.constants.items():  # of a .cfg's TLC ignores those that are none
         if name not in constants:
             raise _no_such(model, "constants", name, constants)
+        if text.strip() == name:
+            raise UserError(
+                f"{model.origin}: the constant {name} is said to be {name}, which is itself. Its "
+                f"value is a TLA+ expression, such as the string '\"{name}\"'. A model value "
+                f"needs a configuration, {model.spec}.cfg with CONSTANT {name} = {name}: name the "
+                "module instead of this manifest."
+            )
     operators = set(module.operators)
     if not (check.specification or check.init or module.variables or module.assumptions):
         raise UserError(

@@ -273,6 +273,8 @@ CASES = (
          edit(MODEL, "Keys = '{\"a\", \"b\"}'", "")),
     Case("a constant that is no TLA+", f"check {MODEL}", ("store.toml: ", "`const_Versions ="),
          edit(MODEL, "'0..3'", "'0..'")),
+    Case("a constant that is itself", f"check {MODEL}", ("Versions is said to be Versions",),
+         edit(MODEL, "'0..3'", "'Versions'")),
     Case("a situation that is not there", f"suite {MODEL} --kind situations", ("Lost",),
          edit(MODEL, "[check]", '[situations]\nnames = ["Lost"]\n\n[check]')),
     Case("situations of a model without", f"suite {MODEL} --kind situations",

@@ -166,6 +166,26 @@ def test_three_brokers_with_thirty_epochs_and_offsets_to_3000() -> None:
     assert any("instances of the action" in hint for hint in found.decide)
 
 
+def leader_that_lags(*told: str) -> Recording:
+    """Both followers are fenced; then the leader hears of their registrations."""
+    actions = 'AppendAsLeader("b1", 0)', 'FenceBroker(1, "b3", "b1")', 'FenceBroker(1, "b2", "b1")'
+    events = [Event((parse_pattern(one),), source=one) for one in (*actions, *told)]
+    return Recording("lags", tuple(events))
+
+
+def test_a_leader_adopts_registrations_in_their_order_however_late() -> None:
+    (model,) = find_models(["replication/recorded-fine-3b"])
+    constants = {**model.constants, "PartitionEpochs": "0..2"}
+    spec = bound(replace(model, constants=constants), find_tools()).spec
+    judge = Judge(spec, Mapping(declared=True))
+    first, second = 'UpdateIsrLate("b1", 1, 1)', 'UpdateIsr("b1", 1)'
+    assert judge.judge(leader_that_lags(first, second)).verdict is Verdict.PASS
+    assert judge.judge(leader_that_lags(second)).verdict is Verdict.PASS
+    for wrong in ((second, first), (first, first), (second, second)):
+        found = judge.judge(leader_that_lags(*wrong))
+        assert (found.verdict, found.explained) == (Verdict.FAIL, 4)
+
+
 # --- a newcomer's captures ------------------------------------------------------------------------
 
 LIE = Part(Place("highWatermark", ("b1",)), 777)

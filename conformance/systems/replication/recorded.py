@@ -124,12 +124,10 @@ def _registrations(lines: Iterable[Seen], outages: Mapping[str, list[int]]) -> l
     All controllers replay all records, and read them again when they start. Of two records with one
     partition epoch, one was never committed: the one that fewer controllers tell.
     """
-    told: dict[int, dict[tuple[str, int, frozenset[str]], dict[str, Seen]]] = {}
+    told: dict[int, dict[_Content, dict[str, Seen]]] = {}
     registered = [seen for seen in lines if "registration" in seen.body]
     for seen in _without_reverted(registered, outages):
-        state = seen.body["state"]
-        content = (_broker(state["leader"]), state["leaderEpoch"], _brokers(_electable(state)))
-        nodes = told.setdefault(state["partitionEpoch"], {}).setdefault(content, {})
+        nodes = told.setdefault(_partition_epoch(seen), {}).setdefault(_content(seen), {})
         nodes.setdefault(seen.node, seen)
     return [_earliest(epoch, contents) for epoch, contents in sorted(told.items())]
 
@@ -142,17 +140,29 @@ def _without_reverted(
     A controller that was paused goes on as the active one until it hears of its successor. What it
     has written by then is not committed: QuorumController.claim and renounce take its state back to
     the last committed offset, and its next record has a partition epoch that it has told before.
-    A process that starts tells the past again, and takes nothing back.
+    What it then tells once more was committed by others, perhaps answered to a leader before: it
+    counts from the first time on. A process that starts tells the past again, and takes nothing
+    back.
     """
     kept: dict[str, list[Seen]] = defaultdict(list)
+    first: dict[tuple[str, int, int, _Content], Seen] = {}
     for seen in registered:
         own, epoch = kept[seen.node], _partition_epoch(seen)
         ends = outages.get(_broker(int(seen.node)), [])
         started = max((end for end in ends if end < seen.time), default=0)
         while own and own[-1].time > started and _partition_epoch(own[-1]) >= epoch:
             own.pop()
-        own.append(seen)
+        own.append(first.setdefault((seen.node, started, epoch, _content(seen)), seen))
     return (seen for own in kept.values() for seen in own)
+
+
+_Content = tuple[str, int, frozenset[str]]
+"""Leader, leader epoch, and who may be elected."""
+
+
+def _content(registered: Seen) -> _Content:
+    state = registered.body["state"]
+    return _broker(state["leader"]), state["leaderEpoch"], _brokers(_electable(state))
 
 
 def _partition_epoch(registered: Seen) -> int:
@@ -185,9 +195,7 @@ def _without_repetitions(registrations: Sequence[_Registration]) -> list[_Regist
     return found
 
 
-def _earliest(
-    epoch: int, contents: Mapping[tuple[str, int, frozenset[str]], Mapping[str, Seen]]
-) -> _Registration:
+def _earliest(epoch: int, contents: Mapping[_Content, Mapping[str, Seen]]) -> _Registration:
     (leader, leader_epoch, isr), nodes = max(contents.items(), key=lambda pair: len(pair[1]))
     first = min(nodes.values(), key=lambda seen: seen.time)
     return _Registration(first.time, first.source, leader, leader_epoch, epoch, isr)
@@ -371,7 +379,7 @@ class _Partition:
         states = self._states(registrations)
         self._elections(registrations)
         self._crashes(states)
-        self._sections(states)
+        self._sections(states, registrations)
         rounds = {broker: self._rounds(broker, states) for broker in self.brokers}
         _tell_when_first_seen([one for own in rounds.values() for one in own])
         for broker, own in rounds.items():
@@ -522,7 +530,7 @@ class _Partition:
             view = view.without_others(known.view, own)
         return _Line(seen, broker, section, known.view, view, overlaps)
 
-    def _sections(self, states: Iterable[_Line]) -> None:
+    def _sections(self, states: Iterable[_Line], registrations: Sequence[_Registration]) -> None:
         """Steps that one section is."""
         for line in states:
             if _appended(line) and line.section != _APPEND:
@@ -530,6 +538,8 @@ class _Partition:
                 self._add(line.seen, "AppendAsLeader", _append(line), place=-5)
             elif line.changed and line.fetch is None:
                 for name, args in _steps(line):
+                    if name in _TOLD_BY_METADATA and _is_replaced(line, registrations):
+                        name, args = f"{name}Late", [*args, line.view.partition_epoch]
                     self._add(line.seen, name, args, self._shown(line))
 
     # --- followers' round trips -------------------------------------------------------------------
@@ -770,6 +780,20 @@ def _steps(line: _Line) -> Iterator[tuple[str, list[object]]]:
         yield "ProcessAlterPartition", [broker]
     else:
         yield "UpdateIsr", [broker, view.leader_epoch]
+
+
+_TOLD_BY_METADATA = ("BecomeLeader", "UpdateIsr")
+"""What a leader learns from a registration, with its ISR."""
+
+
+def _is_replaced(line: _Line, registrations: Sequence[_Registration]) -> bool:
+    """Whether the controller has gone past the registration that a leader applies.
+
+    A broker replays the metadata log at its own pace (MetadataLoader). Of a newer leader epoch it
+    hears later; within one the specification has an action of its own.
+    """
+    newer = registrations[line.view.partition_epoch + 1 :]
+    return any(one.leader_epoch == line.view.leader_epoch and one.time < line.time for one in newer)
 
 
 _APPEND = "$anonfun$appendRecordsToLeader$1"

@@ -280,13 +280,22 @@ def test_where_candidates_are_too_many_an_explanation_is_looked_for_with_few(
     assert ("not every other one was looked at" in found.reason) is (most == 10)
 
 
+@pytest.mark.parametrize("shown_by", ["a step", "a snapshot"])
 def test_a_model_value_that_was_written_as_a_string_gets_a_hint(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory: pytest.TempPathFactory, shown_by: str
 ) -> None:
     config = "CONSTANT Clients = {a, b}\nCONSTANT Grants = 5\nCONSTANT a = a\nCONSTANT b = b"
     with_values = locks(tmp_path_factory.mktemp("values"), config)
     value = {"#unserializable": "a"}
     steps = [act("Ask", value), act("Queue", value), act("Grant", value, holder="a")]
-    found = judged(with_values, Mapping(), *numbered({"state": {"granted": 0}}, *steps))
+    if shown_by == "a snapshot":
+        steps[2:] = [act("Grant", value), {"state": {"holder": "a"}}]
+    found = judged(with_values, Mapping(), {"state": {"granted": 0}}, *steps)
     assert found.failure is not None
-    assert '{"#unserializable": "a"}' in found.failure.blockers[0].lines[0]
+    assert '{"#unserializable": "a"}' in found.failure.blockers[0].lines[-1]
+
+
+def test_a_number_that_was_written_as_a_string_is_no_model_value(spec: Spec) -> None:
+    found = judged(spec, Mapping(), *numbered({"state": {"granted": "0"}}))
+    assert found.failure is not None
+    assert found.failure.blockers[0].lines == ("the state differs",)

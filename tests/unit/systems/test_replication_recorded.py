@@ -156,6 +156,19 @@ def test_a_late_fetch_was_left_behind_where_its_leader_has_done_something_else_m
     assert trace.events[-1]["time"] == read / 1e9
 
 
+def test_a_leader_that_applies_a_registration_late_adopts_its_isr(
+    tmp_path: Path, lines: Lines
+) -> None:
+    """The controller has replaced it by then: the leader's loader comes to the metadata late."""
+    for version, isr in ((1, [1]), (2, [1, 2])):
+        lines.registered(1, leader=1, epoch=0, isr=isr, version=version)
+    for version, isr in ((1, [1]), (2, [1, 2])):
+        state = broker(1, 1, 1 if version == 1 else 0, -1, isr=isr, partitionEpoch=version)
+        lines.section(1, "$anonfun$makeLeader$1", state)
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[-2:] == ["UpdateIsrLate['b1', 0, 1]", "UpdateIsr['b1', 0]"]
+
+
 def test_a_round_trip_that_changes_nothing_is_left_out(tmp_path: Path, lines: Lines) -> None:
     lines.request(2)
     lines.fetch(1, 2, broker(1, 1, 0, -1))
@@ -290,6 +303,27 @@ def test_what_a_controller_takes_back_was_not_committed(tmp_path: Path, lines: L
     trace = lines.trace(tmp_path)
     assert steps(trace)[1:] == ["ElectLeader[1, 'b2']"]
     assert trace.events[-1]["source"] == "node3/agent.ndjson:1"
+
+
+def test_what_a_controller_takes_back_and_tells_again_counts_from_the_first_time_on(
+    tmp_path: Path, lines: Lines
+) -> None:
+    """The leader has its answer before the other controllers hear that the change is committed."""
+    lines.nodes["3"] = []
+    lines.section(1, "maybeShrinkIsr", broker(1, 1, 0, -1, sentIsr=[1]))
+    made = lines.registered(1, leader=1, epoch=0, isr=[1], version=1)
+    alone = broker(1, 1, 1, -1, isr=[1], partitionEpoch=1)
+    lines.section(1, "handleAlterPartitionUpdate", alone)
+    lines.registered(1, leader=2, epoch=1, isr=[2], version=2)
+    for node in (2, 3, 1):
+        lines.registered(node, leader=1, epoch=0, isr=[1], version=1)
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[-3:] == [
+        "SubmitShrinkIsr['b1', 'b2']",
+        "FenceBroker[0, 'b2', 'b1'] or HandleAlterPartition['b1']",
+        "ProcessAlterPartition['b1']",
+    ]
+    assert trace.events[-2]["time"] == made / 1e9
 
 
 def test_what_a_process_reads_again_when_it_starts_is_taken_back_by_nobody(
