@@ -4,7 +4,8 @@ The stories of what departs go to the error output.
 The consumers are those of docs/clients: librdkafka, kafka-python, aiokafka (the extra `clients`),
 Kafka's own of two releases (a JVM each), franz-go and Sarama (built where Go is). One that cannot
 be started on this machine is told of.
-Run: python benchmarks/wire_clients.py [CLIENT ...] [--examples N] [--seed N]
+Run: python benchmarks/wire_clients.py [CLIENT ...] [--examples N] [--jobs N] [--seed N]
+    [--patience SECONDS]
 """
 
 from __future__ import annotations
@@ -114,6 +115,7 @@ def main() -> None:
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=", ".join(SUBJECTS))
     parser.add_argument("--examples", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--patience", type=float, default=8.0, help="in seconds")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if unknown := [name for name in options.clients if name not in SUBJECTS]:
@@ -126,7 +128,12 @@ def main() -> None:
         try:
             subject = SUBJECTS[name]()
             request = Request(
-                subject.command, subject.variant, options.examples, 15, options.jobs, 8.0
+                subject.command,
+                subject.variant,
+                options.examples,
+                requests=15,
+                jobs=options.jobs,
+                patience=options.patience,
             )
             tally = client(Context(seed=options.seed), request)
         except (Missing, UserError) as error:
