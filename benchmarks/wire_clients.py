@@ -104,6 +104,7 @@ def row(subject: Subject, tally: Tally) -> str:
         fate += f", {verdicts[Verdict.FAIL]} depart"
     if verdicts[Verdict.INCONCLUSIVE]:
         fate += f", {verdicts[Verdict.INCONCLUSIVE]} inconclusive"
+        fate += f" ({tally.spoiled} spoiled by a slow machine)" if tally.spoiled else ""
     given = f"{tally.given.total():,} of {len(tally.given)} kinds"
     callbacks = "yes" if tally.told else "no"
     examples = f"{verdicts.total()} | {tally.events:,} | {given}"
@@ -138,6 +139,7 @@ def main() -> None:
             tally = client(Context(seed=options.seed), request)
         except (Missing, UserError) as error:
             print(f"| {name} | | | | | | not run: {str(error).splitlines()[0]} |", flush=True)
+            print(error, file=sys.stderr)
             continue
         print(row(subject, tally), flush=True)
         departures += titles(subject.name, tally)
