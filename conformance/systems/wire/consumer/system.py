@@ -25,6 +25,8 @@ from conformance.systems.wire.consumer.member import (
     LEAVE_EPOCH,
     NO_EPOCH,
     Answer,
+    Commit,
+    CommitAnswer,
     Consumer,
     Heartbeat,
     Member,
@@ -35,6 +37,7 @@ from conformance.systems.wire.consumer.requests import (
     Description,
     Group,
     NotCoordinator,
+    commit,
     describe,
     heartbeat,
 )
@@ -51,6 +54,8 @@ _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
     {
         "consumer_group_heartbeat": ("ConsumerGroupHeartbeat", 1),  # members choose ids (KIP-1082)
         "consumer_group_describe": ("ConsumerGroupDescribe", 0),
+        "offset_commit": ("OffsetCommit", 9),  # has the member epoch
+        "offset_fetch": ("OffsetFetch", 1),
         "create_topics": ("CreateTopics", 7),  # answers with the topic's id
         "metadata": ("Metadata", 1),
     }
@@ -75,6 +80,9 @@ OF_A_MEMBER: Mapping[str, Callable[[Member], None]] = MappingProxyType(
         "Leave": Member.leave,
         "ReceiveAnswer": Member.receive_answer,
         "LoseMessage": Member.lose_message,
+        "SendCommit": Member.send_commit,
+        "ReceiveCommit": Member.receive_commit,
+        "LoseCommit": Member.lose_commit,
     }
 )
 """Steps that leave the coordinator as it was."""
@@ -128,6 +136,7 @@ class WireConsumerSystem:
         "described",
         "consumer",
         "channel",
+        "commit",
     )
 
     def __init__(self, settings: Settings, address: Address, security: Security) -> None:
@@ -172,7 +181,7 @@ class WireConsumerSystem:
             for name, instance in self._settings.instances.items()
         }
         self._before_first: int | None = None
-        self._step = -1
+        self._step, self._commits = -1, 0
         self._session, self._session_used = _SESSION_MS, False
         self._running_out, self._reconciling, self._mistimed = {}, {}, ""
         self._patience = self._usual_patience
@@ -189,6 +198,8 @@ class WireConsumerSystem:
             OF_A_MEMBER[action.name](member)
         elif action.name in _REQUESTS:
             self._ask(member)
+        elif action.name == "HandleCommit":
+            self._commit(member)
         elif action.name in EXPIRIES:
             self._wait_for(action.name, member)
         else:
@@ -304,6 +315,18 @@ class WireConsumerSystem:
             self._running_out[member.name] = asked + length / 1000
         self._note_reconciling(member, answer, asked)
 
+    def _commit(self, member: Member) -> None:
+        """What is committed is this commit's number, so that OffsetFetch tells which it was."""
+        sent = member.commit
+        if not isinstance(sent, Commit):
+            raise ActionRefused(f"no commit of {member.name} is under way")
+        self._commits += 1
+        theirs = replace(sent, epoch=self._their_epoch(sent.epoch))
+        id = self._id(member)
+        member.commit = commit(
+            self._coordinator, self._group, id, member.instance, theirs, self._commits
+        )
+
     def _note_reconciling(self, member: Member, answer: Answer, asked: float) -> None:
         """Who is told to give partitions up has its rebalance timeout for it, from then on."""
         before = self._reconciling.get(member.name)
@@ -412,6 +435,7 @@ class WireConsumerSystem:
         return {
             "consumer": Fn({one.name: consumer_value(one.consumer) for one in members}),
             "channel": Fn({one.name: message_value(one.channel) for one in members}),
+            "commit": Fn({one.name: commit_value(one.commit) for one in members}),
         }
 
 
@@ -447,6 +471,22 @@ def message_value(message: Heartbeat | Answer | None) -> Fn:
         case Answer(error, epoch, given):
             fields |= {"type": "Answer", "epoch": epoch, "error": error, "told": given is not None}
             fields["given"] = _values(given or ())
+    return Fn(fields)
+
+
+def commit_value(commit: Commit | CommitAnswer | None) -> Fn:
+    """As the specification's `commit[m]`."""
+    fields: dict[Value, Value] = {
+        "type": "None",
+        "epoch": NO_EPOCH,
+        "partitions": frozenset(),
+        "error": "NONE",
+    }
+    match commit:
+        case Commit(epoch, partitions):
+            fields |= {"type": "Request", "epoch": epoch, "partitions": _values(partitions)}
+        case CommitAnswer(taken, error):
+            fields |= {"type": "Answer", "partitions": _values(taken), "error": error}
     return Fn(fields)
 
 
