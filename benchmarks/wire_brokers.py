@@ -1,6 +1,7 @@
 """Judges brokers through their ports, each by a whole gate, and prints what came out.
 
-Each broker is started here and ended: releases of Apache Kafka, our own server, the mock cluster in
+Each broker is started here and ended: releases of Apache Kafka (one of them as two brokers, between
+which the coordinator moves), our own server, the mock cluster in
 librdkafka (the extra `clients`), kfake of franz-go (built where Go is). One that cannot be started
 on this machine is told of, with the reason. Apache Kafka is judged with its known deviations.
 docs/brokers.md keeps the runs and judges what came out. Exit code 1 if a Kafka or our own server
@@ -14,6 +15,7 @@ import argparse
 import ctypes
 import json
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -24,6 +26,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from conformance.kafka.cluster import Cluster, Settings
 from conformance.kafka.jars import chosen_jars
@@ -34,6 +37,7 @@ from conformance.suites.restricted import cover_within
 
 ROOT = Path(__file__).resolve().parents[1]
 KFAKE = ROOT / "benchmarks" / "kfake"
+KCONFORM = Path(sys.executable).with_name("kconform")
 DELAY = 300
 TIMERS = f"initial-delay={DELAY}&session=800&min-session=10&rebalance=1200&groups=48"
 PROPERTIES = {
@@ -55,10 +59,26 @@ class Missing(Exception):
 
 @contextmanager
 def kafka(version: str) -> Iterator[str]:
+    with brokers_of(version, 1) as address:
+        yield f"wire:{address}?{TIMERS}&deviations=kafka-{version}"
+
+
+@contextmanager
+def moving(version: str) -> Iterator[str]:
+    """Two brokers, between which a fail-over moves the coordinators."""
+    with brokers_of(version, 2) as address:
+        move = shlex.join([str(KCONFORM), "cluster", "move", address])
+        settings = urlencode({"deviations": f"kafka-{version}", "fail-over": move})
+        yield f"wire:{address}?{TIMERS}&{settings}"
+
+
+@contextmanager
+def brokers_of(version: str, count: int) -> Iterator[str]:
+    """The address of the first of so many brokers."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(properties=PROPERTIES)
+        settings = Settings(brokers=count, properties=PROPERTIES)
         with Cluster(chosen_jars(version, None), Path(folder), settings) as cluster:
-            yield f"wire:{cluster.bootstrap}?{TIMERS}&deviations=kafka-{version}"
+            yield cluster.bootstrap.partition(",")[0]
 
 
 @contextmanager
@@ -142,11 +162,17 @@ class Broker:
     name: str
     serve: Callable[[], AbstractContextManager[str]]
     agrees: bool = True
+    models: tuple[str, ...] = ()
+    """Those that it is for; none: all that its port allows."""
 
 
+FAIL_OVERS = ("group/fail-over-2m", "group/pending-fail-over-2m", "group/static-fail-over-2m")
 BROKERS: Mapping[str, Broker] = {
     "kafka-3.8.1": Broker("Apache Kafka 3.8.1", lambda: kafka("3.8.1")),
     "kafka-4.4.0": Broker("Apache Kafka 4.4.0", lambda: kafka("4.4.0")),
+    "kafka-4.4.0-fail-over": Broker(
+        "Apache Kafka 4.4.0, two brokers", lambda: moving("4.4.0"), models=FAIL_OVERS
+    ),
     "own": Broker("python -m impl.wire", ours),
     "librdkafka-mock": Broker("librdkafka's mock cluster", mock, agrees=False),
     "kfake": Broker("kfake of franz-go", kfake, agrees=False),
@@ -169,8 +195,7 @@ def drive(system: str, model: str, disagreements: int = 1) -> ReplayResult:
 def gate(system: str, models: list[str]) -> dict[str, Any]:
     """The report of a gate in a process of its own. TimeoutExpired if it does not end."""
     with tempfile.TemporaryDirectory() as folder:
-        kconform = Path(sys.executable).with_name("kconform")
-        command = [str(kconform), "gate", *models, "--system", system, "--output", folder]
+        command = [str(KCONFORM), "gate", *models, "--system", system, "--output", folder]
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=SECONDS, check=False
         )
@@ -227,7 +252,7 @@ def judged(broker: Broker, models: list[str]) -> bool:
     """Print what came of one broker; whether it is as it should be."""
     try:
         with broker.serve() as system:
-            report = gate(system, models)
+            report = gate(system, models or list(broker.models))
     except Missing as missing:
         print(f"{broker.name}: not run: {missing}", flush=True)
         return True
