@@ -65,6 +65,8 @@ _SESSION_MS = 45_000
 """Of members that are not to expire: Kafka's own."""
 _BUSY_SECONDS = 2.0
 """How much later than it should a timer may run out that a step waits for."""
+_TELLING_SECONDS = 5.0
+"""A coordinator hears of a setting within milliseconds; a busy machine takes longer."""
 _LONGEST_PAUSE = 0.02
 _DELAYS_IN_WINDOW, _ALONE = 4, 10
 """As of `wire.system`."""
@@ -161,6 +163,9 @@ class WireConsumerSystem:
         self._group = Group("", self._topic, topic_id)
         self._coordinator = self._entry
         self._await_topic()
+        self._interval_is_told = bool(address.session) and self._sessions.answers_tell(
+            self._tells_interval
+        )
         self._patience = self._usual_patience = address.patience / 1000
         self._begun = self._seen_at = time.monotonic()
         self._pulse = pulse()
@@ -275,6 +280,25 @@ class WireConsumerSystem:
                 )
             time.sleep(0.05)
 
+    def _tells_interval(self) -> bool:
+        """Whether the coordinator's answers follow a group's own heartbeat interval. Kafka's do, so
+        they tell when it has heard of a setting; others are taken to use what they show."""
+        self._group = replace(self._group, group_id=f"kconform-{self._run}-probe-interval")
+        self._find_coordinator()
+        self._altered.append(self._group.group_id)
+        self._sessions.set(self._coordinator, self._group.group_id, _SESSION_MS)
+        sent, until = Heartbeat(JOIN_EPOCH, frozenset()), time.monotonic() + _TELLING_SECONDS
+        while True:
+            answer = heartbeat(self._coordinator, self._group, "probe", None, sent)
+            told = answer.interval_ms == interval_of(_SESSION_MS)
+            if told or time.monotonic() > until:
+                break
+            sent = Heartbeat(answer.epoch)
+            time.sleep(0.05)
+        heartbeat(self._coordinator, self._group, "probe", None, Heartbeat(LEAVE_EPOCH))
+        delete_group(self._coordinator, self._group.group_id)
+        return told
+
     def _find_coordinator(self) -> Description:
         """The group as its coordinator knows it, once there is one that has loaded its part of the
         offsets topic: the first group of all makes a broker create that."""
@@ -307,7 +331,8 @@ class WireConsumerSystem:
         self._described = describe(self._coordinator, self._group)
         self._seen_at = time.monotonic()
         self._count_epochs(self._described)
-        if self._session_used and answer.interval_ms not in (0, interval_of(self._session)):
+        told = answer.interval_ms in (0, interval_of(self._session))
+        if self._session_used and self._interval_is_told and not told:
             self._mistimed = "the coordinator had not heard of the group's session timeout yet"
         member.channel = replace(answer, epoch=self._our_epoch(answer.epoch))
         self._running_out.pop(member.name, None)
