@@ -1,12 +1,12 @@
 """Judges brokers through their ports, each by a whole gate, and prints what came out.
 
-Each broker is started here and ended: releases of Apache Kafka (one of them as two brokers, between
-which the coordinator moves), our own server, the mock cluster in
-librdkafka (the extra `clients`), kfake of franz-go (built where Go is). One that cannot be started
-on this machine is told of, with the reason. Apache Kafka is judged with its known deviations.
+Each broker is started here and ended: releases of Apache Kafka, one of them as two brokers between
+which the coordinator moves; our own server; the mock cluster in librdkafka (the extra `clients`);
+kfake of franz-go (built where Go is). One that cannot be started on this machine is told of, with
+the reason. Apache Kafka is judged with its known deviations.
 docs/brokers.md keeps the runs and judges what came out. Exit code 1 if a Kafka or our own server
 disagrees.
-Run: python benchmarks/wire_brokers.py [BROKER ...] [--model NAME ...]
+Run: python benchmarks/wire_brokers.py [BROKER ...] [--model NAME ...] [--seconds N]
 """
 
 from __future__ import annotations
@@ -49,8 +49,6 @@ PROPERTIES = {
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
 }
-SECONDS = 900.0
-"""For one gate at most."""
 
 
 class Missing(Exception):
@@ -192,12 +190,12 @@ def drive(system: str, model: str, disagreements: int = 1) -> ReplayResult:
     return replay_suite(bench.graph, suite, bench.make_system, stop_after=disagreements)
 
 
-def gate(system: str, models: list[str]) -> dict[str, Any]:
+def gate(system: str, models: list[str], seconds: float) -> dict[str, Any]:
     """The report of a gate in a process of its own. TimeoutExpired if it does not end."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(KCONFORM), "gate", *models, "--system", system, "--output", folder]
         ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=SECONDS, check=False
+            command, capture_output=True, text=True, timeout=seconds, check=False
         )
         report = Path(folder) / "report.json"
         if not report.is_file():
@@ -248,16 +246,16 @@ def fate(tests: Mapping[str, int]) -> str:
     return "".join(f", {tests[key]:,} {words}" for key, words in names.items() if tests[key])
 
 
-def judged(broker: Broker, models: list[str]) -> bool:
+def judged(broker: Broker, models: list[str], seconds: float) -> bool:
     """Print what came of one broker; whether it is as it should be."""
     try:
         with broker.serve() as system:
-            report = gate(system, models or list(broker.models))
+            report = gate(system, models or list(broker.models), seconds)
     except Missing as missing:
         print(f"{broker.name}: not run: {missing}", flush=True)
         return True
     except subprocess.TimeoutExpired:
-        print(f"{broker.name}: no end within {SECONDS:.0f} s", file=sys.stderr, flush=True)
+        print(f"{broker.name}: no end within {seconds:.0f} s", file=sys.stderr, flush=True)
         return False
     as_it_should = report["verdict"] == "pass" or not broker.agrees
     lines = "\n".join(told(broker.name, report))
@@ -269,12 +267,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("brokers", nargs="*", metavar="BROKER", help=", ".join(BROKERS))
     parser.add_argument("--model", action="append", default=[])
+    parser.add_argument("--seconds", type=float, default=900.0, help="For one gate at most.")
     options = parser.parse_args()
     unknown = [name for name in options.brokers if name not in BROKERS]
     if unknown:
         parser.error(f"there is no broker {unknown[0]}; there are {', '.join(BROKERS)}")
     wanted = [BROKERS[name] for name in options.brokers or BROKERS]
-    as_it_should = [judged(broker, options.model) for broker in wanted]
+    as_it_should = [judged(broker, options.model, options.seconds) for broker in wanted]
     sys.exit(not all(as_it_should))
 
 

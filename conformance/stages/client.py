@@ -167,7 +167,7 @@ class _Bench:
         if result.ending in _UNDECIDED:
             verdict = Verdict.INCONCLUSIVE
         elif finding is not None and _is_late(result):
-            verdict = Verdict.INCONCLUSIVE
+            verdict, finding = Verdict.INCONCLUSIVE, None
             self._tally.spoiled += 1
         elif finding is not None:
             again = [finding.key == key async for key in self._reruns(plan, number, finding.key)]
