@@ -3,7 +3,10 @@
 Per deviation: the counterexample of a model with its override, and that path on a version which has
 the deviation, judged without the override, up to where it diverges.
 
-    python benchmarks/deviation_paths.py [--system kafka-3.8.1]
+    python benchmarks/deviation_paths.py [--system kafka-3.8.1] [--only ID]
+
+A path that a port shows (conformance/systems/wire/consumer) is made with --system
+'wire:HOST:PORT?deviations=kafka-4.4.0'.
 """
 
 from __future__ import annotations
@@ -60,6 +63,15 @@ SCRIPTED: dict[str, tuple[str, dict[str, str], str]] = {
         SendHeartbeat("m2")  HandleHeartbeat("m2")  ProcessHeartbeat("m2")
         SendOffsetCommit("m2")  SendJoinGroup("m2")  HandleJoinGroup("m2")
         HandleOffsetCommit("m2")  ProcessOffsetCommit("m2")  ProcessJoinGroup("m2")""",
+    ),
+    "commit-within-assignment-epoch": (
+        "consumer/commits-leaves-2m",
+        {},
+        """Join("m1")  SendHeartbeat("m1")  HandleHeartbeat("m1")  ReceiveAnswer("m1")
+        Assign("m1")  SendCommit("m1")
+        Join("m2")  SendHeartbeat("m2")  HandleHeartbeat("m2")  ReceiveAnswer("m2")
+        Leave("m2")  HandleLeave("m2")
+        SendHeartbeat("m1")  HandleHeartbeat("m1")  HandleCommit("m1")""",
     ),
 }
 """By deviation that breaks no formula, so that TLC has nothing to look for: a model, constants, the

@@ -1,11 +1,12 @@
 """Judges brokers through their ports, each by a whole gate, and prints what came out.
 
-Each broker is started here and ended: releases of Apache Kafka, our own server, the mock cluster in
-librdkafka (the extra `clients`), kfake of franz-go (built where Go is). One that cannot be started
-on this machine is told of, with the reason. Apache Kafka is judged with its known deviations.
+Each broker is started here and ended: releases of Apache Kafka, one of them as two brokers between
+which the coordinator moves; our own server; the mock cluster in librdkafka (the extra `clients`);
+kfake of franz-go (built where Go is). One that cannot be started on this machine is told of, with
+the reason. Apache Kafka is judged with its known deviations.
 docs/brokers.md keeps the runs and judges what came out. Exit code 1 if a Kafka or our own server
 disagrees.
-Run: python benchmarks/wire_brokers.py [BROKER ...] [--model NAME ...]
+Run: python benchmarks/wire_brokers.py [BROKER ...] [--model NAME ...] [--seconds N]
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import ctypes
 import json
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -24,6 +26,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from conformance.kafka.cluster import Cluster, Settings
 from conformance.kafka.jars import chosen_jars
@@ -34,6 +37,7 @@ from conformance.suites.restricted import cover_within
 
 ROOT = Path(__file__).resolve().parents[1]
 KFAKE = ROOT / "benchmarks" / "kfake"
+KCONFORM = Path(sys.executable).with_name("kconform")
 DELAY = 300
 TIMERS = f"initial-delay={DELAY}&session=800&min-session=10&rebalance=1200&groups=48"
 PROPERTIES = {
@@ -45,8 +49,6 @@ PROPERTIES = {
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
 }
-SECONDS = 900.0
-"""For one gate at most."""
 
 
 class Missing(Exception):
@@ -55,10 +57,26 @@ class Missing(Exception):
 
 @contextmanager
 def kafka(version: str) -> Iterator[str]:
+    with brokers_of(version, 1) as address:
+        yield f"wire:{address}?{TIMERS}&deviations=kafka-{version}"
+
+
+@contextmanager
+def moving(version: str) -> Iterator[str]:
+    """Two brokers, between which a fail-over moves the coordinators."""
+    with brokers_of(version, 2) as address:
+        move = shlex.join([str(KCONFORM), "cluster", "move", address])
+        settings = urlencode({"deviations": f"kafka-{version}", "fail-over": move})
+        yield f"wire:{address}?{TIMERS}&{settings}"
+
+
+@contextmanager
+def brokers_of(version: str, count: int) -> Iterator[str]:
+    """The address of the first of so many brokers."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(properties=PROPERTIES)
+        settings = Settings(brokers=count, properties=PROPERTIES)
         with Cluster(chosen_jars(version, None), Path(folder), settings) as cluster:
-            yield f"wire:{cluster.bootstrap}?{TIMERS}&deviations=kafka-{version}"
+            yield cluster.bootstrap.partition(",")[0]
 
 
 @contextmanager
@@ -142,11 +160,17 @@ class Broker:
     name: str
     serve: Callable[[], AbstractContextManager[str]]
     agrees: bool = True
+    models: tuple[str, ...] = ()
+    """Those that it is for; none: all that its port allows."""
 
 
+FAIL_OVERS = ("group/fail-over-2m", "group/pending-fail-over-2m", "group/static-fail-over-2m")
 BROKERS: Mapping[str, Broker] = {
     "kafka-3.8.1": Broker("Apache Kafka 3.8.1", lambda: kafka("3.8.1")),
     "kafka-4.4.0": Broker("Apache Kafka 4.4.0", lambda: kafka("4.4.0")),
+    "kafka-4.4.0-fail-over": Broker(
+        "Apache Kafka 4.4.0, two brokers", lambda: moving("4.4.0"), models=FAIL_OVERS
+    ),
     "own": Broker("python -m impl.wire", ours),
     "librdkafka-mock": Broker("librdkafka's mock cluster", mock, agrees=False),
     "kfake": Broker("kfake of franz-go", kfake, agrees=False),
@@ -166,13 +190,12 @@ def drive(system: str, model: str, disagreements: int = 1) -> ReplayResult:
     return replay_suite(bench.graph, suite, bench.make_system, stop_after=disagreements)
 
 
-def gate(system: str, models: list[str]) -> dict[str, Any]:
+def gate(system: str, models: list[str], seconds: float) -> dict[str, Any]:
     """The report of a gate in a process of its own. TimeoutExpired if it does not end."""
     with tempfile.TemporaryDirectory() as folder:
-        kconform = Path(sys.executable).with_name("kconform")
-        command = [str(kconform), "gate", *models, "--system", system, "--output", folder]
+        command = [str(KCONFORM), "gate", *models, "--system", system, "--output", folder]
         ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=SECONDS, check=False
+            command, capture_output=True, text=True, timeout=seconds, check=False
         )
         report = Path(folder) / "report.json"
         if not report.is_file():
@@ -223,16 +246,16 @@ def fate(tests: Mapping[str, int]) -> str:
     return "".join(f", {tests[key]:,} {words}" for key, words in names.items() if tests[key])
 
 
-def judged(broker: Broker, models: list[str]) -> bool:
+def judged(broker: Broker, models: list[str], seconds: float) -> bool:
     """Print what came of one broker; whether it is as it should be."""
     try:
         with broker.serve() as system:
-            report = gate(system, models)
+            report = gate(system, models or list(broker.models), seconds)
     except Missing as missing:
         print(f"{broker.name}: not run: {missing}", flush=True)
         return True
     except subprocess.TimeoutExpired:
-        print(f"{broker.name}: no end within {SECONDS:.0f} s", file=sys.stderr, flush=True)
+        print(f"{broker.name}: no end within {seconds:.0f} s", file=sys.stderr, flush=True)
         return False
     as_it_should = report["verdict"] == "pass" or not broker.agrees
     lines = "\n".join(told(broker.name, report))
@@ -244,12 +267,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("brokers", nargs="*", metavar="BROKER", help=", ".join(BROKERS))
     parser.add_argument("--model", action="append", default=[])
+    parser.add_argument("--seconds", type=float, default=900.0, help="For one gate at most.")
     options = parser.parse_args()
     unknown = [name for name in options.brokers if name not in BROKERS]
     if unknown:
         parser.error(f"there is no broker {unknown[0]}; there are {', '.join(BROKERS)}")
     wanted = [BROKERS[name] for name in options.brokers or BROKERS]
-    as_it_should = [judged(broker, options.model) for broker in wanted]
+    as_it_should = [judged(broker, options.model, options.seconds) for broker in wanted]
     sys.exit(not all(as_it_should))
 
 

@@ -4,7 +4,8 @@ The stories of what departs go to the error output.
 The consumers are those of docs/clients: librdkafka, kafka-python, aiokafka (the extra `clients`),
 Kafka's own of two releases (a JVM each), franz-go and Sarama (built where Go is). One that cannot
 be started on this machine is told of.
-Run: python benchmarks/wire_clients.py [CLIENT ...] [--examples N] [--seed N]
+Run: python benchmarks/wire_clients.py [CLIENT ...] [--examples N] [--jobs N] [--seed N]
+    [--patience SECONDS]
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ def row(subject: Subject, tally: Tally) -> str:
         fate += f", {verdicts[Verdict.FAIL]} depart"
     if verdicts[Verdict.INCONCLUSIVE]:
         fate += f", {verdicts[Verdict.INCONCLUSIVE]} inconclusive"
+        fate += f" ({tally.spoiled} spoiled by a slow machine)" if tally.spoiled else ""
     given = f"{tally.given.total():,} of {len(tally.given)} kinds"
     callbacks = "yes" if tally.told else "no"
     examples = f"{verdicts.total()} | {tally.events:,} | {given}"
@@ -114,6 +116,7 @@ def main() -> None:
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=", ".join(SUBJECTS))
     parser.add_argument("--examples", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--patience", type=float, default=8.0, help="in seconds")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if unknown := [name for name in options.clients if name not in SUBJECTS]:
@@ -126,11 +129,17 @@ def main() -> None:
         try:
             subject = SUBJECTS[name]()
             request = Request(
-                subject.command, subject.variant, options.examples, 15, options.jobs, 8.0
+                subject.command,
+                subject.variant,
+                options.examples,
+                requests=15,
+                jobs=options.jobs,
+                patience=options.patience,
             )
             tally = client(Context(seed=options.seed), request)
         except (Missing, UserError) as error:
             print(f"| {name} | | | | | | not run: {str(error).splitlines()[0]} |", flush=True)
+            print(error, file=sys.stderr)
             continue
         print(row(subject, tally), flush=True)
         departures += titles(subject.name, tally)

@@ -24,6 +24,10 @@ TypeOK ==
        [type : {"None", "Request", "Answer"},
         epoch : Epochs \union {LeaveEpoch, StaticLeaveEpoch, NoEpoch}, named : BOOLEAN,
         owned : SUBSET Partitions, error : Errors, told : BOOLEAN, given : SUBSET Partitions]]
+  /\ commit \in [Members ->
+       [type : {"None", "Request", "Answer"}, epoch : Epochs \union {NoEpoch},
+        partitions : SUBSET Partitions, error : CommitErrors]]
+  /\ \A m \in Members : keptSince[m] \subseteq commit[m].partitions \intersect Holds(Member(m))
 
 (***************************************************************************)
 (* The coordinator.                                                        *)
@@ -95,6 +99,24 @@ ReplacedOwnsNothing ==
        => consumer[m].owned = {}]_vars
 
 (***************************************************************************)
+(* Commits: what a member commits is what the next owner begins with.      *)
+(***************************************************************************)
+Taken(m) == commit[m]'.partitions
+
+\* An answered commit. A request that is lost is none.
+IsTaken(m) == commit[m].type = "Request" /\ commit[m]'.type = "Answer"
+
+\* Nobody commits a partition that another consumer in good standing owns.
+CommitsAreTheOwners ==
+  [][\A m \in Members : IsTaken(m) =>
+       \A other \in Members \ {m} :
+         IsCurrent(other) => consumer[other].owned \intersect Taken(m) = {}]_vars
+
+\* What is committed is what the member holds.
+CommittedIsHeld ==
+  [][\A m \in Members : IsTaken(m) => Taken(m) \subseteq Holds(Member(m))]_vars
+
+(***************************************************************************)
 (* What comes about. Presupposes that nothing is lost and nobody expires.  *)
 (***************************************************************************)
 Settled ==
@@ -111,5 +133,6 @@ AssignmentIsReached == <>[]Settled
 (***************************************************************************)
 SomeoneIsWaiting  == \E m \in Members : memberState[m] = "UnreleasedPartitions"
 SomeoneIsRevoking == \E m \in Members : memberState[m] = "UnrevokedPartitions"
+SomeCommitIsRefused == \E m \in Members : commit[m].error # "NONE"
 SomeoneIsFenced   == \E m \in Members : consumer[m].state = "Fenced"
 ===============================================================================

@@ -50,6 +50,19 @@ Error(m, request) ==
   ELSE HeartbeatError(m, request)
 
 (***************************************************************************)
+(* ConsumerGroup.validateOffsetCommit.                                     *)
+(***************************************************************************)
+MayCommit(m, request) == request.epoch = memberEpoch[m]
+
+\* All of a request is taken, or nothing.
+CommitAnswer(m, request) ==
+  LET error == IF ~IsRegistered(m) THEN "UNKNOWN_MEMBER_ID"
+               ELSE IF MayCommit(m, request) THEN "NONE"
+               ELSE "STALE_MEMBER_EPOCH"
+  IN  [NoCommit EXCEPT !.type = "Answer", !.error = error,
+                       !.partitions = IF error = "NONE" THEN request.partitions ELSE {}]
+
+(***************************************************************************)
 (* The target assignment: any that gives out every partition, evenly       *)
 (* (the uniform and the range assignor do; which one it is, is its choice).*)
 (***************************************************************************)

@@ -12,6 +12,10 @@ MayBegin  == groupEpoch + Cardinality(UnderWay) + 1 \in Epochs
 MayChange == groupEpoch + 1 \in Epochs
 CoordinatorStays == UNCHANGED coordinatorVars
 
+\* All but what is noted of a commit under way.
+GroupStays == UNCHANGED <<groupEpoch, assignmentEpoch, target, memberState, memberEpoch,
+                previousMemberEpoch, assignedPartitions, partitionsPendingRevocation, described>>
+
 (***************************************************************************)
 (* Consumers (ConsumerMembershipManager, ConsumerHeartbeatRequestManager). *)
 (***************************************************************************)
@@ -20,7 +24,7 @@ CoordinatorStays == UNCHANGED coordinatorVars
 Join(m) ==
   /\ consumer[m].state = "Unsubscribed" /\ MayBegin
   /\ consumer' = [consumer EXCEPT ![m] = [NoConsumer EXCEPT !.state = "Joining"]]
-  /\ UNCHANGED channel /\ CoordinatorStays
+  /\ UNCHANGED <<channel, commit>> /\ CoordinatorStays
 
 \* HeartbeatState.buildRequestData: what it owns is named as it joins, when it has changed, and
 \* after a failed heartbeat; trunk's client names it then whatever the member is doing.
@@ -33,7 +37,7 @@ SendHeartbeat(m) ==
       /\ channel'  = [channel EXCEPT ![m] =
                         IF names THEN Naming(c.epoch, c.local) ELSE Heartbeat(c.epoch)]
       /\ consumer' = [consumer EXCEPT ![m].named = @ \/ names]
-      /\ CoordinatorStays
+      /\ UNCHANGED commit /\ CoordinatorStays
 
 \* What a consumer keeps for itself is given back first.
 Kept(c) == c.owned \intersect c.given
@@ -42,7 +46,7 @@ Kept(c) == c.owned \intersect c.given
 Revoke(m) ==
   /\ consumer[m].state = "Member" /\ Kept(consumer[m]) # consumer[m].owned
   /\ consumer' = [consumer EXCEPT ![m].owned = Kept(consumer[m])]
-  /\ UNCHANGED channel /\ CoordinatorStays
+  /\ UNCHANGED <<channel, commit>> /\ CoordinatorStays
 
 \* then onPartitionsAssigned of what is new, and the next heartbeat will say so (ACKNOWLEDGING).
 Assign(m) ==
@@ -50,13 +54,13 @@ Assign(m) ==
   IN  /\ c.state = "Member" /\ c.local # c.given /\ c.owned \subseteq c.given
       /\ consumer' = [consumer EXCEPT ![m].owned = c.given, ![m].local = c.given,
                                       ![m].named = FALSE]
-      /\ UNCHANGED channel /\ CoordinatorStays
+      /\ UNCHANGED <<channel, commit>> /\ CoordinatorStays
 
 \* onPartitionsLost of everything, then a new join with the same member id (transitionToFenced).
 Abandon(m) ==
   /\ consumer[m].state = "Fenced"
   /\ consumer' = [consumer EXCEPT ![m] = [NoConsumer EXCEPT !.state = "Joining"]]
-  /\ UNCHANGED channel /\ CoordinatorStays
+  /\ UNCHANGED <<channel, commit>> /\ CoordinatorStays
 
 \* close(): everything is revoked, then one last heartbeat says so. A request in flight is given up.
 Leave(m) ==
@@ -64,7 +68,7 @@ Leave(m) ==
   /\ consumer' = [consumer EXCEPT ![m] = [NoConsumer EXCEPT !.state = "Leaving"]]
   /\ channel'  = [channel EXCEPT ![m] =
                     Naming(IF IsStatic(m) THEN StaticLeaveEpoch ELSE LeaveEpoch, {})]
-  /\ CoordinatorStays
+  /\ UNCHANGED commit /\ CoordinatorStays
 
 AfterAnswer(c, answer) ==
   IF c.state = "Leaving" THEN NoConsumer
@@ -79,7 +83,23 @@ ReceiveAnswer(m) ==
   /\ channel[m].type = "Answer"
   /\ consumer' = [consumer EXCEPT ![m] = AfterAnswer(@, channel[m])]
   /\ channel'  = [channel EXCEPT ![m] = NoMessage]
-  /\ CoordinatorStays
+  /\ UNCHANGED commit /\ CoordinatorStays
+
+\* CommitRequestManager: what it owns, in the epoch that it knows. Heartbeats go on meanwhile, so
+\* the commit may come to the coordinator after later ones.
+SendCommit(m) ==
+  LET c == consumer[m]
+  IN  /\ Commits /\ c.state = "Member" /\ c.owned # {} /\ commit[m].type = "None"
+      /\ commit' = [commit EXCEPT ![m] = [NoCommit EXCEPT
+                      !.type = "Request", !.epoch = c.epoch, !.partitions = c.owned]]
+      /\ keptSince' = [keptSince EXCEPT ![m] = c.owned \intersect Holds(Member(m))]
+      /\ GroupStays /\ UNCHANGED <<consumer, channel>>
+
+\* OffsetCommitRequestState.onResponse: a heartbeat will tell what the member is, a commit does not.
+ReceiveCommit(m) ==
+  /\ commit[m].type = "Answer"
+  /\ commit' = [commit EXCEPT ![m] = NoCommit]
+  /\ UNCHANGED <<consumer, channel>> /\ CoordinatorStays
 
 (***************************************************************************)
 (* The network. Who leaves does not ask again; others forget what they     *)
@@ -90,7 +110,13 @@ LoseMessage(m) ==
   /\ channel'  = [channel EXCEPT ![m] = NoMessage]
   /\ consumer' = [consumer EXCEPT ![m] =
                     IF @.state = "Leaving" THEN NoConsumer ELSE [@ EXCEPT !.named = FALSE]]
-  /\ CoordinatorStays
+  /\ UNCHANGED commit /\ CoordinatorStays
+
+LoseCommit(m) ==
+  /\ Losses /\ commit[m].type # "None"
+  /\ commit' = [commit EXCEPT ![m] = NoCommit]
+  /\ keptSince' = [keptSince EXCEPT ![m] = {}]
+  /\ GroupStays /\ UNCHANGED <<consumer, channel>>
 
 (***************************************************************************)
 (* The coordinator.                                                        *)
@@ -101,7 +127,7 @@ RefuseHeartbeat(m) ==
   LET error == Error(m, channel[m])
   IN  /\ channel[m].type = "Request" /\ error # "NONE"
       /\ channel' = [channel EXCEPT ![m] = Refusal(error)]
-      /\ UNCHANGED consumer /\ CoordinatorStays
+      /\ UNCHANGED <<consumer, commit>> /\ CoordinatorStays
 
 \* The member that a joining static one replaces (replaceMember): its partitions come with it.
 Replaced(m) == {other \in OfInstance(m) : other # m}
@@ -145,7 +171,7 @@ HandleHeartbeat(m) ==
            IN  /\ target' = given
                /\ MembersBecome([joined EXCEPT ![m] = moved])
                /\ channel' = [channel EXCEPT ![m] = AnswerTo(request, moved, joined[m])]
-      /\ UNCHANGED consumer
+      /\ UNCHANGED <<consumer, commit>>
 
 EpochAfterRemoval == groupEpoch + 1
 
@@ -165,7 +191,7 @@ HandleLeave(m) ==
   /\ Error(m, channel[m]) = "NONE"
   /\ Remove(m)
   /\ channel' = [channel EXCEPT ![m] = Answer(LeaveEpoch)]
-  /\ UNCHANGED consumer
+  /\ UNCHANGED <<consumer, commit>>
 
 \* consumerGroupStaticMemberGroupLeave: its partitions are kept for whoever comes back.
 HandleStaticLeave(m) ==
@@ -173,18 +199,25 @@ HandleStaticLeave(m) ==
   /\ Error(m, channel[m]) = "NONE"
   /\ MembersBecome([AllMembers EXCEPT ![m].epoch = StaticLeaveEpoch, ![m].revoking = {}])
   /\ channel' = [channel EXCEPT ![m] = Answer(StaticLeaveEpoch)]
-  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, consumer>>
+  /\ UNCHANGED <<groupEpoch, assignmentEpoch, target, consumer, commit>>
+
+\* OffsetMetadataManager.commitOffset: taken or refused, the group is the same.
+HandleCommit(m) ==
+  /\ commit[m].type = "Request"
+  /\ commit' = [commit EXCEPT ![m] = CommitAnswer(m, commit[m])]
+  /\ keptSince' = [keptSince EXCEPT ![m] = {}]
+  /\ GroupStays /\ UNCHANGED <<consumer, channel>>
 
 \* consumerGroupSessionTimeoutKey's timer: no heartbeat in time.
 ExpireSession(m) ==
   /\ Expiries /\ IsRegistered(m) /\ Remove(m)
-  /\ UNCHANGED <<consumer, channel>>
+  /\ UNCHANGED <<consumer, channel, commit>>
 
 \* consumerGroupRebalanceTimeoutKey's timer: runs while partitions are to be revoked.
 ExpireRebalance(m) ==
   /\ Expiries /\ memberState[m] = "UnrevokedPartitions" /\ memberEpoch[m] # StaticLeaveEpoch
   /\ Remove(m)
-  /\ UNCHANGED <<consumer, channel>>
+  /\ UNCHANGED <<consumer, channel, commit>>
 
 (***************************************************************************)
 (* The specification. Fair: consumers that stay go on, requests are served.*)
@@ -198,6 +231,10 @@ Next ==
   \/ \E m \in Members : Leave(m)
   \/ \E m \in Members : ReceiveAnswer(m)
   \/ \E m \in Members : LoseMessage(m)
+  \/ \E m \in Members : SendCommit(m)
+  \/ \E m \in Members : HandleCommit(m)
+  \/ \E m \in Members : ReceiveCommit(m)
+  \/ \E m \in Members : LoseCommit(m)
   \/ \E m \in Members : RefuseHeartbeat(m)
   \/ \E m \in Members : HandleHeartbeat(m)
   \/ \E m \in Members : HandleLeave(m)

@@ -27,6 +27,11 @@
 (* channel[m]      | its ConsumerGroupHeartbeat request, or the answer;    *)
 (*                 | named: the request has TopicPartitions; told: the     *)
 (*                 | answer has an assignment                              *)
+(* commit[m]       | its OffsetCommit request: member epoch, partitions;   *)
+(*                 | or the answer: the partitions that were taken         *)
+(* keptSince[m]    | of that request's partitions, those that the member   *)
+(*                 | has kept since it was sent: nothing depends on it but *)
+(*                 | what KIP-1251 learns from assignment epochs           *)
 (*                                                                         *)
 (* A request that names partitions has all other fields too. The client's  *)
 (* has them as it joins and after a failed heartbeat only; the answer then *)
@@ -44,17 +49,18 @@ CONSTANTS
   Losses,      \* requests and answers may be lost
   Expiries,    \* session and rebalance time-outs
   Leaves,      \* consumers close
+  Commits,     \* consumers commit what they own
   NamesWhileReconciling \* after a failed heartbeat, as trunk's client does
 
 VARIABLES
   groupEpoch, assignmentEpoch, target,
   memberState, memberEpoch, previousMemberEpoch, assignedPartitions, partitionsPendingRevocation,
-  described, consumer, channel
+  described, consumer, channel, commit, keptSince
 
 memberVars == <<memberState, memberEpoch, previousMemberEpoch, assignedPartitions,
-                partitionsPendingRevocation, described>>
+                partitionsPendingRevocation, described, keptSince>>
 coordinatorVars == <<groupEpoch, assignmentEpoch, target, memberVars>>
-vars == <<coordinatorVars, consumer, channel>>
+vars == <<coordinatorVars, consumer, channel, commit>>
 
 NoInstance == "none"
 IsStatic(m) == InstanceOf[m] # NoInstance
@@ -89,6 +95,9 @@ Answer(epoch) == [NoMessage EXCEPT !.type = "Answer", !.epoch = epoch]
 Telling(epoch, given) == [Answer(epoch) EXCEPT !.told = TRUE, !.given = given]
 Refusal(error) == [NoMessage EXCEPT !.type = "Answer", !.error = error]
 
+NoCommit == [type |-> "None", epoch |-> NoEpoch, partitions |-> {}, error |-> "NONE"]
+CommitErrors == {"NONE", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH"}
+
 \* A member as the coordinator has it, and what becomes of all of them.
 Member(m) ==
   [state |-> memberState[m], epoch |-> memberEpoch[m], previous |-> previousMemberEpoch[m],
@@ -98,6 +107,9 @@ AllMembers == [m \in Members |-> Member(m)]
 \* ConsumerGroupMember.asConsumerGroupDescribeMember.
 Described(k) == k.assigned
 
+\* Of what is being committed, what a member that becomes k is not given anew.
+KeptBy(m, k) == keptSince[m] \intersect ((k.assigned \intersect assignedPartitions[m]) \union k.revoking)
+
 MembersBecome(members) ==
   /\ memberState'         = [m \in Members |-> members[m].state]
   /\ memberEpoch'         = [m \in Members |-> members[m].epoch]
@@ -105,6 +117,7 @@ MembersBecome(members) ==
   /\ assignedPartitions'  = [m \in Members |-> members[m].assigned]
   /\ partitionsPendingRevocation' = [m \in Members |-> members[m].revoking]
   /\ described' = [m \in Members |-> Described(members[m])]
+  /\ keptSince' = [m \in Members |-> KeptBy(m, members[m])]
 
 IsRegistered(m) == memberState[m] # "None"
 Registered      == {m \in Members : IsRegistered(m)}
@@ -125,4 +138,6 @@ Init ==
   /\ described = [m \in Members |-> {}]
   /\ consumer = [m \in Members |-> NoConsumer]
   /\ channel  = [m \in Members |-> NoMessage]
+  /\ commit   = [m \in Members |-> NoCommit]
+  /\ keptSince = [m \in Members |-> {}]
 ===============================================================================

@@ -48,6 +48,9 @@ _UNDECIDED = frozenset({Ending.ABSENT, Ending.RESTLESS})
 """Endings that say nothing of the client: the machine may have been too slow."""
 _RERUNS = 2
 """A finding is seen again, or not believed."""
+_LATE_S, _TRIES = 1.0, 4
+"""A client may give up what it does where its coordinator is silent for longer than it meant to be.
+So what it does then is no finding, and the example is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ class Tally:
     static: int = 0
     once: list[str] = field(default_factory=list)
     """What was seen, and not seen again."""
+    spoiled: int = 0
+    """Of the inconclusive examples, those that departed, and were late, each time."""
 
     def add(self, result: ExampleResult, verdict: Verdict, finding: Finding | None) -> None:
         """Count an example; findings of one key are one."""
@@ -86,6 +91,8 @@ class Tally:
         self.events += len(result.events)
         self.static += result.subject is not None and result.subject.instance is not None
         if finding is None:
+            if result.ending is Ending.ABSENT:
+                self.once.append(f"example {result.number}: {result.ending}: {result.detail}")
             return
         if verdict is Verdict.FAIL:
             known = self.findings.get(finding.key)
@@ -155,10 +162,13 @@ class _Bench:
         return Plan(request.command, seed, requests, patience=request.patience)
 
     async def _example(self, plan: Plan, number: int) -> None:
-        result, finding = await self._judged(plan, number)
+        result, finding = await self._judged_in_time(plan, number)
         verdict = Verdict.PASS
         if result.ending in _UNDECIDED:
             verdict = Verdict.INCONCLUSIVE
+        elif finding is not None and _is_late(result):
+            verdict, finding = Verdict.INCONCLUSIVE, None
+            self._tally.spoiled += 1
         elif finding is not None:
             again = [finding.key == key async for key in self._reruns(plan, number, finding.key)]
             verdict = Verdict.FAIL if any(again) else Verdict.INCONCLUSIVE
@@ -168,11 +178,21 @@ class _Bench:
 
     async def _reruns(self, plan: Plan, number: int, wanted: str) -> AsyncIterator[str]:
         for _ in range(_RERUNS):
-            _, finding = await self._judged(plan, number)
-            key = "" if finding is None else finding.key
+            result, finding = await self._judged_in_time(plan, number)
+            key = "" if finding is None or _is_late(result) else finding.key
             yield key
             if key == wanted:
                 return
+
+    async def _judged_in_time(
+        self, plan: Plan, number: int
+    ) -> tuple[ExampleResult, Finding | None]:
+        """The first run that was in time or agrees all the same; if there is none, the last."""
+        for _ in range(_TRIES):
+            result, finding = await self._judged(plan, number)
+            if finding is None or not _is_late(result):
+                break
+        return result, finding
 
     async def _judged(self, plan: Plan, number: int) -> tuple[ExampleResult, Finding | None]:
         result = await run_example(plan, number, self._kind, told=self._tally.told)
@@ -242,6 +262,11 @@ class _Bench:
         words = ["kconform", "client", "--command", request.command, "--variant", request.variant]
         words += ["--requests", str(request.requests), "--seed", str(self.context.seed)]
         return shlex.join([*words, "--example", str(number)])
+
+
+def _is_late(result: ExampleResult) -> bool:
+    """Whether this process was kept from what it had to do: that is not the client's fault."""
+    return result.late_by > _LATE_S
 
 
 def variant_model(name: str) -> Model:
@@ -316,9 +341,10 @@ def _tell(outcome: Outcome, request: Request, tally: Tally) -> None:
         f"{verdicts[Verdict.PASS]} pass, {verdicts[Verdict.FAIL]} fail, "
         f"{verdicts[Verdict.INCONCLUSIVE]} inconclusive",
         f"{tally.given.total():,} answers of {len(tally.given)} kinds",
+        f"{tally.spoiled} of these spoiled by a slow machine" if tally.spoiled else "",
         "callbacks judged" if tally.told else "no callbacks: requests alone are judged",
     ]
-    outcome.summary = "; ".join(parts)
+    outcome.summary = "; ".join(filter(None, parts))
     outcome.figures = {
         "command": request.command,
         "variant": request.variant,
@@ -330,6 +356,7 @@ def _tell(outcome: Outcome, request: Request, tally: Tally) -> None:
         "given": _by_request(tally.given),
         "never_given": {api: list(names) for api, names in _never(tally).items()},
         "seen_once": list(tally.once),
+        "spoiled": tally.spoiled,
     }
 
 

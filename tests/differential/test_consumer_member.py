@@ -8,9 +8,17 @@ import pytest
 
 from conformance.modelcheck.check import graph_and_spec
 from conformance.stages.context import constants_of, one_model
-from conformance.systems.wire.consumer.member import Answer, Consumer, Heartbeat, Member
+from conformance.systems.wire.consumer.member import (
+    Answer,
+    Commit,
+    CommitAnswer,
+    Consumer,
+    Heartbeat,
+    Member,
+)
 from conformance.systems.wire.consumer.system import (
     OF_A_MEMBER,
+    commit_value,
     consumer_value,
     message_value,
     settings_of,
@@ -36,11 +44,21 @@ def message_of(value: Mapping[Value, Value]) -> Heartbeat | Answer | None:
     return None
 
 
-@pytest.mark.parametrize("name", ["consumer/dynamic-2m", "consumer/static-2m"])
+def commit_of(value: Mapping[Value, Value]) -> Commit | CommitAnswer | None:
+    fields = {str(name): one for name, one in value.items()}
+    partitions = fields["partitions"]
+    if fields["type"] == "Request":
+        return Commit(fields["epoch"], partitions)  # type: ignore[arg-type]  # drawn
+    if fields["type"] == "Answer":
+        return CommitAnswer(partitions, str(fields["error"]))  # type: ignore[arg-type]  # drawn
+    return None
+
+
+@pytest.mark.parametrize("name", ["consumer/commits-2m", "consumer/static-2m"])
 def test_every_step_of_a_member_is_the_specifications(name: str) -> None:
     graph, prepared = graph_and_spec(one_model(name))
     settings = settings_of(constants_of(prepared))
-    consumer, channel = map(graph.variables.index, ("consumer", "channel"))
+    consumer, channel, commit = map(graph.variables.index, ("consumer", "channel", "commit"))
     states = list(graph.states)
     taken = set()
     for source, target, code in zip(graph.source, graph.target, graph.action, strict=True):
@@ -53,9 +71,11 @@ def test_every_step_of_a_member_is_the_specifications(name: str) -> None:
         before, after = states[source], states[target]
         member.consumer = consumer_of(entry(before[consumer], who))
         member.channel = message_of(entry(before[channel], who))
+        member.commit = commit_of(entry(before[commit], who))
         OF_A_MEMBER[action.name](member)
         assert consumer_value(member.consumer) == entry(after[consumer], who), action
         assert message_value(member.channel) == entry(after[channel], who), action
+        assert commit_value(member.commit) == entry(after[commit], who), action
         taken.add(action.name)
     assert {"Join", "SendHeartbeat", "Assign", "ReceiveAnswer"} <= taken
 

@@ -112,7 +112,7 @@ class Ending(StrEnum):
     """How an example came to its end."""
 
     WHOLE = "whole"
-    ABSENT = "the client did not join in time"
+    ABSENT = "the client did not join"
     FATAL = "the client ended with an error that the specification makes fatal"
     DEPARTED = "nothing explains what the client did"
     OWING = "the client owes a request and sends none"
@@ -140,6 +140,8 @@ class ExampleResult:
     last_lines: str = ""
     instead: tuple[str, ...] = ()
     """What the client might have sent in place of what nothing explains."""
+    late_by: float = 0.0
+    """Seconds for which this process did nothing, at worst, though it had to."""
 
 
 async def run_example(plan: Plan, number: int, kinds: Kinds, *, told: bool) -> ExampleResult:
@@ -203,6 +205,7 @@ class _Example:
     _settled: bool = False
     _closing: bool = False
     _ticks: int = 0
+    _late_by: float = 0.0
     _heard_at: list[tuple[int, Callback]] = field(default_factory=list)
     """Callbacks that have come, with the tick, and are no events yet."""
     _answered_on: Link | None = None
@@ -229,11 +232,13 @@ class _Example:
     async def run(self) -> ExampleResult:
         async with Server(self) as server:
             client = await self._started(server.port)
+            clock = asyncio.create_task(self._keep_time())
             try:
                 await self._watched(client)
                 if self.ending is None:
                     await self._closed(client)
             finally:
+                clock.cancel()
                 await client.end()
                 self._callbacks.close()
         if self._problem is not None:
@@ -251,7 +256,15 @@ class _Example:
             time.monotonic() - self.began,
             client.last_lines(),
             self._instead(),
+            self._late_by,
         )
+
+    async def _keep_time(self) -> None:
+        """Note how late the loop of all examples comes to what is due."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(_TICK)
+            self._late_by = max(self._late_by, time.monotonic() - before - _TICK)
 
     def _instead(self) -> tuple[str, ...]:
         if self.ending is not Ending.DEPARTED or self._joined is None:
@@ -441,13 +454,22 @@ class _Example:
     def _died(self, client: ClientProcess) -> None:
         status = client.exit_status
         if self._joined is None:
-            raise UserError(
-                f"The client ended (exit status {status}) before it had joined the group. Its last "
-                f"lines:\n{client.last_lines() or '(none)'}"
-            )
+            self._died_early(client)
+            return
         self._say(f"the client ends by itself, exit status {status}")
         failed = any(self._told_fatal(state) for state in self._at.following.states)
         self._end(Ending.FATAL if failed else Ending.DIED, f"exit status {status}")
+
+    def _died_early(self, client: ClientProcess) -> None:
+        """A command that has never joined is its user's mistake; this one has (QUIET)."""
+        told = f"exit status {client.exit_status}"
+        lines = client.last_lines()
+        if self.number == QUIET:
+            raise UserError(
+                f"The client ended ({told}) before it had joined the group. Its last lines:\n"
+                f"{lines or '(none)'}"
+            )
+        self._end(Ending.ABSENT, f"{told}: {lines.rpartition(chr(10))[2]}")
 
     def _told_fatal(self, state: State) -> bool:
         """Whether the user was, or is about to be, thrown an error."""
@@ -460,7 +482,7 @@ class _Example:
     def _not_joined(self, client: ClientProcess) -> None:
         if time.monotonic() - self.began <= self.plan.start:
             return
-        if self.number != QUIET:  # the quiet example has joined, with the same command
+        if self.number != QUIET:  # which has joined, with the same command
             self._end(Ending.ABSENT, f"after {self.plan.start:g} s")
         else:
             raise UserError(

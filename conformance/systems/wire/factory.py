@@ -64,9 +64,9 @@ class WireFactory:
 
     def file(self, name: str) -> Path:
         """Where a saved path of one of the two tables lies."""
-        own = _TABLE.parent / "paths" / name
-        if own.is_file() or self._known is None:
-            return own
+        ours = any(name in (one.path, one.consequence) for one in load_deviations(_TABLE))
+        if ours or self._known is None:
+            return _TABLE.parent / "paths" / name
         return self._known.file(name)
 
     # ---- Distant ---------------------------------------------------------------------------

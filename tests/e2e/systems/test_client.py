@@ -77,6 +77,17 @@ def test_heartbeats_put_off_nothing_that_a_refusal_asks_for() -> None:
     assert any("was answered UNKNOWN_MEMBER_ID the client owes" in one for one in found["story"])
 
 
+def test_a_client_that_sometimes_ends_before_it_joins_is_told_of() -> None:
+    """The first run joins, so the command is right; what ends later may be the machine's fault."""
+    joins = shlex.join([sys.executable, str(MEMBER), "right"])
+    once = f"test -e joined && exit 3; touch joined; exec {joins} $0 $1 $2"
+    command = f"sh -c {shlex.quote(once)} {PLACES}"
+    ended = CliRunner().invoke(app, ["client", "--command", command, "--examples", "2", "--json"])
+    report = json.loads(ended.stdout)
+    assert (ended.exit_code, report["examples"]) == (3, {"inconclusive": 2})
+    assert all("the client did not join: exit status 3" in one for one in report["seen_once"])
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec("confluent_kafka") is None, reason="the extra `clients` is missing"
 )

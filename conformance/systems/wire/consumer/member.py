@@ -49,6 +49,22 @@ class Answer:
     interval_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """An OffsetCommit request."""
+
+    epoch: int
+    partitions: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAnswer:
+    """Its answer: the partitions that were taken; `error` of the others, or NONE."""
+
+    taken: frozenset[int]
+    error: str = _NONE
+
+
 class Member:
     """A consumer and what it has in flight; ActionRefused for a step that it cannot take now."""
 
@@ -58,6 +74,7 @@ class Member:
         self._names_while_reconciling = names_while_reconciling
         self.consumer = Consumer()
         self.channel: Heartbeat | Answer | None = None
+        self.commit: Commit | CommitAnswer | None = None
 
     def _expect(self, possible: bool, what: str) -> None:
         if not possible:
@@ -121,6 +138,25 @@ class Member:
         self.channel = None
         leaving = self.consumer.state == "Leaving"
         self.consumer = Consumer() if leaving else replace(self.consumer, named=False)
+
+    def send_commit(self) -> None:
+        """CommitRequestManager: what it owns, in the epoch that it knows."""
+        consumer = self.consumer
+        ready = consumer.state == "Member" and bool(consumer.owned) and self.commit is None
+        self._expect(ready, "commit")
+        self.commit = Commit(consumer.epoch, consumer.owned)
+
+    def receive_commit(self) -> None:
+        """OffsetCommitRequestState.onResponse: it changes nothing of the membership."""
+        if not isinstance(self.commit, CommitAnswer):
+            raise ActionRefused(f"no commit of {self.name} is answered")
+        self.commit = None
+
+    def lose_commit(self) -> None:
+        """The request or its answer never arrives."""
+        if self.commit is None:
+            raise ActionRefused(f"{self.name} commits nothing")
+        self.commit = None
 
 
 def _after(consumer: Consumer, answer: Answer) -> Consumer:

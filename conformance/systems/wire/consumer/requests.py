@@ -10,8 +10,16 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from conformance.systems.protocol import SystemFailed
-from conformance.systems.wire.consumer.member import Answer, Heartbeat
+from conformance.systems.wire.consumer.member import Answer, Commit, CommitAnswer, Heartbeat
 from conformance.systems.wire.port import Port
+from impl.errors import Errors
+from impl.group.messages import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetFetchRequest,
+)
+from impl.types import TopicPartition
+from impl.wire import group_requests
 from impl.wire.entities import in_milliseconds, make, milliseconds, module_of
 
 ASSIGNOR = "range"
@@ -100,6 +108,56 @@ def _answer(body: Any, group: Group) -> Answer:
         given = _partitions(body.assignment.topic_partitions, group, "gives")
     interval = in_milliseconds(body.heartbeat_interval)
     return Answer(epoch=int(body.member_epoch), given=given, interval_ms=interval)
+
+
+def commit(
+    port: Port, group: Group, member_id: str, instance: str | None, sent: Commit, offset: int
+) -> CommitAnswer:
+    """Commit this offset of each partition. SystemFailed if the refused ones have several errors,
+    or if OffsetFetch then gives it of others than those that were taken."""
+    request = OffsetCommitRequest(
+        group.group_id,
+        tuple(
+            OffsetCommitRequestPartition(TopicPartition(group.topic, one), offset)
+            for one in sorted(sent.partitions)
+        ),
+        sent.epoch,
+        member_id,
+        instance,
+    )
+    body = port.ask_body(group_requests.to_entity(request, port.versions["offset_commit"]))
+    codes = {int(one.partition_index): one.error_code for one in body.topics[0].partitions}
+    answer = _commit_answer(codes)
+    stored = frozenset(
+        one for one, found in committed(port, group, sent).items() if found == offset
+    )
+    if {*codes} != sent.partitions or stored != answer.taken:
+        raise SystemFailed(
+            f"OffsetCommit of partitions {sorted(sent.partitions)} was answered {_shown(codes)}, "
+            f"and OffsetFetch gives what was committed of {sorted(stored)}"
+        )
+    return answer
+
+
+def _commit_answer(codes: Mapping[int, ErrorCode]) -> CommitAnswer:
+    refused = {code for code in codes.values() if code is not ErrorCode.none}
+    if len(refused) > 1:
+        raise SystemFailed(f"One OffsetCommit was answered {_shown(codes)}")
+    taken = frozenset(index for index, code in codes.items() if code is ErrorCode.none)
+    return CommitAnswer(taken, *(code.name.upper() for code in refused))
+
+
+def _shown(codes: Mapping[int, ErrorCode]) -> str:
+    return ", ".join(f"{index} {code.name.upper()}" for index, code in sorted(codes.items()))
+
+
+def committed(port: Port, group: Group, sent: Commit) -> dict[int, int]:
+    """The group's offsets of these partitions, as one sees them who is no member; -1: none."""
+    wanted = tuple(TopicPartition(group.topic, one) for one in sorted(sent.partitions))
+    fetched = port.ask(OffsetFetchRequest(group.group_id, wanted))
+    if fetched.error_code is not Errors.NONE:
+        raise SystemFailed(f"OffsetFetch was answered {fetched.error_code.name}")
+    return {one.topic_partition.partition: one.committed_offset for one in fetched.partitions}
 
 
 def describe(port: Port, group: Group) -> Description:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
@@ -54,6 +54,15 @@ class Sessions:
     _wishes: deque[_Wish] = field(default_factory=deque)
     _request: Lock = field(default_factory=Lock)
     """Held by the thread that has a request under way."""
+    _tells: bool | None = None
+    _learning: Lock = field(default_factory=Lock)
+
+    def answers_tell(self, tried: Callable[[], bool]) -> bool:
+        """Whether answers tell the interval that is a group's own; one thread tries it, once."""
+        with self._learning:
+            if self._tells is None:
+                self._tells = tried()
+            return self._tells
 
     @property
     def waiting(self) -> int:

@@ -25,6 +25,8 @@ from conformance.systems.wire.consumer.member import (
     LEAVE_EPOCH,
     NO_EPOCH,
     Answer,
+    Commit,
+    CommitAnswer,
     Consumer,
     Heartbeat,
     Member,
@@ -35,6 +37,7 @@ from conformance.systems.wire.consumer.requests import (
     Description,
     Group,
     NotCoordinator,
+    commit,
     describe,
     heartbeat,
 )
@@ -51,6 +54,8 @@ _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
     {
         "consumer_group_heartbeat": ("ConsumerGroupHeartbeat", 1),  # members choose ids (KIP-1082)
         "consumer_group_describe": ("ConsumerGroupDescribe", 0),
+        "offset_commit": ("OffsetCommit", 9),  # has the member epoch
+        "offset_fetch": ("OffsetFetch", 1),
         "create_topics": ("CreateTopics", 7),  # answers with the topic's id
         "metadata": ("Metadata", 1),
     }
@@ -60,6 +65,8 @@ _SESSION_MS = 45_000
 """Of members that are not to expire: Kafka's own."""
 _BUSY_SECONDS = 2.0
 """How much later than it should a timer may run out that a step waits for."""
+_TELLING_SECONDS = 5.0
+"""A coordinator hears of a setting within milliseconds; a busy machine takes longer."""
 _LONGEST_PAUSE = 0.02
 _DELAYS_IN_WINDOW, _ALONE = 4, 10
 """As of `wire.system`."""
@@ -75,6 +82,9 @@ OF_A_MEMBER: Mapping[str, Callable[[Member], None]] = MappingProxyType(
         "Leave": Member.leave,
         "ReceiveAnswer": Member.receive_answer,
         "LoseMessage": Member.lose_message,
+        "SendCommit": Member.send_commit,
+        "ReceiveCommit": Member.receive_commit,
+        "LoseCommit": Member.lose_commit,
     }
 )
 """Steps that leave the coordinator as it was."""
@@ -128,6 +138,7 @@ class WireConsumerSystem:
         "described",
         "consumer",
         "channel",
+        "commit",
     )
 
     def __init__(self, settings: Settings, address: Address, security: Security) -> None:
@@ -152,6 +163,9 @@ class WireConsumerSystem:
         self._group = Group("", self._topic, topic_id)
         self._coordinator = self._entry
         self._await_topic()
+        self._interval_is_told = bool(address.session) and self._sessions.answers_tell(
+            self._tells_interval
+        )
         self._patience = self._usual_patience = address.patience / 1000
         self._begun = self._seen_at = time.monotonic()
         self._pulse = pulse()
@@ -172,7 +186,7 @@ class WireConsumerSystem:
             for name, instance in self._settings.instances.items()
         }
         self._before_first: int | None = None
-        self._step = -1
+        self._step, self._commits = -1, 0
         self._session, self._session_used = _SESSION_MS, False
         self._running_out, self._reconciling, self._mistimed = {}, {}, ""
         self._patience = self._usual_patience
@@ -189,6 +203,8 @@ class WireConsumerSystem:
             OF_A_MEMBER[action.name](member)
         elif action.name in _REQUESTS:
             self._ask(member)
+        elif action.name == "HandleCommit":
+            self._commit(member)
         elif action.name in EXPIRIES:
             self._wait_for(action.name, member)
         else:
@@ -264,6 +280,25 @@ class WireConsumerSystem:
                 )
             time.sleep(0.05)
 
+    def _tells_interval(self) -> bool:
+        """Whether the coordinator's answers follow a group's own heartbeat interval. Kafka's do, so
+        they tell when it has heard of a setting; others are taken to use what they show."""
+        self._group = replace(self._group, group_id=f"kconform-{self._run}-probe-interval")
+        self._find_coordinator()
+        self._altered.append(self._group.group_id)
+        self._sessions.set(self._coordinator, self._group.group_id, _SESSION_MS)
+        sent, until = Heartbeat(JOIN_EPOCH, frozenset()), time.monotonic() + _TELLING_SECONDS
+        while True:
+            answer = heartbeat(self._coordinator, self._group, "probe", None, sent)
+            told = answer.interval_ms == interval_of(_SESSION_MS)
+            if told or time.monotonic() > until:
+                break
+            sent = Heartbeat(answer.epoch)
+            time.sleep(0.05)
+        heartbeat(self._coordinator, self._group, "probe", None, Heartbeat(LEAVE_EPOCH))
+        delete_group(self._coordinator, self._group.group_id)
+        return told
+
     def _find_coordinator(self) -> Description:
         """The group as its coordinator knows it, once there is one that has loaded its part of the
         offsets topic: the first group of all makes a broker create that."""
@@ -296,13 +331,26 @@ class WireConsumerSystem:
         self._described = describe(self._coordinator, self._group)
         self._seen_at = time.monotonic()
         self._count_epochs(self._described)
-        if self._session_used and answer.interval_ms not in (0, interval_of(self._session)):
+        told = answer.interval_ms in (0, interval_of(self._session))
+        if self._session_used and self._interval_is_told and not told:
             self._mistimed = "the coordinator had not heard of the group's session timeout yet"
         member.channel = replace(answer, epoch=self._our_epoch(answer.epoch))
         self._running_out.pop(member.name, None)
         if length:
             self._running_out[member.name] = asked + length / 1000
         self._note_reconciling(member, answer, asked)
+
+    def _commit(self, member: Member) -> None:
+        """What is committed is this commit's number, so that OffsetFetch tells which it was."""
+        sent = member.commit
+        if not isinstance(sent, Commit):
+            raise ActionRefused(f"no commit of {member.name} is under way")
+        self._commits += 1
+        theirs = replace(sent, epoch=self._their_epoch(sent.epoch))
+        id = self._id(member)
+        member.commit = commit(
+            self._coordinator, self._group, id, member.instance, theirs, self._commits
+        )
 
     def _note_reconciling(self, member: Member, answer: Answer, asked: float) -> None:
         """Who is told to give partitions up has its rebalance timeout for it, from then on."""
@@ -412,6 +460,7 @@ class WireConsumerSystem:
         return {
             "consumer": Fn({one.name: consumer_value(one.consumer) for one in members}),
             "channel": Fn({one.name: message_value(one.channel) for one in members}),
+            "commit": Fn({one.name: commit_value(one.commit) for one in members}),
         }
 
 
@@ -447,6 +496,22 @@ def message_value(message: Heartbeat | Answer | None) -> Fn:
         case Answer(error, epoch, given):
             fields |= {"type": "Answer", "epoch": epoch, "error": error, "told": given is not None}
             fields["given"] = _values(given or ())
+    return Fn(fields)
+
+
+def commit_value(commit: Commit | CommitAnswer | None) -> Fn:
+    """As the specification's `commit[m]`."""
+    fields: dict[Value, Value] = {
+        "type": "None",
+        "epoch": NO_EPOCH,
+        "partitions": frozenset(),
+        "error": "NONE",
+    }
+    match commit:
+        case Commit(epoch, partitions):
+            fields |= {"type": "Request", "epoch": epoch, "partitions": _values(partitions)}
+        case CommitAnswer(taken, error):
+            fields |= {"type": "Answer", "partitions": _values(taken), "error": error}
     return Fn(fields)
 
 

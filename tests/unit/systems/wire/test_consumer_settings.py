@@ -112,3 +112,15 @@ def test_one_group_after_the_other_needs_a_request_each(times: int) -> None:
     for number in range(times):
         sessions.set(cast("Port", broker), f"g{number}", 500)
     assert len(broker.changes) == times
+
+
+def test_whether_answers_tell_the_interval_is_tried_once() -> None:
+    sessions = Sessions("broker:9092")
+    tried: list[bool] = []
+
+    def in_vain() -> bool:
+        tried.append(True)
+        return False
+
+    assert [sessions.answers_tell(in_vain) for _ in range(3)] == [False] * 3
+    assert len(tried) == 1

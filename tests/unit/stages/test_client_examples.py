@@ -1,0 +1,67 @@
+"""Which examples with a client count: what departs must be seen again, by a coordinator in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conformance.events import Finding
+from conformance.stages import client as stage
+from conformance.stages.context import Context
+from conformance.systems.client.example import Ending, ExampleResult
+from conformance.verdict import Verdict
+
+RIGHT = ExampleResult(1, Ending.WHOLE, "", None, (), (), {}, told=True, seconds=1.0)
+WRONG = replace(RIGHT, ending=Ending.OWING)
+LATE = replace(WRONG, late_by=3.0)
+AGREES, DEPARTS, DEPARTS_LATE = "agrees", "departs", "departs late"
+RUNS = {AGREES: RIGHT, DEPARTS: WRONG, DEPARTS_LATE: LATE}
+
+
+def finding(key: str) -> Finding:
+    return Finding(key=key, stage="client", title=key, message="")
+
+
+def judged(monkeypatch: pytest.MonkeyPatch, *runs: str) -> stage.Tally:
+    """What comes of one example whose runs come out so."""
+    left: Iterator[str] = iter(runs)
+
+    async def quiet(*_: Any, **__: Any) -> ExampleResult:
+        return RIGHT
+
+    async def one(*_: Any) -> tuple[ExampleResult, Finding | None]:
+        what = next(left)
+        return RUNS[what], None if what == AGREES else finding("OWING")
+
+    monkeypatch.setattr(stage, "run_example", quiet)
+    monkeypatch.setattr(stage._Bench, "_judged", one)
+    tally = stage.client(Context(), stage.Request("x", "java", 1, 15, 1, 8.0))
+    assert next(left, "") == "", "a run too few"
+    return tally
+
+
+@pytest.mark.parametrize(
+    ("runs", "verdict", "spoiled"),
+    [
+        ([AGREES], Verdict.PASS, 0),
+        ([DEPARTS, DEPARTS], Verdict.FAIL, 0),
+        ([DEPARTS, AGREES, DEPARTS], Verdict.FAIL, 0),
+        ([DEPARTS, AGREES, AGREES], Verdict.INCONCLUSIVE, 0),
+        # A run that was late says nothing against the client: it is made again.
+        ([DEPARTS_LATE, AGREES], Verdict.PASS, 0),
+        ([DEPARTS_LATE, DEPARTS, DEPARTS], Verdict.FAIL, 0),
+        ([DEPARTS, DEPARTS_LATE, DEPARTS], Verdict.FAIL, 0),
+        ([DEPARTS_LATE] * 4, Verdict.INCONCLUSIVE, 1),
+        # Nor does it count as a second time.
+        ([DEPARTS, *[DEPARTS_LATE] * 8], Verdict.INCONCLUSIVE, 0),
+    ],
+)
+def test_what_departs_must_be_seen_again_in_time(
+    runs: list[str], verdict: Verdict, spoiled: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tally = judged(monkeypatch, *runs)
+
+    assert (tally.verdicts, tally.spoiled) == ({verdict: 1}, spoiled)
