@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from conformance.systems.replication.broker import LOG_DIRECTORY, TOPIC_PARTITION, Broker
 from impl.checkpoint import LeaderEpochCheckpointFile
@@ -146,7 +147,8 @@ def check_start(
 ) -> None:
     """A process that starts on these files finds the same records and epochs.
 
-    But for epochs without a record, which it drops, and a log start that no checkpoint tells.
+    But for epochs without a record, which it drops, and a log start that no checkpoint tells: then
+    it finds epochs of records below, too (LogSegment.recover).
     """
     disk = _disk_of(contents)
     _agree("the file of epochs", LeaderEpochCheckpointFile(disk, _FOLDER[:-1]).read(), entries)
@@ -156,8 +158,19 @@ def check_start(
     found = logs.get_or_create_log(TOPIC_PARTITION)
     _agree("the log end after a start", found.log_end_offset, log.log_end_offset)
     _agree("the records after a start", tuple(found.batches()), batches)
-    with_records = [entry for entry in entries if entry.start_offset < log.log_end_offset]
-    _agree("the epochs after a start", _entries(found), with_records)
+    start, end = log.log_start_offset, log.log_end_offset
+    after = with_records(_entries(found), start, end)
+    _agree("the epochs after a start", after, with_records(entries, start, end))
+
+
+def with_records(entries: Sequence[EpochEntry], start: int, end: int) -> list[EpochEntry]:
+    """The epochs that the offsets from `start` up to `end` lie in."""
+    bounds = pairwise([*(entry.start_offset for entry in entries), end])
+    return [
+        EpochEntry(entry.epoch, max(begin, start))
+        for entry, (begin, following) in zip(entries, bounds, strict=True)
+        if max(begin, start) < following
+    ]
 
 
 def segments_of(contents: Contents) -> Mapping[int, Batches]:

@@ -16,6 +16,7 @@ from conformance.systems.replication.storage import (
     check_reads,
     check_start,
     segments_of,
+    with_records,
 )
 from impl.concurrency import NoConcurrency
 from impl.disk import MemoryDisk
@@ -26,6 +27,7 @@ from impl.log_segment import LogSegment
 from impl.log_types import LogConfig
 from impl.records import MemoryRecords, Record
 from impl.scheduler import ImmediateScheduler
+from impl.types import EpochEntry
 
 RECORD = MemoryRecords.with_records(Record(b"value"))
 PATH = f"{LOG_DIRECTORY}/{TOPIC_PARTITION}"
@@ -182,3 +184,22 @@ def test_what_an_append_says_of_itself_is_what_the_log_shows() -> None:
     ):
         with pytest.raises(InconsistentLog, match="what the append says"):
             check_append(one.log, wrong, 3)
+
+
+@pytest.mark.parametrize(
+    ("entries", "start", "held"),
+    [
+        pytest.param([], 0, [], id="no epoch"),
+        pytest.param([(0, 0), (2, 2)], 0, [(0, 0), (2, 2)], id="all have records"),
+        pytest.param([(0, 0), (2, 2)], 1, [(0, 1), (2, 2)], id="one begins below the log start"),
+        pytest.param([(0, 0), (2, 2)], 2, [(2, 2)], id="one ends at the log start"),
+        pytest.param([(0, 0), (3, 4)], 0, [(0, 0)], id="one begins at the log end"),
+        pytest.param([(0, 0)], 4, [], id="everything is below the log start"),
+    ],
+)
+def test_epochs_are_compared_where_they_have_records(
+    entries: list[tuple[int, int]], start: int, held: list[tuple[int, int]]
+) -> None:
+    """A process that knows of no log start finds the epochs of all records in its files."""
+    found = with_records([EpochEntry(*entry) for entry in entries], start, 4)
+    assert found == [EpochEntry(*entry) for entry in held]
