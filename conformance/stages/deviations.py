@@ -15,7 +15,7 @@ from conformance.stages.context import workbench as make_workbench
 from conformance.stages.overridden import deviating
 from conformance.stages.replay import spec_oracle
 from conformance.stages.selection import reason_against_model
-from conformance.systems.deviations import Deviating, Deviation, expects
+from conformance.systems.deviations import Deviating, Deviation, concerning, expects
 from conformance.systems.protocol import Distant
 from conformance.systems.registry import factory_path, load_factory
 from conformance.verdict import Verdict
@@ -62,15 +62,13 @@ class Shown:
 def deviations(context: Context, system: str, specifications: Collection[str] = ()) -> list[Shown]:
     """Replay the path of every deviation in the system's table; PASS if the table is right.
 
-    With root modules given: of those that depart from one of them. Where a deviation is seen, its
+    With root modules given: of those that concern one of them. Where a deviation is seen, its
     consequence, if it has one, is replayed too: a counterexample of the model that it overrides.
     """
     known = deviating(factory_path(system, context.settings.systems))
     with stage(context, STAGE, system) as outcome:
         table = () if known is None else known.deviations()
-        chosen = [
-            one for one in table if not specifications or any(map(one.concerns, specifications))
-        ]
+        chosen = concerning(table, specifications) if specifications else table
         paths = [] if known is None else [load(known.file(one.path)) for one in chosen]
         context.check.parser.announce(
             with_constants(one_model(path.model), path.constants) for path in paths

@@ -7,7 +7,7 @@ adapter; the paths that show its deviations are ITF files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -97,6 +97,15 @@ def overriding(known: Sequence[Deviation], root: str) -> tuple[Deviation, ...]:
     below = {one.specification for one in known if one.module == root}
     return tuple(
         one for one in known if one.module in ("", root) and any(map(one.concerns, (root, *below)))
+    )
+
+
+def concerning(known: Sequence[Deviation], roots: Collection[str]) -> tuple[Deviation, ...]:
+    """Those that depart from one of these root modules, or override models on top of it."""
+    return tuple(
+        one
+        for one in known
+        if any(one.concerns(root) or one in overriding(known, root) for root in roots)
     )
 
 

@@ -10,7 +10,13 @@ from conformance.errors import DataError
 from conformance.replay.saved import load
 from conformance.stages.context import one_model
 from conformance.stages.overridden import with_deviations
-from conformance.systems.deviations import Deviation, Severity, load_deviations, overriding
+from conformance.systems.deviations import (
+    Deviation,
+    Severity,
+    concerning,
+    load_deviations,
+    overriding,
+)
 from conformance.systems.kafka import KafkaFactory
 
 FACTORY = KafkaFactory("3.8.1")
@@ -119,6 +125,9 @@ def test_what_is_about_a_module_on_top_of_the_specification_leaves_other_models_
     assert overriding(known, "Replication") == (below,)
     assert overriding(known, "InterruptedFetches") == (below, above)
     assert overriding(known, "GroupMembership") == (other,)
+    assert concerning(known, ["Replication"]) == (below, above)
+    assert concerning(known, ["InterruptedFetches"]) == (below, above)
+    assert concerning(known, ["GroupMembership", "Replication"]) == known
 
 
 @pytest.mark.parametrize(
