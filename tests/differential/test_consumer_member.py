@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -25,32 +26,35 @@ from conformance.systems.wire.consumer.system import (
 )
 from conformance.tla import Fn, Value
 
-# A record of the specification has values of any kind; what they are its TypeOK says, no type here.
+
+def fields_of(value: Mapping[Value, Value]) -> dict[str, Any]:
+    """A record's fields; of what kind each is the specification's TypeOK says."""
+    return {str(name): one for name, one in value.items()}
 
 
 def consumer_of(value: Mapping[Value, Value]) -> Consumer:
-    fields = {str(name): one for name, one in value.items()}
-    return Consumer(**fields)  # type: ignore[arg-type]  # drawn
+    fields = fields_of(value)
+    return Consumer(**fields)
 
 
 def message_of(value: Mapping[Value, Value]) -> Heartbeat | Answer | None:
-    fields = {str(name): one for name, one in value.items()}
+    fields = fields_of(value)
     owned, given = fields["owned"], fields["given"]
     if fields["type"] == "Request":
-        return Heartbeat(fields["epoch"], owned if fields["named"] else None)  # type: ignore[arg-type]  # drawn
+        return Heartbeat(fields["epoch"], owned if fields["named"] else None)
     if fields["type"] == "Answer":
         told = given if fields["told"] else None
-        return Answer(str(fields["error"]), fields["epoch"], told)  # type: ignore[arg-type]  # drawn
+        return Answer(str(fields["error"]), fields["epoch"], told)
     return None
 
 
 def commit_of(value: Mapping[Value, Value]) -> Commit | CommitAnswer | None:
-    fields = {str(name): one for name, one in value.items()}
+    fields = fields_of(value)
     partitions = fields["partitions"]
     if fields["type"] == "Request":
-        return Commit(fields["epoch"], partitions)  # type: ignore[arg-type]  # drawn
+        return Commit(fields["epoch"], partitions)
     if fields["type"] == "Answer":
-        return CommitAnswer(partitions, str(fields["error"]))  # type: ignore[arg-type]  # drawn
+        return CommitAnswer(partitions, str(fields["error"]))
     return None
 
 

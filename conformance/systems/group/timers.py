@@ -26,8 +26,8 @@ class WrongTimers(Exception):
 
 def check_timers(timers: Sequence[GroupOperation], group: GroupMetadata | None) -> None:
     """Raises WrongTimers. `group`: the only one of this coordinator, None if it has none."""
-    found = Counter(map(_timer, timers))
-    needed, possible = _needed(group), _possible(group)
+    found, needed = Counter(map(_timer, timers)), _needed(group)
+    possible = needed | _sessions(group)
     for timer, number in found.items():
         if number > 1 or timer not in possible:
             raise WrongTimers(f"{number} timers {timer}, of which none or one may be there")
@@ -45,11 +45,11 @@ def _timer(operation: GroupOperation) -> Timer:
     return kind, operation.member_id or ""
 
 
-def _possible(group: GroupMetadata | None) -> set[Timer]:
+def _sessions(group: GroupMetadata | None) -> set[Timer]:
     """While an answer is owed to a member its session may have run out without effect."""
     if group is None or group.is_in(DEAD):
         return set()
-    return _needed(group) | {("heartbeat", member_id) for member_id in group.members}
+    return {("heartbeat", member_id) for member_id in group.members}
 
 
 def _needed(group: GroupMetadata | None) -> set[Timer]:
