@@ -160,8 +160,9 @@ def by_oracles(
             process.terminate()
 
         timer = Timer(timeout, give_up)
-        timer.start()
+        timer.daemon = True  # an interrupt may come while it starts: nothing may wait for it then
         try:
+            timer.start()
             found = _until_found(process, msgspec.json.encode(job), tell)
             code = process.wait()
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import msgspec
@@ -88,6 +89,23 @@ def kconform(command: str, folder: Path | None = None) -> str:
 def test_a_worker_that_would_run_the_clean_package_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="impl comes from"):
         by_oracles(Job((SMALL,), "replication", 1, 0, 5), tmp_path, QUICK.timeout)
+
+
+def test_nothing_waits_for_a_timer_that_was_interrupted_while_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C just then left a thread for which the process waited as long as a fault may take."""
+    start = threading.Timer.start
+
+    def interrupted(timer: threading.Timer) -> None:
+        start(timer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Timer, "start", interrupted)
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt):
+        by_oracles(Job((SMALL,), "replication", 1, 0, 5), tmp_path, QUICK.timeout)
+    assert all(thread.daemon for thread in set(threading.enumerate()) - before)
 
 
 def test_tests_of_impl_run_against_the_faulty_copy(catalogue: Catalogue) -> None:
