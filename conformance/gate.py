@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.audit.result import AuditResult
@@ -16,7 +16,14 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
 from conformance.replay.profile import Profile
 from conformance.stages.check import check
-from conformance.stages.context import Context, Workbench, announce_benches, stage, workbench
+from conformance.stages.context import (
+    Context,
+    Workbench,
+    announce_benches,
+    check_overridden,
+    stage,
+    workbench,
+)
 from conformance.stages.coverage import coverage
 from conformance.stages.deviations import deviations
 from conformance.stages.drive import drive_all
@@ -94,6 +101,9 @@ def run(context: Context, gate: GatePlan) -> None:
     system = gate.system or None
     held = [model for model in gate.feeding if _holds(model)]
     announce_benches(context, held, system)
+    check_overridden(context, held, system)
+    # What a cold run would not take from the cache is of this run now.
+    context = replace(context, check=replace(context.check, cold=False))
     benches = [workbench(context, model, system) for model in held]
     if not benches:
         with stage(context, "replay") as outcome:

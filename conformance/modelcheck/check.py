@@ -103,7 +103,7 @@ def _await(futures: Sequence[Future[CheckResult]], processes: Processes) -> None
 
 
 def _expected_size(model: Model) -> int:
-    return model.expect.distinct_states if model.expect else 0
+    return model.expect.distinct_states if model.expect else model.likely_states
 
 
 def _is_short(model: Model) -> bool:

@@ -118,6 +118,8 @@ class Model:
     ignored: tuple[str, ...] = ()
     """Entries of a .cfg that no engine here follows: ALIAS, POSTCONDITION."""
     situations: tuple[str, ...] = ()
+    likely_states: int = 0
+    """About how many, where nothing is expected; 0: nobody knows. For the order and TLC's JVM."""
 
     @property
     def spec(self) -> str:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from conformance.config import Settings
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, StageFinished, StageStarted, ignore
-from conformance.modelcheck.check import CheckOptions, graph_and_spec
+from conformance.modelcheck.check import CheckOptions, check_models, graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.engine import close
 from conformance.stages.held import held
 from conformance.stages.overridden import expected_of, with_deviations
+from conformance.systems.deviations import Deviation
 from conformance.systems.protocol import Distant, StandsOn, SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
 from conformance.tla import Value, find_tools
@@ -175,10 +176,30 @@ def with_constants(model: Model, constants: Mapping[str, str]) -> Model:
 
 def announce_benches(context: Context, models: Iterable[Model], system: str | None) -> None:
     """These models' benches will be made: parse them together, overridden as they will be."""
-    for model in models:
-        path = factory_path(system or model.system, context.settings.systems)
-        known = () if context.strict else expected_of(path, model.spec)
-        context.check.parser.announce([with_deviations(model, known)])
+    context.check.parser.announce([_judged(context, model, system)[0] for model in models])
+
+
+def check_overridden(context: Context, models: Iterable[Model], system: str | None) -> None:
+    """Check the models that the system's known deviations override, side by side.
+
+    What the table does not break of their formulas has to hold; and benches find the graphs.
+    """
+    overridden = [
+        replace(judged, name=f"{judged.name} as {system or judged.system}")
+        for judged, known in (_judged(context, model, system) for model in models)
+        if known
+    ]
+    if overridden:
+        check_models(overridden, context.check, context.emit)
+
+
+def _judged(
+    context: Context, model: Model, system: str | None
+) -> tuple[Model, tuple[Deviation, ...]]:
+    """The model as this system is judged by it, and the deviations that override it."""
+    path = factory_path(system or model.system, context.settings.systems)
+    known = () if context.strict else expected_of(path, model.spec)
+    return with_deviations(model, known), known
 
 
 def workbench(

@@ -47,4 +47,11 @@ def with_deviations(model: Model, deviations: Iterable[Deviation]) -> Model:
         invariants=tuple(name for name in model.check.invariants if name not in broken),
         properties=tuple(name for name in model.check.properties if name not in broken),
     )
-    return replace(model, definitions=definitions, overrides=overrides, check=check, expect=None)
+    return replace(
+        model,
+        definitions=definitions,
+        overrides=overrides,
+        check=check,
+        expect=None,
+        likely_states=model.expect.distinct_states if model.expect else 0,
+    )

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import DataError
+from conformance.modelcheck.manifest import Model
 from conformance.replay.saved import load
-from conformance.stages.context import one_model
+from conformance.stages import context as stages
+from conformance.stages.context import Context, check_overridden, one_model
 from conformance.stages.overridden import with_deviations
 from conformance.systems.deviations import (
     Deviation,
@@ -72,6 +74,26 @@ def test_an_overridden_model_checks_the_other_formulas_and_expects_nothing() -> 
     assert {*model.check.properties} - {*overridden.check.properties} == {"IsrAdmission"}
     assert overridden.expect is None
     assert model.overrides == {}
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        (Context(), ["replication/bench/truncate-on-fetch-fine-2b as kafka-4.4.0"]),
+        (Context(strict=True), []),
+    ],
+)
+def test_a_gate_checks_the_models_that_deviations_override(
+    context: Context, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[Model] = []
+    monkeypatch.setattr(stages, "check_models", lambda models, *_: checked.extend(models))
+    models = [one_model("replication/bench/truncate-on-fetch-fine-2b")]
+
+    check_overridden(context, models, "kafka-4.4.0")
+
+    assert [model.name for model in checked] == expected
+    assert all(model.overrides and model.likely_states == 1_056 for model in checked)
 
 
 def test_a_model_without_deviations_stays_as_it_is() -> None:
