@@ -35,7 +35,6 @@ final class Broker {
   private Map<Integer, Fetcher> fetchers = new LinkedHashMap<>();
   private Object proposed;
   private CompletableFuture<Object> change;
-  private long checkpointed;
   BrokerProcess process;
   boolean online;
   Trip trip;
@@ -78,15 +77,14 @@ final class Broker {
     }
     process.crash(logEnd, highWatermark);
     online = false;
+    // What the next process will read from the disk is seen from now on. Nobody talks to it yet.
     start(process.epoch);
-    checkpointed = highWatermark;
-    process.load(checkpointed);
+    process.load(highWatermark);
   }
 
-  void restart() throws InterruptedException {
-    process.kill();
-    start(process.epoch + 1);
-    process.load(checkpointed);
+  /** The process that has read the disk registers, and is talked to again. */
+  void restart() {
+    process.epoch++;
     online = true;
   }
 

@@ -22,7 +22,8 @@ import scala.Option;
 /** What lives as long as a broker's process: LogManager, ReplicaManager, fetchers, metadata. */
 final class BrokerProcess {
   final int id;
-  final long epoch;
+  /** The registration's: threads of the fetchers ask for it, too. */
+  volatile long epoch;
   final Virtual.Clock clock = new Virtual.Clock();
   final Object logManager;
   final Object replicaManager;
