@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from conformance.stages.coverage import coverage
 from conformance.stages.deviations import deviations
 from conformance.stages.drive import drive_all
 from conformance.stages.explore import explore
+from conformance.stages.fetch import fetched_meanwhile
 from conformance.stages.mutation import mutation
 from conformance.stages.overridden import deviating
 from conformance.stages.record import Subject, audit, record, referee
@@ -97,11 +99,12 @@ def run(context: Context, gate: GatePlan) -> None:
 
     Its verdicts are the events'. UserError, and only that, ends it early.
     """
-    keep_counterexamples(check(context, gate.models), gate.output / "counterexamples")
     system = gate.system or None
     held = [model for model in gate.feeding if _holds(model)]
-    announce_benches(context, held, system)
-    check_overridden(context, held, system)
+    with fetched_meanwhile(context, system) if system else nullcontext():
+        keep_counterexamples(check(context, gate.models), gate.output / "counterexamples")
+        announce_benches(context, held, system)
+        check_overridden(context, held, system)
     # What a cold run would not take from the cache is of this run now.
     context = replace(context, check=replace(context.check, cold=False))
     benches = [workbench(context, model, system) for model in held]

@@ -16,6 +16,7 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.engine import close
+from conformance.stages.fetch import fetch
 from conformance.stages.held import held
 from conformance.stages.overridden import expected_of, with_deviations
 from conformance.systems.deviations import Deviation
@@ -220,6 +221,7 @@ def workbench(
             f"The model {model.name} names no system to drive. Give one with --system "
             "module:function, or set `system` in its manifest."
         )
+    fetch(context, name)
     path = factory_path(name, context.settings.systems)
     known = () if context.strict else expected_of(path, model.spec)
     chosen = tuple(one for one in known if deviations is None or one.id in deviations)

@@ -19,6 +19,7 @@ from conformance.replay.oracle import GraphOracle
 from conformance.replay.parallel import ReplayJob, side_by_side
 from conformance.replay.suite import ReplayResult
 from conformance.stages.context import Context, Outcome, Workbench, emit_finished, workbench
+from conformance.stages.fetch import fetch
 from conformance.stages.overridden import deviating, expected_of, with_deviations
 from conformance.stages.replay import tell
 from conformance.stages.selection import reason_against_model
@@ -101,6 +102,7 @@ class Trial:
 def versions(context: Context, models: Sequence[Model], systems: Sequence[str]) -> tuple[Cell, ...]:
     """Drive every system along every model that it can take; the cells, system by system."""
     matrix = _Matrix(replace(context, strict=True), models, systems)
+    matrix.fetch()
     plain = [Trial(system, model.name) for system in systems for model in models]
     reasons = {trial: matrix.reason_against(trial) for trial in plain}
     results = matrix.drive([trial for trial in plain if not reasons[trial]])
@@ -131,6 +133,11 @@ class _Matrix:
         """Why the system cannot take the model; empty if it can."""
         model = self._models[trial.model]
         return reason_against_model(self._context, self._paths[trial.system], model)
+
+    def fetch(self) -> None:
+        """See that every system's parts are on this machine."""
+        for system in self._paths:
+            fetch(self._context, system)
 
     def drive(self, trials: Sequence[Trial]) -> dict[Trial, ReplayResult]:
         """Replay their suites, as many at a time as there are jobs."""

@@ -313,6 +313,14 @@ class Distant(Protocol):
 
 
 @runtime_checkable
+class Preparing(Protocol):
+    """Optional, of a factory: its systems need what is fetched or compiled once on a machine."""
+
+    def make_ready(self, tell: Callable[[str], None]) -> None:
+        """Do it, unless it is done; `tell` takes a line for each part of what takes long."""
+
+
+@runtime_checkable
 class StandsOn(Protocol):
     """Optional, of a factory: its specification takes steps of another one as they are.
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from conformance.errors import EnvironmentProblem, UserError
 from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
+from conformance.kafka.maven import Tell, silent
 from conformance.systems.deviations import Deviation, load_deviations
 from conformance.systems.external import CHANNELS, Channel, Limits
 from conformance.systems.group.settings import settings_of
@@ -106,6 +107,13 @@ class KafkaFactory:
             CHANNELS.give_back(coordinators)
             raise
 
+    def make_ready(self, tell: Tell) -> None:
+        """Fetch the jars and compile the bridge, those of the Java client too."""
+        for release in (self.release, self.client or self.release):
+            if release not in _ready:
+                _compiled(_fetched(release, tell), tell)
+                _ready.add(release)
+
     def cannot_take(self, specification: str, constants: Mapping[str, Value]) -> str:
         """What Kafka does not speak: other specifications, the protocols of history."""
         if specification == _GROUPS:
@@ -156,17 +164,29 @@ def _name(release: str) -> str:
     return f"kafka-{release}" if release else "kafka"
 
 
+_ready: Final[set[str]] = set()
+"""Releases whose jars and bridge this process has seen to: their sums are not taken again."""
+
+
 @cache
 def _jars(version: str) -> KafkaJars:
+    return _fetched(version, silent)
+
+
+def _fetched(version: str, tell: Tell) -> KafkaJars:
     if version:
-        return kafka_jars(version)
+        return kafka_jars(version, tell=tell)
     return kafka_lib(Path(os.environ["KCONFORM_KAFKA_LIB"]))
 
 
 @cache
 def _command(version: str) -> str:
+    return _compiled(_jars(version), silent)
+
+
+def _compiled(jars: KafkaJars, tell: Tell) -> str:
     try:
-        return bridge_command(_jars(version))
+        return bridge_command(jars, tell)
     except EnvironmentProblem as error:
         raise EnvironmentProblem(f"{error}\nTried were {', '.join(TRIED)}.") from error
 
