@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from conformance.errors import SpecError
 from conformance.events import Reason
 from conformance.judge.stored import seen_after
 from conformance.judge.verdict import Blocker, Explanation, Judgement
-from conformance.story.behaviour import Behaviour, Seen, Step, account
+from conformance.story.behaviour import Behaviour, Seen, Step
+from conformance.story.why import why_false
 from conformance.tla import Spec, State, Value, parse_action
 
 __all__ = ["TOLD_STEPS", "behaviour_of", "first_told", "why_not"]
@@ -63,11 +63,7 @@ def _reasons(judgement: Judgement, states: Sequence[State], spec: Spec) -> tuple
     if judgement.failure is not None or not violated:
         return ()
     name = violated[0].name
-    try:
-        explanation = spec.explain(name, states[-2] if len(states) > 1 else states[-1], states[-1])
-    except SpecError:
-        return ()
-    return account(f"{name} is false:", explanation)
+    return why_false(spec, name, states[-2:][0], states[-1])
 
 
 def why_not(judgement: Judgement) -> Iterator[str]:

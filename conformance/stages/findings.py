@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from conformance.judge.behaviour import behaviour_of, first_told, why_not
 from conformance.judge.verdict import Judgement
 from conformance.story.changes import changes
 from conformance.story.exhibit import exhibit
+from conformance.story.key import finding_key
 from conformance.story.picture import Picture
 from conformance.tla import Spec, State, parse_action
 
@@ -43,10 +43,9 @@ def finding_of(
         else []
     )
     why = "" if places or nearest is None or not nearest.lines else _place_of(nearest.lines[0])
-    cause = "|".join([STAGE, formula, action, *sorted(set(places)), why])
     title = _title(judgement, action, places)
     return Finding(
-        key=f"{STAGE}-{hashlib.sha256(cause.encode()).hexdigest()[:12]}",
+        key=finding_key(STAGE, (STAGE, formula, action, *sorted(set(places)), why)),
         title=title,
         stage=STAGE,
         message=_sentence(judgement),

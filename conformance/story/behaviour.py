@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from conformance.events import Reason
 from conformance.story.changes import changes
-from conformance.tla import Action, Explanation, Value, format_value
+from conformance.story.why import reason_lines
+from conformance.tla import Action, Value, format_value
 
 Seen: TypeAlias = "tuple[Value | None, ...]"
 """The values of the spec's variables in the spec's order; None where nothing is known."""
@@ -83,38 +84,3 @@ def state_lines(variables: Sequence[str], state: Seen) -> list[str]:
     """A state, one variable a line; what was not seen is left out."""
     pairs = zip(variables, state, strict=True)
     return [f"{name} = {format_value(value)}" for name, value in pairs if value is not None]
-
-
-def account(heading: str, explanation: Explanation) -> tuple[Reason, ...]:
-    """An explanation as lines that know their place in the specification, below a heading."""
-    return (Reason(0, heading), *_reasons(explanation, 1))
-
-
-def _reasons(explanation: Explanation, depth: int) -> list[Reason]:
-    where = explanation.location
-    error = explanation.error
-    found = [
-        Reason(
-            depth,
-            explanation.text,
-            f"is undefined: {error}" if error else f"is {explanation.value}",
-            str(where),
-            (where.end_line, where.end_column),
-            ", ".join(f"{name} = {value}" for name, value in explanation.bound),
-        )
-    ]
-    for part in explanation.parts:
-        found += _reasons(part, depth + 1)
-    return found
-
-
-def reason_lines(reasons: Sequence[Reason]) -> tuple[str, ...]:
-    """Reasons as indented lines, as a terminal shows them."""
-    told: list[str] = []
-    for reason in reasons:
-        indent = "  " * reason.depth
-        if reason.bound:
-            told.append(f"{indent}for {reason.bound}")
-        place = f"{reason.location}: " if reason.location else ""
-        told.append(f"{indent}{place}{reason.text} {reason.outcome}".rstrip())
-    return tuple(told)
