@@ -9,7 +9,6 @@ from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Reason
-from conformance.judge.behaviour import TOLD_STEPS
 from conformance.modelcheck.branches import BranchCounts, count_edges
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.pictures import picture_of
@@ -25,7 +24,7 @@ from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
 from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
-from conformance.story.behaviour import Behaviour, Locate, Step, lines
+from conformance.story.behaviour import TOLD_STEPS, Behaviour, Locate, Step, lines
 from conformance.suites.suite import Suite
 from conformance.tla import Action, State
 from conformance.traces.model import End, Trace
@@ -229,12 +228,11 @@ def replay_recorded(
 
 def _story(bench: Workbench, trace: Trace) -> tuple[str, ...]:
     """The trace's last steps."""
-    first = max(len(trace.steps) - TOLD_STEPS, 0)
+    earlier = max(len(trace.steps) - TOLD_STEPS, 0)
     begin = Step(None, trace.initial)
-    steps = (begin, *(Step(step.action, step.state) for step in trace.steps))[first:]
-    behaviour = Behaviour(bench.prepared.spec.variables, steps, ending=trace.problem or "")
-    told = lines(behaviour, first)
-    return (f"... {first} steps before", *told) if first else told
+    steps = (begin, *(Step(step.action, step.state) for step in trace.steps))[earlier:]
+    variables, ending = bench.prepared.spec.variables, trace.problem or ""
+    return lines(Behaviour(variables, steps, ending=ending, earlier=earlier))
 
 
 def spec_oracle(bench: Workbench) -> Oracle:
