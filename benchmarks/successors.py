@@ -66,8 +66,9 @@ def main() -> None:
 def subject(name: str) -> Subject:
     """UserError if there is no such model."""
     if "=" in name:
-        config, module = map(Path, name.split("="))
-        path, text = config.with_name(str(module)), config.read_text()
+        given, module = name.split("=")
+        config = Path(given).resolve()  # TLC runs in a folder of its own
+        path, text = config.with_name(module), config.read_text()
         spec = bind(load_module(path), parse_config(text, source=str(config)))
         return Subject(config.stem, spec, path.read_text(), path.stem, text, (config.parent,))
     model = find_models([name])[0]
