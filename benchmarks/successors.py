@@ -28,11 +28,12 @@ from conformance.tla import Spec, bind, find_tools, load_module, parse_config
 from conformance.tla.search import Problem, problem_of, search
 
 ONE_STATE = "---- MODULE One ----\nVARIABLE x\nInit == x = 0\nNext == UNCHANGED x\n====\n"
-CHECKS = ("INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES")
+CHECKS = ("INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES", "CHECK_DEADLOCK")
+"""What is left out for TLC; the last it does not know in a configuration of its version 2.15."""
 KEYWORDS = (
     *CHECKS,
     *("CONSTANT", "CONSTANTS", "INIT", "NEXT", "SPECIFICATION", "CONSTRAINT", "CONSTRAINTS"),
-    *("ACTION_CONSTRAINT", "ACTION_CONSTRAINTS", "SYMMETRY", "VIEW", "CHECK_DEADLOCK"),
+    *("ACTION_CONSTRAINT", "ACTION_CONSTRAINTS", "SYMMETRY", "VIEW"),
 )
 
 

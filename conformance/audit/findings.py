@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from conformance.audit.result import STAGE
 from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.events import Difference, Finding
 from conformance.story.comparison import differences, variables_of
@@ -14,7 +15,6 @@ from conformance.tla import Action, State
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.store import TraceStore
 
-STAGE = "audit"
 DIVERGED = "step equality"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,34 +64,13 @@ def report_replay(
         for divergence in result.divergences:
             tell(context, bench, oracle, divergence, "replay")
     outcome.verdict = result.verdict
-    rate = result.steps / max(result.seconds, 1e-9)
-    outcome.summary = (
-        f"{counted(result.passed, 'test')} passed, {result.failed} failed, {result.inconclusive} "
-        f"inconclusive; {counted(result.steps, 'step')}, {rate:,.0f}/s"
-    )
-    if result.spoiled:
-        outcome.summary += f"; {result.spoiled:,} tests were spoiled by a slow machine"
-    if result.again:
-        outcome.summary += f"; {result.again:,} tests agreed when they were driven again"
-    if result.not_driven:
-        outcome.summary += f"; {counted(sum(result.not_driven.values()), 'test')} cannot be driven"
-    if result.not_run:
-        outcome.summary += f"; stopped at the divergence, {result.not_run:,} tests were not run"
+    outcome.summary = "; ".join(_summary(result))
     outcome.figures = {
         "model": bench.model.name,
         "system": bench.factory,
         **({"deviations": list(bench.deviations)} if bench.deviations else {}),
         "suite": suite.kind,
-        "tests": {
-            "in": len(suite),
-            "pass": result.passed,
-            "fail": result.failed,
-            "inconclusive": result.inconclusive,
-            "spoiled": result.spoiled,
-            "again": result.again,
-            "not_run": result.not_run,
-            "not_driven": sum(result.not_driven.values()),
-        },
+        "tests": _tests(suite, result),
         "steps": result.steps,
         "seconds": round(result.seconds, 3),
         "actions": dict(result.actions),
@@ -100,6 +79,37 @@ def report_replay(
         "shape": shape(bench.graph, bench.prepared, context.seed),
         "unvisited": unvisited(bench.graph, result.visits > 0),
         "branches": _branches(bench, result),
+    }
+
+
+def _summary(result: ReplayResult) -> Iterator[str]:
+    yield (
+        f"{counted(result.passed, 'test')} passed, {result.failed} failed, {result.inconclusive} "
+        "inconclusive"
+    )
+    rate = result.steps / max(result.seconds, 1e-9)
+    yield f"{counted(result.steps, 'step')}, {rate:,.0f}/s"
+    if result.spoiled:
+        yield f"{result.spoiled:,} tests were spoiled by a slow machine"
+    if result.again:
+        yield f"{result.again:,} tests agreed when they were driven again"
+    if result.not_driven:
+        yield f"{counted(sum(result.not_driven.values()), 'test')} cannot be driven"
+    if result.not_run:
+        yield f"stopped at the divergence, {result.not_run:,} tests were not run"
+
+
+def _tests(suite: Suite, result: ReplayResult) -> JsonValue:
+    """How many tests came to which end."""
+    return {
+        "in": len(suite),
+        "pass": result.passed,
+        "fail": result.failed,
+        "inconclusive": result.inconclusive,
+        "spoiled": result.spoiled,
+        "again": result.again,
+        "not_run": result.not_run,
+        "not_driven": sum(result.not_driven.values()),
     }
 
 
