@@ -28,11 +28,12 @@ from conformance.tla import Spec, bind, find_tools, load_module, parse_config
 from conformance.tla.search import Problem, problem_of, search
 
 ONE_STATE = "---- MODULE One ----\nVARIABLE x\nInit == x = 0\nNext == UNCHANGED x\n====\n"
-CHECKS = ("INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES")
+CHECKS = ("INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES", "CHECK_DEADLOCK")
+"""What is left out for TLC; the last it does not know in a configuration of its version 2.15."""
 KEYWORDS = (
     *CHECKS,
     *("CONSTANT", "CONSTANTS", "INIT", "NEXT", "SPECIFICATION", "CONSTRAINT", "CONSTRAINTS"),
-    *("ACTION_CONSTRAINT", "ACTION_CONSTRAINTS", "SYMMETRY", "VIEW", "CHECK_DEADLOCK"),
+    *("ACTION_CONSTRAINT", "ACTION_CONSTRAINTS", "SYMMETRY", "VIEW"),
 )
 
 
@@ -66,8 +67,9 @@ def main() -> None:
 def subject(name: str) -> Subject:
     """UserError if there is no such model."""
     if "=" in name:
-        config, module = map(Path, name.split("="))
-        path, text = config.with_name(str(module)), config.read_text()
+        given, module = name.split("=")
+        config = Path(given).resolve()  # TLC runs in a folder of its own
+        path, text = config.with_name(module), config.read_text()
         spec = bind(load_module(path), parse_config(text, source=str(config)))
         return Subject(config.stem, spec, path.read_text(), path.stem, text, (config.parent,))
     model = find_models([name])[0]

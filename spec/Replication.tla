@@ -325,6 +325,13 @@ FailedPartitionUnchanged ==
        fetchState[b] = "Failed" /\ online'[b] /\ leaderEpoch'[b] = leaderEpoch[b]
          => fetchState'[b] = "Failed" /\ log'[b] = log[b]]_vars
 
+\* A follower that is fenced while it resets its offset gives the partition up: it asked in the
+\* epoch that it still has, since its thread holds partitionMapLock meanwhile.
+FencedResetFails ==
+  [][\A f \in Brokers :
+       ProcessListOffsetsResponse(f) /\ channel[f].error = "FENCED_LEADER_EPOCH"
+         => fetchState'[f] = "Failed"]_vars
+
 (***************************************************************************)
 (* Liveness: with no more failures (no elections, no lost messages), every *)
 (* in-sync follower catches up and the high watermark reaches the leader's *)

@@ -103,7 +103,8 @@ LeaderAfterFetch(l, f, m, a) == LeaderAfterFetchAwaiting(l, f, m, a, {})
 ListOffsetsAnswer(l, f, m) ==
   LET error == LeaderError(l, m, ListOffsetsEpochFence(m.currentLeaderEpoch, leaderEpoch[l]))
       latest == m.type = "LatestRequest"
-      a == AnswerTo(m, IF latest THEN "LatestResponse" ELSE "EarliestResponse", error)
+      type == IF latest THEN "LatestResponse" ELSE "EarliestResponse"
+      a == [AnswerTo(m, type, error) EXCEPT !.lastEpoch = m.lastEpoch]
   IN  IF error # "NONE" THEN a
       ELSE [a EXCEPT !.endOffset = IF latest THEN LogEndOffset(l) ELSE logStartOffset[l]]
 
@@ -161,8 +162,8 @@ Truncated(r, a) ==
 
 \* onPartitionFenced: fenced in the epoch in which it still is: FailedPartitions
 \* (until a new LeaderAndIsr); fenced in an epoch that it has left: try again.
-AfterFenced(f, a) ==
-  IF a.currentLeaderEpoch = leaderEpoch[f] THEN MarkFailed(Replica(f)) ELSE Replica(f)
+AfterFenced(f, requestEpoch) ==
+  IF requestEpoch = leaderEpoch[f] THEN MarkFailed(Replica(f)) ELSE Replica(f)
 
 \* truncateToEpochEndOffsets drops the answer to a question asked in another epoch.
 TruncationResponseEpochCheck(requestEpoch, localEpoch) == requestEpoch = localEpoch
@@ -172,7 +173,7 @@ AfterEpochResponse(f, a) ==
        /\ TruncationResponseEpochCheck(a.currentLeaderEpoch, leaderEpoch[f])
   THEN Replica(f)
   ELSE CASE a.error = "NONE"                -> Truncated(Replica(f), a)
-         [] a.error = "FENCED_LEADER_EPOCH" -> AfterFenced(f, a)
+         [] a.error = "FENCED_LEADER_EPOCH" -> AfterFenced(f, a.currentLeaderEpoch)
          [] OTHER                           -> Replica(f)
 
 \* processFetchRequest drops what was asked at another offset. Kafka 3.8 compares
@@ -204,21 +205,26 @@ AfterFetchResponse(f, a) ==
       ELSE CASE a.error = "NONE" /\ a.endOffset # NoOffset -> Truncated(r, a)
              [] a.error = "NONE"                -> WithFetchedData(r, a)
              [] a.error = "LOG_TRUNCATION"      -> [r EXCEPT !.state = "Truncating", !.offset = r.hw]
-             [] a.error = "FENCED_LEADER_EPOCH" -> AfterFenced(f, a)
+             [] a.error = "FENCED_LEADER_EPOCH" -> AfterFenced(f, a.currentLeaderEpoch)
              [] OTHER                           -> r
 
 \* handleOutOfRangeError, fetchOffsetAndTruncate: first the leader's log end.
 MessageAfterFetchResponse(f, a) ==
   IF FetchResponseIsCurrent(f, a) /\ a.error = "OFFSET_OUT_OF_RANGE"
-  THEN Request(f, "LatestRequest")
+  THEN [Request(f, "LatestRequest") EXCEPT !.lastEpoch = a.currentLeaderEpoch]
   ELSE NoMessage
 
 \* The leader's log end is below ours: cut. Otherwise ask for its log start.
 LeaderEndsBelow(f, a) == a.endOffset < LogEndOffset(f)
 
+\* handleOutOfRangeError: the epoch in which it was fenced is that of its question. Kafka from 3.5
+\* on takes that of the fetch. They differ only if a response of another epoch is looked at.
+EpochOfFencedReset(fetchEpoch, requestEpoch) == requestEpoch
+
 AfterListOffsetsResponse(f, a) ==
   LET r == Replica(f)
-  IN  IF a.error = "FENCED_LEADER_EPOCH" THEN AfterFenced(f, a)
+  IN  IF a.error = "FENCED_LEADER_EPOCH"
+      THEN AfterFenced(f, EpochOfFencedReset(a.lastEpoch, a.currentLeaderEpoch))
       ELSE IF a.error # "NONE" THEN r
       ELSE IF a.type = "LatestResponse"
       THEN IF LeaderEndsBelow(f, a)
@@ -230,6 +236,6 @@ AfterListOffsetsResponse(f, a) ==
 
 MessageAfterListOffsetsResponse(f, a) ==
   IF a.type = "LatestResponse" /\ a.error = "NONE" /\ ~LeaderEndsBelow(f, a)
-  THEN Request(f, "EarliestRequest")
+  THEN [Request(f, "EarliestRequest") EXCEPT !.lastEpoch = a.lastEpoch]
   ELSE NoMessage
 ==============================================================================

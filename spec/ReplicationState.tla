@@ -120,6 +120,9 @@ NoLeaderAndIsr == [present |-> FALSE, leader |-> NoLeader, isr |-> {}, partition
 \* follower's thread tells a stale answer (the historical protocols do not
 \* send it, but a thread remembers it); epoch, endOffset: EpochEndOffset, or
 \* the diverging epoch of a fetch response; endOffset also answers ListOffsets.
+\* lastEpoch: the epoch asked about, or that of the last record fetched; in
+\* ListOffsets the leader epoch of the fetch that was out of range, which is
+\* not sent: the thread remembers it.
 NoMessage ==
   [type |-> "None", leader |-> NoLeader, currentLeaderEpoch |-> NoEpoch,
    brokerEpoch |-> 0, fetchOffset |-> 0, lastEpoch |-> NoEpoch,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from conformance.audit.findings import SpecView
 from conformance.story.behaviour import Behaviour, Seen, Step
+from conformance.story.comparison import nearest
 from conformance.tla import State, Value, differing
 from conformance.traces.model import Trace, complete, is_complete
 
@@ -25,11 +26,7 @@ def behaviour_of(variables: Sequence[str], trace: Trace, step: int, spec: SpecVi
     allowed = _allowed(trace, step, spec)
     if allowed is None or any(not differing(names, state, observed) for state in allowed):
         return Behaviour(names, steps, ending=_ending(trace, step))
-    expected: Seen = min(
-        allowed,
-        key=lambda state: len(differing(names, state, observed)),
-        default=(None,) * len(names),
-    )
+    expected: Seen = nearest(names, allowed, observed) or (None,) * len(names)
     steps = (*steps[:-1], Step(steps[-1].action, expected))
     return Behaviour(names, steps, observed, _ending(trace, step), departs=True)
 

@@ -18,23 +18,21 @@ from pyspark.sql import functions as F  # noqa: N812
 from conformance.audit import judge, paths, scan
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
 from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
-from conformance.audit.result import Accounting, AuditResult, TraceCoverage, Unjudged
+from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, Unjudged
 from conformance.audit.rules import Rulebook, literal
 from conformance.audit.verdicts import (
     Options,
     check_counts,
     dispute,
+    finished,
     more_causes,
     verdict_of,
 )
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError
-from conformance.events import Emit, Finding, Progress, StageFinished, StageStarted, ignore
-from conformance.printable import counted
+from conformance.events import Emit, Finding, Progress, StageStarted, ignore
 from conformance.tla import collision_probability
 from conformance.traces.store import TraceStore
-
-STAGE = "audit"
 
 __all__ = ["Options", "audit"]
 
@@ -80,20 +78,7 @@ def audit(
         result = _Audit(
             spark, store, rules, evaluator, model, spec, options or Options(), emit
         ).run()
-    for finding in result.findings:
-        emit(finding)
-    summary = f"{counted(result.accounting.traces, 'trace')}, {counted(result.steps, 'step')}"
-    emit(
-        StageFinished(
-            STAGE,
-            str(store.path),
-            result.verdict,
-            result.seconds,
-            summary,
-            result.figures(),
-            fault=bool(result.disputed),
-        )
-    )
+    finished(store, result, emit)
     return result
 
 

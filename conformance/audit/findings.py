@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from conformance.audit.result import STAGE
 from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.events import Difference, Finding
-from conformance.tla import Action, State, Value, agree, format_value
+from conformance.story.comparison import differences, variables_of
+from conformance.story.key import finding_key
+from conformance.tla import Action, State
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.store import TraceStore
 
-STAGE = "audit"
 DIVERGED = "step equality"
 
 
@@ -75,15 +76,14 @@ class Reporter:
         return tuple(sorted(named, key=lambda one: (-one.count, one.key)))
 
     def _finding(self, cause: Cause) -> Finding:
-        differences, allowed = self._differences(cause)
+        found, allowed = self._differences(cause)
         name = cause.action.name if cause.action else INIT
-        variables = ", ".join(one.variable for one in differences)
-        signature = "|".join((*cause.violations, name, variables))
+        variables = ", ".join(variables_of(found))
         formulas = [str(cause.action) if one == NEXT else one for one in cause.violations]
         what = ", ".join(formulas)
         return Finding(
-            key=f"{STAGE}-{hashlib.sha256(signature.encode()).hexdigest()[:12]}",
-            title=self._title(cause, name, legal=bool(allowed) and not differences),
+            key=finding_key(STAGE, (*cause.violations, name, variables)),
+            title=self._title(cause, name, legal=bool(allowed) and not found),
             stage=STAGE,
             message=self._message(cause, allowed, variables),
             trace=str(cause.trace_id),
@@ -92,7 +92,7 @@ class Reporter:
             formula=what,
             location=self._location(cause, formulas),
             story=self._story(cause),
-            differences=differences,
+            differences=found,
             reproduce=self.reproduce(cause.trace_id),
             count=cause.traces,
         )
@@ -141,10 +141,12 @@ class Reporter:
         allowed = self._allowed(cause)
         if allowed is None:
             return (), None
-        if not allowed:
-            return self._compare(cause.source, cause.target), 0
-        compared = [self._compare(state, cause.target) for state in allowed]
-        return min(compared, key=len), len(allowed)
+        variables = self.rules.variables
+        seen = zip(variables, cause.target, strict=True)
+        observed = {name: value for name, value in seen if value is not None}
+        # Of what is not enabled: what it changed.
+        expected = allowed or (cause.source or (None,) * len(variables),)
+        return differences(variables, expected, observed), len(allowed)
 
     def _allowed(self, cause: Cause) -> Sequence[State] | None:
         if self.spec is None:
@@ -155,26 +157,11 @@ class Reporter:
             return None
         return self.spec.successors(complete(cause.source), cause.action)
 
-    def _compare(
-        self, expected: PartialState | None, actual: PartialState
-    ) -> tuple[Difference, ...]:
-        rows: list[Difference] = []
-        for name, want, have in zip(
-            self.rules.variables, expected or (None,) * len(actual), actual, strict=True
-        ):
-            if have is not None and not agree(want, have):
-                rows.append(Difference(name, _show(want), _show(have)))
-        return tuple(rows)
-
 
 def name_of(store: TraceStore, trace_id: int) -> str:
     """The trace's number, and how whoever imported it called it, with file and line."""
     source = store.trace(trace_id).source
     return f"{trace_id} ({source})" if source else str(trace_id)
-
-
-def _show(value: Value | None) -> str:
-    return "(unknown)" if value is None else format_value(value)
 
 
 def lookup(store: TraceStore, fingerprints: Sequence[int]) -> Mapping[int, PartialState]:

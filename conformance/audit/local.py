@@ -17,13 +17,12 @@ import pyarrow.parquet as pq
 
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
 from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
-from conformance.audit.result import Accounting, AuditResult, TraceCoverage, Unjudged
+from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, Unjudged
 from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.audit.scan import INITIAL
-from conformance.audit.verdicts import Options, check_counts, dispute, verdict_of
+from conformance.audit.verdicts import Options, check_counts, dispute, finished, verdict_of
 from conformance.audit.workers import Evaluator, bound_worker
-from conformance.events import Emit, Finding, StageFinished, StageStarted, ignore
-from conformance.printable import counted
+from conformance.events import Emit, Finding, StageStarted, ignore
 from conformance.tla import collision_probability
 from conformance.traces.model import End
 from conformance.traces.states import FINGERPRINT
@@ -31,7 +30,6 @@ from conformance.traces.store import TraceStore
 
 __all__ = ["MOST_STEPS", "audit_here"]
 
-STAGE = "audit"
 MOST_STEPS = 20_000
 """Up to so many steps a store is judged without Spark."""
 
@@ -102,16 +100,7 @@ def audit_here(
     store.check_fingerprints()
     result = _Audit(store, rules, evaluator, model, spec, options or Options()).run()
     result = replace(result, seconds=time.monotonic() - began)
-    for finding in result.findings:
-        emit(finding)
-    traces = counted(result.accounting.traces, "trace")
-    summary = f"{traces}, {counted(result.steps, 'step')}, in this process"
-    figures, fault = result.figures(), bool(result.disputed)
-    emit(
-        StageFinished(
-            STAGE, str(store.path), result.verdict, result.seconds, summary, figures, fault=fault
-        )
-    )
+    finished(store, result, emit, where=", in this process")
     return result
 
 

@@ -9,6 +9,8 @@ from conformance.events import Finding, JsonValue
 from conformance.printable import counted
 from conformance.verdict import Verdict
 
+STAGE = "audit"
+
 
 @dataclass(frozen=True, slots=True)
 class Accounting:

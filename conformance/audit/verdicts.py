@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.audit.result import Accounting
+from conformance.audit.result import STAGE, Accounting, AuditResult
 from conformance.errors import DataError
-from conformance.events import Finding
+from conformance.events import Emit, Finding, StageFinished
 from conformance.printable import counted
 from conformance.traces.manifest import Manifest
+from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
-
-STAGE = "audit"
 
 
 def _reproduce_nothing(_trace: int) -> str:
@@ -75,6 +74,24 @@ def more_causes(traces: int, shown: int) -> Finding:
             "Mend what is found and audit again, or have all failing traces listed."
         ),
         count=traces,
+    )
+
+
+def finished(store: TraceStore, result: AuditResult, emit: Emit, *, where: str = "") -> None:
+    """Tell the findings of an audit, and that it has ended."""
+    for finding in result.findings:
+        emit(finding)
+    summary = f"{counted(result.accounting.traces, 'trace')}, {counted(result.steps, 'step')}"
+    emit(
+        StageFinished(
+            STAGE,
+            str(store.path),
+            result.verdict,
+            result.seconds,
+            summary + where,
+            result.figures(),
+            fault=bool(result.disputed),
+        )
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 
 from conformance.events import Finding, JsonValue, Reason
+from conformance.story.key import finding_key
 from conformance.verdict import Verdict
 
 __all__ = ["Discovery", "Unjudged"]
@@ -43,8 +43,8 @@ class Discovery:
     def key(self) -> str:
         """Stays the same from run to run."""
         place = "" if self.offsets is None else f"{self.offsets[0]}"
-        text = f"{self.kind}|{self.subject}|{place}|{','.join(self.brokers)}|{self.title}"
-        return f"inspect-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        parts = (self.kind, self.subject, place, ",".join(self.brokers), self.title)
+        return finding_key("inspect", parts)
 
     def as_json(self) -> dict[str, JsonValue]:
         """The finding in findings.json."""

@@ -9,7 +9,7 @@ from conformance.errors import SpecError
 from conformance.events import Reason
 from conformance.inspect.abstraction import WINDOW, Moment, Window, windows
 from conformance.inspect.specifications import Specification
-from conformance.story.behaviour import account
+from conformance.story.why import why_false
 from conformance.tla import ModelValue, Spec, State, Value, make_function
 
 _UNSEEN = ModelValue("(not seen)")
@@ -118,9 +118,8 @@ def state_of(spec: Spec, values: Mapping[str, Value]) -> State:
 
 
 def _broken(spec: Spec, formula: str, state: State, after: State, window: Window) -> Broken:
-    explanation = spec.explain(formula, state, after)
     definition = spec.program.operator(formula, "a formula")
-    reasons = account(f"Why {formula} is false:", explanation)
+    reasons = why_false(spec, formula, state, after)
     return Broken(formula, str(definition.location), reasons, window)
 
 

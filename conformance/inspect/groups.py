@@ -14,7 +14,7 @@ from conformance.errors import SpecError
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.findings import Discovery, Notes, Unjudged
 from conformance.inspect.history import Controller
-from conformance.story.behaviour import account
+from conformance.story.why import why_false
 from conformance.tla import Spec, State, Value, make_function
 
 CLASSIC, CONSUMER, OTHER = "classic", "consumer", "other"
@@ -193,7 +193,7 @@ class Answers:
     def _discovery(
         self, spec: Spec, formula: str, offsets: tuple[int, int], told: str, *states: State
     ) -> Discovery:
-        reasons = account(f"Why {formula} is false:", spec.explain(formula, states[0], states[-1]))
+        reasons = why_false(spec, formula, states[0], states[-1])
         definition = spec.program.operator(formula, "a formula")
         log = self.log
         place = f"__consumer_offsets-{log.partition}"

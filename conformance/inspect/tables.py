@@ -130,63 +130,79 @@ def _finding_row(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_partition(copies: Copies, judged: Judged) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of one partition, each with its table's name."""
     subject = judged.subject
     place = {"topic": subject.key[0], "partition": subject.key[1]}
-    if subject.elections is not None:
-        unclean = {one.offset for one in subject.elections.unclean}
-        for one in subject.elections.registrations:
-            yield (
-                "registrations",
-                {
-                    **place,
-                    "metadata_offset": one.offset,
-                    "time": one.time,
-                    "leader": None if one.leader < 0 else copies.name(one.leader),
-                    "leader_epoch": one.leader_epoch,
-                    "isr": [copies.name(node) for node in one.isr],
-                    "eligible": [copies.name(node) for node in one.eligible],
-                    "partition_epoch": one.partition_epoch,
-                    "unclean": one.offset in unclean,
-                    "began_at_offset": judged.starts.get(one.leader_epoch),
-                },
-            )
+    for table, rows in (
+        ("registrations", _registrations(copies, judged)),
+        ("replicas", _replicas(judged)),
+        ("runs", _runs(judged)),
+        ("differences", _differences(judged)),
+        ("truncations", _truncations(judged)),
+    ):
+        for row in rows:
+            yield table, {**place, **row}
+    for formula, holds in judged.truths.items():
+        yield "formulas", {**place, "formula": formula, "holds": holds}
+
+
+def _registrations(copies: Copies, judged: Judged) -> Iterator[dict[str, Any]]:
+    elections = judged.subject.elections
+    if elections is None:
+        return
+    unclean = {one.offset for one in elections.unclean}
+    for one in elections.registrations:
+        yield {
+            "metadata_offset": one.offset,
+            "time": one.time,
+            "leader": None if one.leader < 0 else copies.name(one.leader),
+            "leader_epoch": one.leader_epoch,
+            "isr": [copies.name(node) for node in one.isr],
+            "eligible": [copies.name(node) for node in one.eligible],
+            "partition_epoch": one.partition_epoch,
+            "unclean": one.offset in unclean,
+            "began_at_offset": judged.starts.get(one.leader_epoch),
+        }
+
+
+def _replicas(judged: Judged) -> Iterator[dict[str, Any]]:
     for broker, state in judged.states.items():
-        held = subject.held[broker]
-        yield (
-            "replicas",
-            {
-                **place,
-                "broker": broker,
-                "directory": held.directory,
-                "log_start": state.start,
-                "log_end": state.end,
-                "high_watermark": held.high_watermark,
-                "batches": held.log.batches if held.log else 0,
-                "in_isr": broker in judged.moment.registered.isr,
-            },
-        )
+        held = judged.subject.held[broker]
+        yield {
+            "broker": broker,
+            "directory": held.directory,
+            "log_start": state.start,
+            "log_end": state.end,
+            "high_watermark": held.high_watermark,
+            "batches": held.log.batches if held.log else 0,
+            "in_isr": broker in judged.moment.registered.isr,
+        }
+
+
+def _runs(judged: Judged) -> Iterator[dict[str, Any]]:
+    for broker, state in judged.states.items():
         for run in state.runs:
-            found = {"start": run.start, "end": run.end, "leader_epoch": run.epoch}
-            yield "runs", {**place, "broker": broker, **found}
+            ends = {"start": run.start, "end": run.end, "leader_epoch": run.epoch}
+            yield {"broker": broker, **ends}
+
+
+def _differences(judged: Judged) -> Iterator[dict[str, Any]]:
     for part in judged.differences:
         for broker, epoch in part.epochs.items():
             where = {"start": part.start, "end": part.end, "conflicting": part.conflicting}
-            yield "differences", {**place, "broker": broker, "leader_epoch": epoch, **where}
+            yield {"broker": broker, "leader_epoch": epoch, **where}
+
+
+def _truncations(judged: Judged) -> Iterator[dict[str, Any]]:
     for cut in judged.truncations:
-        yield (
-            "truncations",
-            {
-                **place,
-                "broker": cut.broker,
-                "offset": cut.offset,
-                "log_end_before": cut.end,
-                "epoch": cut.epoch,
-                "time": cut.time,
-                "high_watermark_known": cut.known,
-                "cuts_exposed": cut.cuts_exposed,
-                "verdict": cut.verdict,
-                "source": cut.source,
-            },
-        )
-    for formula, holds in judged.truths.items():
-        yield "formulas", {**place, "formula": formula, "holds": holds}
+        yield {
+            "broker": cut.broker,
+            "offset": cut.offset,
+            "log_end_before": cut.end,
+            "epoch": cut.epoch,
+            "time": cut.time,
+            "high_watermark_known": cut.known,
+            "cuts_exposed": cut.cuts_exposed,
+            "verdict": cut.verdict,
+            "source": cut.source,
+        }

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from conformance.errors import SpecError
 from conformance.events import Reason
 from conformance.judge.stored import seen_after
-from conformance.judge.verdict import Blocker, Explanation, Judgement
-from conformance.story.behaviour import Behaviour, Seen, Step, account
+from conformance.judge.verdict import Blocker, Judgement
+from conformance.story.behaviour import TOLD_STEPS, Behaviour, Seen, Step
+from conformance.story.why import why_false
 from conformance.tla import Spec, State, Value, parse_action
 
-__all__ = ["TOLD_STEPS", "behaviour_of", "first_told", "why_not"]
+__all__ = ["behaviour_of", "why_not"]
 
-TOLD_STEPS = 40
-"""The last so many steps of an explanation are told."""
-
-
-def first_told(explanation: Explanation) -> int:
-    """The number of the step after which the telling begins."""
-    return max(len(explanation.actions) - TOLD_STEPS, 0)
+_UNSEEN = "  (not seen)"
 
 
 def behaviour_of(judgement: Judgement, spec: Spec) -> Behaviour | None:
@@ -28,18 +22,20 @@ def behaviour_of(judgement: Judgement, spec: Spec) -> Behaviour | None:
     explanation = judgement.explanation
     if explanation is None:
         return None
-    first = first_told(explanation)
-    states = (explanation.initial, *explanation.states)[first:]
-    actions = (None, *explanation.actions[first:])
-    steps = tuple(map(Step, actions, states))
+    earlier = max(len(explanation.actions) - TOLD_STEPS, 0)
+    states = (explanation.initial, *explanation.states)[earlier:]
+    actions = (None, *explanation.actions[earlier:])
+    notes = ("", *(_UNSEEN if one is None else "" for one in explanation.events[earlier:]))
+    steps = tuple(map(Step, actions, states, notes))
     ending = "\n".join(why_not(judgement))
     last = _last(judgement, spec.variables)
     if last is None:
-        return Behaviour(
-            spec.variables, steps, ending=ending, reasons=_reasons(judgement, states, spec)
-        )
+        reasons = _reasons(judgement, states, spec)
+        return Behaviour(spec.variables, steps, ending=ending, reasons=reasons, earlier=earlier)
     step, observed = last
-    return Behaviour(spec.variables, (*steps, step), observed, ending, departs=True)
+    return Behaviour(
+        spec.variables, (*steps, step), observed, ending, departs=True, earlier=earlier
+    )
 
 
 def _last(
@@ -63,11 +59,7 @@ def _reasons(judgement: Judgement, states: Sequence[State], spec: Spec) -> tuple
     if judgement.failure is not None or not violated:
         return ()
     name = violated[0].name
-    try:
-        explanation = spec.explain(name, states[-2] if len(states) > 1 else states[-1], states[-1])
-    except SpecError:
-        return ()
-    return account(f"{name} is false:", explanation)
+    return why_false(spec, name, states[-2:][0], states[-1])
 
 
 def why_not(judgement: Judgement) -> Iterator[str]:

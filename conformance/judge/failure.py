@@ -10,7 +10,8 @@ from conformance.judge.events import Event
 from conformance.judge.search import Blocked, Found
 from conformance.judge.steps import SpecSteps
 from conformance.judge.verdict import Blocker, Failure
-from conformance.tla import Action, Part, Spec, State, TooManyInstances, format_value, value_at
+from conformance.story.why import obstacles, reason_lines
+from conformance.tla import Part, Spec, State, TooManyInstances, format_value, value_at
 
 _STATES = 40
 """From so many candidate states the reasons are looked for."""
@@ -80,18 +81,8 @@ def _of_actions(spec: Spec, steps: SpecSteps, event: Event, state: State) -> Ite
             yield Blocker(state, str(action), _hints(differences), differences, after)
     enabled = {action for action, _ in taken}
     for action in [one for one in actions if one not in enabled][:_ACTIONS]:
-        yield Blocker(state, str(action), obstacle_lines(spec, action, state))
-
-
-def obstacle_lines(spec: Spec, action: Action, state: State) -> tuple[str, ...]:
-    """Why an action is not enabled, in the text of the spec; a plain sentence if no part says."""
-    try:
-        obstacle = spec.obstacle(action, state)
-    except SpecError:
-        obstacle = None
-    if obstacle is None:
-        return (f"the spec does not enable {action}",)
-    return tuple(obstacle.render().splitlines())
+        told = reason_lines(obstacles(spec, action, state))
+        yield Blocker(state, str(action), told or (f"the spec does not enable {action}",))
 
 
 def _hints(differences: Sequence[Difference]) -> tuple[str, ...]:

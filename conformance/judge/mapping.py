@@ -14,7 +14,7 @@ from conformance.judge.candidates import Limits
 from conformance.judge.order import Guarantee
 from conformance.tla import ActionPattern, parse_pattern
 
-__all__ = ["Collect", "Coverage", "Mapping", "Rename", "Start", "Translate", "load_mapping"]
+__all__ = ["Collect", "Mapping", "Rename", "RequiredCoverage", "Start", "Translate", "load_mapping"]
 
 SCHEMA = 1
 
@@ -29,7 +29,7 @@ class Silent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At most so many of them are of one process: of one first argument."""
 
 
-class Coverage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RequiredCoverage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the recordings must have taken, together, to say something."""
 
     actions: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
@@ -104,7 +104,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[Rename, ...] = ()
     values: tuple[Translate, ...] = ()
     limits: _LimitsTable = _LimitsTable()
-    coverage: Coverage = Coverage()
+    coverage: RequiredCoverage = RequiredCoverage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,33 +122,13 @@ class Mapping:
     names: tuple[Rename, ...] = ()
     values: tuple[Translate, ...] = ()
     limits: Limits = field(default_factory=Limits)
-    coverage: Coverage = field(default_factory=Coverage)
+    coverage: RequiredCoverage = field(default_factory=RequiredCoverage)
 
 
 def load_mapping(path: Path) -> Mapping:
     """The mapping in a TOML file; UserError that names the file and the key if it is none."""
-    try:
-        file = msgspec.toml.decode(path.read_bytes(), type=_File)
-    except OSError as error:
-        raise UserError(f"The mapping {path} cannot be read: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path} is not a valid mapping: {error}. docs/mapping.md describes its keys."
-        ) from error
-    if file.schema != SCHEMA:
-        raise UserError(
-            f"{path}: `schema` is {file.schema}, this kconform reads {SCHEMA}. Use the version of "
-            "kconform that the mapping was written for, or write the mapping for this one."
-        )
-    try:
-        silent = tuple(map(parse_pattern, file.silent.actions))
-    except DataError as error:
-        raise UserError(f"{path}: `silent.actions` names an action that is none. {error}") from None
-    if silent and file.silent.steps is None:
-        raise UserError(
-            f"{path}: `silent.actions` says what may happen unseen, but not how much of it: give "
-            "`silent.steps`, at most so many in a row."
-        )
+    file = _read(path)
+    silent = _silent(path, file.silent)
     return Mapping(
         declared=True,
         guarantee=Guarantee(file.order),
@@ -169,3 +149,33 @@ def load_mapping(path: Path) -> Mapping:
         ),
         coverage=file.coverage,
     )
+
+
+def _read(path: Path) -> _File:
+    try:
+        file = msgspec.toml.decode(path.read_bytes(), type=_File)
+    except OSError as error:
+        raise UserError(f"The mapping {path} cannot be read: {error.strerror}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path} is not a valid mapping: {error}. docs/mapping.md describes its keys."
+        ) from error
+    if file.schema != SCHEMA:
+        raise UserError(
+            f"{path}: `schema` is {file.schema}, this kconform reads {SCHEMA}. Use the version of "
+            "kconform that the mapping was written for, or write the mapping for this one."
+        )
+    return file
+
+
+def _silent(path: Path, asked: Silent) -> tuple[ActionPattern, ...]:
+    try:
+        silent = tuple(map(parse_pattern, asked.actions))
+    except DataError as error:
+        raise UserError(f"{path}: `silent.actions` names an action that is none. {error}") from None
+    if silent and asked.steps is None:
+        raise UserError(
+            f"{path}: `silent.actions` says what may happen unseen, but not how much of it: give "
+            "`silent.steps`, at most so many in a row."
+        )
+    return silent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,8 +108,16 @@ def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:
 
 def _require_names(model: Model, module: Module) -> None:
     """UserError for the first name that the model uses and the spec lacks."""
-    check = model.check
     constants = {constant.name for constant in module.constants}
+    operators = set(module.operators)
+    _require_known_constants(model, constants)
+    _require_something_to_check(model, module)
+    _require_overridden(model, operators | constants | BUILTINS, operators)
+    _require_operators(model, operators)
+    _require_all_constants(model, constants)
+
+
+def _require_known_constants(model: Model, constants: Set[str]) -> None:
     for name, text in model.constants.items():  # of a .cfg's TLC ignores those that are none
         if name not in constants:
             raise _no_such(model, "constants", name, constants)
@@ -120,17 +128,27 @@ def _require_names(model: Model, module: Module) -> None:
                 f"needs a configuration, {model.spec}.cfg with CONSTANT {name} = {name}: name the "
                 "module instead of this manifest."
             )
-    operators = set(module.operators)
+
+
+def _require_something_to_check(model: Model, module: Module) -> None:
+    check = model.check
     if not (check.specification or check.init or module.variables or module.assumptions):
         raise UserError(
             f"{model.origin}: {model.spec} has neither behaviours nor an ASSUME: there is nothing "
             "to check. Name an initial predicate and a next-state relation, or a specification."
         )
+
+
+def _require_overridden(model: Model, names: Set[str], operators: Set[str]) -> None:
     for original, replacement in model.overrides.items():
-        if original not in operators | constants | BUILTINS:
+        if original not in names:
             raise _no_such(model, "overrides", original, operators)
         if replacement not in operators:
             raise _no_such(model, "overrides", replacement, operators)
+
+
+def _require_operators(model: Model, operators: Set[str]) -> None:
+    check = model.check
     uses = {
         "check.specification": [check.specification],
         "check.init": [check.init],
@@ -147,6 +165,9 @@ def _require_names(model: Model, module: Module) -> None:
         for name in names:
             if name and name not in operators:
                 raise _no_such(model, key, name, operators)
+
+
+def _require_all_constants(model: Model, constants: Set[str]) -> None:
     given = {*model.constants, *model.literals, *model.overrides}
     if missing := sorted(constants - given):
         raise UserError(
@@ -176,7 +197,7 @@ def _keyword(model: Model, key: str) -> str:
     return _KEYWORDS.get(key, key) if model.origin.suffix == ".cfg" else key
 
 
-def _no_such(model: Model, key: str, name: str, known: set[str]) -> UserError:
+def _no_such(model: Model, key: str, name: str, known: Set[str]) -> UserError:
     close = difflib.get_close_matches(name, known, n=2)
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
     return UserError(

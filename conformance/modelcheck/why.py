@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.errors import SpecError
 from conformance.events import Reason
 from conformance.modelcheck.tlc_output import ViolationKind
-from conformance.story.behaviour import account
+from conformance.story.why import why_false
 from conformance.tla import Spec, State
 
 _EXPLAINED = (ViolationKind.INVARIANT, ViolationKind.ACTION_PROPERTY)
@@ -21,10 +20,4 @@ def why(spec: Spec, formula: str, kind: str, states: Sequence[State]) -> tuple[R
     """
     if kind not in _EXPLAINED or not states:
         return ()
-    try:
-        explanation = spec.explain(formula, states[-2:][0], states[-1])
-    except SpecError:
-        return ()
-    if explanation.value != "FALSE":
-        return ()
-    return account(f"Why {formula} is false:", explanation)
+    return why_false(spec, formula, states[-2:][0], states[-1])

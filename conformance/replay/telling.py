@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from conformance.events import Finding, Reason
+from conformance.events import Difference, Finding, Reason
 from conformance.replay.engine import Divergence, Kind
 from conformance.replay.interleave import parts, told
 from conformance.replay.oracle import Oracle
-from conformance.replay.story import differences, observed_lines
+from conformance.replay.witness import witness
 from conformance.story.behaviour import Behaviour, Locate, Seen, Step, lines
-from conformance.story.exhibit import exhibit
+from conformance.story.comparison import differences, nearest, variables_of
+from conformance.story.exhibit import exhibit, nowhere
 from conformance.story.picture import Picture
-from conformance.tla import Action, State, differing
+from conformance.tla import Action, State, format_value
 
 _DETAIL = 12
 """Lines of an exception's trace that are told."""
-
-
-def nowhere(_action: Action) -> str:
-    """A `Locate` that knows no place."""
-    return ""
 
 
 def finding(
@@ -52,7 +48,7 @@ def finding(
         action=shown if action else "",
         formula=action.name if action else "Init",
         location=locate(action) if action else "",
-        differences=differences(oracle.variables, divergence),
+        differences=_differences(oracle, divergence),
         story=lines(behaviour),
         exhibit=exhibit(behaviour, picture, title, locate) if drawn else None,
     )
@@ -61,8 +57,7 @@ def finding(
 def key(oracle: Oracle, divergence: Divergence) -> str:
     """Whatever stage meets it: the action, the kind, and what differs or what was raised."""
     name = divergence.action.name if divergence.action else "Init"
-    found = differences(oracle.variables, divergence)
-    details = sorted({part.variable.partition("[")[0] for part in found})
+    details = sorted(variables_of(_differences(oracle, divergence)))
     if divergence.kind is Kind.OFFERS:
         details = sorted(set(re.findall(r"take (\w+)", divergence.detail)))
     elif divergence.kind is Kind.RAISED:
@@ -70,6 +65,10 @@ def key(oracle: Oracle, divergence: Divergence) -> str:
     elif divergence.kind is Kind.INVARIANT:
         details = [divergence.detail]
     return ":".join([name, divergence.kind.name.lower(), *details])
+
+
+def _differences(oracle: Oracle, divergence: Divergence) -> tuple[Difference, ...]:
+    return differences(oracle.variables, divergence.allowed, divergence.observed)
 
 
 def _raised(trace: str) -> list[str]:
@@ -97,34 +96,22 @@ def behaviour_of(
     )
 
 
-def nearest(variables: Sequence[str], divergence: Divergence) -> State | None:
-    """The allowed state that the observation comes nearest to; None if none is allowed."""
-    return min(
-        divergence.allowed,
-        key=lambda state: len(differing(variables, state, divergence.observed)),
-        default=None,
-    )
-
-
 def _witness(oracle: Oracle, divergence: Divergence) -> list[Seen]:
     """States from the initial one to the nearest that is allowed, each a successor of the other.
 
-    Chosen backwards, because not every state that was possible leads to the end. Where the spec
-    cannot follow, they are unknown.
+    Where the spec cannot follow, they are unknown.
     """
-    last = nearest(oracle.variables, divergence)
+    last = nearest(oracle.variables, divergence.allowed, divergence.observed)
     unknown: Seen = (None,) * len(oracle.variables)
     if not divergence.actions:
         return [divergence.initial if last is None else last]
     *before, action = divergence.actions
     levels = _levels(oracle, divergence, before)
     leads = [s for s in levels[-1] if last is not None and last in _after(oracle, s, action)]
-    states: list[Seen] = [(leads or levels[-1])[0]]
     taken = before[: len(levels) - 1]
-    for level, way in zip(reversed(levels[:-1]), reversed(taken), strict=True):
-        states.append(next(s for s in level if states[-1] in oracle.successors(s, way)))
+    states = witness(levels[:-1], taken, (leads or levels[-1])[0], oracle.successors)
     lost = [unknown] * (len(before) - len(taken))
-    return [*reversed(states), *lost, unknown if last is None else last]
+    return [*states, *lost, unknown if last is None else last]
 
 
 def _levels(
@@ -151,8 +138,14 @@ def _ending(divergence: Divergence) -> str:
     if divergence.detail:
         told_of += [f"       {line}" for line in divergence.detail.rstrip().splitlines()[-_DETAIL:]]
     elif not divergence.allowed:
-        told_of += [f"       {line}" for line in observed_lines(divergence.observed)]
+        told_of += [f"       {line}" for line in _observed(divergence)]
     return "\n".join(told_of)
+
+
+def _observed(divergence: Divergence) -> Iterator[str]:
+    """What was observed, one variable a line, as TLC prints a state."""
+    for name, value in divergence.observed.items():
+        yield f"/\\ {name} = {format_value(value)}"
 
 
 def _message(divergence: Divergence) -> str:

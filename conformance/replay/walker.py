@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 from conformance.replay.engine import Divergence, Driver, Kind
 from conformance.replay.oracle import Oracle
+from conformance.replay.witness import witness
+from conformance.story.comparison import differences, variables_of
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla import Action, State, Value, agree, differing, fingerprint, format_value
+from conformance.tla import Action, State, differing, fingerprint
 from conformance.traces.model import End, PartialState
 
 
@@ -95,14 +97,11 @@ class Walker:
     def _witness(
         self, path: Sequence[tuple[State, ...]], actions: Sequence[Action]
     ) -> tuple[State, ...]:
-        """One behaviour of the spec that shows what was observed, chosen backwards."""
+        """One behaviour of the spec that shows what was observed."""
         if all(len(candidates) == 1 for candidates in path):
             return tuple(candidates[0] for candidates in path)
-        states = [min(path[-1], key=fingerprint)]
-        for candidates, action in zip(reversed(path[:-1]), reversed(actions), strict=True):
-            before = [s for s in candidates if states[-1] in self._after(s, action)]
-            states.append(min(before, key=fingerprint))
-        return tuple(reversed(states))
+        last = min(path[-1], key=fingerprint)
+        return tuple(witness(path[:-1], actions, last, self._after))
 
     def _after(self, state: State, action: Action) -> Sequence[State]:
         allowed = self._oracle.successors(state, action)
@@ -124,26 +123,11 @@ class Walker:
 
     def _problem(self, divergence: Divergence) -> str:
         """The kind and the variables that differ on one line, for merging; then the values."""
-        nearest = _nearest(divergence.allowed, divergence.observed, self._oracle.variables)
-        names = ", ".join(name for name, _, _ in nearest)
+        variables = self._oracle.variables
+        found = differences(variables, divergence.allowed, divergence.observed)
+        names = ", ".join(variables_of(found))
         lines = [f"{divergence.kind.value}{': ' if names else ''}{names}"]
         lines += [
-            f"{name}: expected {format_value(want)}, observed {format_value(have)}"
-            for name, want, have in nearest
+            f"{one.variable}: expected {one.expected}, observed {one.actual}" for one in found
         ]
         return "\n".join([*lines, divergence.detail]).rstrip()
-
-
-def _nearest(
-    allowed: Sequence[State], observed: Mapping[str, Value], variables: Sequence[str]
-) -> list[tuple[str, Value, Value]]:
-    """The differences from the allowed state that has the fewest."""
-    compared = [
-        [
-            (name, want, observed[name])
-            for name, want in zip(variables, state, strict=True)
-            if name in observed and not agree(want, observed[name])
-        ]
-        for state in allowed
-    ]
-    return min(compared, key=len)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance.events import Finding
+from conformance.story.comparison import variables_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +53,11 @@ def _length(finding: Finding) -> int:
     return finding.step if finding.step is not None else 1 << 30
 
 
-def variables(finding: Finding) -> tuple[str, ...]:
-    """The variables that differ, without arguments and fields."""
-    names = (one.variable.partition("[")[0].partition(".")[0] for one in finding.differences)
-    return tuple(dict.fromkeys(names))
-
-
 def _traits(finding: Finding) -> Iterator[tuple[str, ...]]:
     """What two findings of one cause have in common."""
     yield ("key", finding.key)
     action = finding.action.partition("(")[0].partition(",")[0]
-    names = variables(finding)
+    names = variables_of(finding.differences)
     for name in names:
         yield ("action and variable", action, name)
     if names:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from conformance.config import Thresholds
+from conformance.events import JsonValue
 from conformance.stages.context import Context, Workbench, stage
 from conformance.verdict import Verdict
 
@@ -30,62 +32,111 @@ def coverage(
     `stopped` says which replays ended early at a divergence, and left things out because of it.
     """
     early = {one.factory for one, ended in zip(benches, stopped, strict=False) if ended}
-    by_system: dict[str, Counter[str]] = {}
-    names: dict[str, dict[str, None]] = {}
-    promised: dict[str, set[str]] = {}
-    beyond: dict[str, dict[str, str]] = {}
-    left: dict[str, Mapping[str, str]] = {}
+    systems: dict[str, _Driven] = {}
     for bench, steps in zip(benches, replayed, strict=True):
-        by_system.setdefault(bench.factory, Counter()).update(steps)
-        known = names.setdefault(bench.factory, {})
-        known.update(dict.fromkeys(action.name for action in bench.prepared.spec.actions))
-        left[bench.factory] = bench.taken_elsewhere
-        if distant:
-            beyond.setdefault(bench.factory, {}).update(bench.beyond_reach)
-        if chosen:
-            within = promised.setdefault(bench.factory, set())
-            within.update(action.name for action in bench.graph.actions)
-    for system, steps in by_system.items():
+        driven = systems.setdefault(bench.factory, _Driven())
+        driven.add(bench, steps, chosen=chosen, distant=distant)
+    for system, driven in systems.items():
         with stage(context, "coverage", system) as outcome:
-            far = beyond.get(system, {})
-            within = promised.get(system) or {*names[system]}
-            undriven = {name: why for name, why in far.items() if name in within}
-            elsewhere = {name: whose for name, whose in left[system].items() if not steps[name]}
-            within = within - undriven.keys() - elsewhere.keys()
-            never = [name for name in names[system] if not steps[name] and name in within]
-            outside = [
-                name
-                for name in names[system]
-                if name not in within and name not in undriven and name not in elsewhere
-            ]
-            shares = {
-                "actions": (len(within) - len(never), len(within)),
-                **covered.get(system, {}),
-            }
+            actions = driven.actions()
+            shares = {"actions": actions.share, **covered.get(system, {})}
             short = _below(shares, context.settings.thresholds)
             outcome.verdict = Verdict.INCONCLUSIVE if short else Verdict.PASS
-            outcome.summary = ", ".join(
-                f"{part:,} of {whole:,} {what}" for what, (part, whole) in shares.items()
-            ) + (f"; below the threshold: {', '.join(short)}" if short else "")
-            if system in early:
-                outcome.summary += "; a replay stopped at a divergence, and left the rest"
-            elif never:
-                outcome.summary += f"; never taken in a replay: {', '.join(never)}"
-            if outside:
-                outcome.summary += f"; in no suite that it can take: {', '.join(outside)}"
-            for name, whose in elsewhere.items():
-                outcome.summary += f"; {name} is left to the suites of {whose}"
-            for name, why in undriven.items():
-                outcome.summary += f"; {name} cannot be driven: {why}"
+            outcome.summary = "; ".join(
+                [_told(shares, short), *actions.told(stopped_early=system in early)]
+            )
             outcome.figures = {
-                "actions": dict(steps),
-                **({"beyond_reach": dict(undriven)} if undriven else {}),
-                **({"taken_elsewhere": dict(elsewhere)} if elsewhere else {}),
-                "never_taken": list(never),
-                **({"in_no_suite": list(outside)} if outside else {}),
+                "actions": dict(driven.steps),
+                **actions.figures(),
                 **{f"covered_{what}": part for what, (part, _) in shares.items()},
                 **{f"all_{what}": whole for what, (_, whole) in shares.items()},
             }
+
+
+@dataclass(slots=True)
+class _Driven:
+    """What the replays of one system have taken, and what its models have."""
+
+    steps: Counter[str] = field(default_factory=Counter)
+    names: dict[str, None] = field(default_factory=dict)
+    promised: set[str] = field(default_factory=set)
+    """Actions of the models' graphs; nothing where every action of the spec is asked for."""
+    beyond: dict[str, str] = field(default_factory=dict)
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+    def add(
+        self, bench: Workbench, steps: Mapping[str, int], *, chosen: bool, distant: bool
+    ) -> None:
+        """Count one more replay."""
+        self.steps.update(steps)
+        self.names.update(dict.fromkeys(one.name for one in bench.prepared.spec.actions))
+        self.elsewhere = bench.taken_elsewhere
+        if distant:
+            self.beyond.update(bench.beyond_reach)
+        if chosen:
+            self.promised.update(action.name for action in bench.graph.actions)
+
+    def actions(self) -> _Actions:
+        """The actions by what came of them."""
+        asked = self.promised or {*self.names}
+        undriven = {name: why for name, why in self.beyond.items() if name in asked}
+        elsewhere = {name: of for name, of in self.elsewhere.items() if not self.steps[name]}
+        left_out = undriven.keys() | elsewhere.keys()
+        within = asked - left_out
+        return _Actions(
+            len(within),
+            tuple(one for one in self.names if one in within and not self.steps[one]),
+            tuple(one for one in self.names if one not in within and one not in left_out),
+            undriven,
+            elsewhere,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Actions:
+    """A system's actions by what came of them."""
+
+    asked: int
+    """How many the replays have to take."""
+    never: tuple[str, ...]
+    """Of these, the ones that no replay took."""
+    in_no_suite: tuple[str, ...]
+    undriven: Mapping[str, str]
+    """Beyond a distant system's reach, with why."""
+    elsewhere: Mapping[str, str]
+    """Left to the suites of another specification, with its name."""
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """How many were taken, of how many."""
+        return self.asked - len(self.never), self.asked
+
+    def told(self, *, stopped_early: bool) -> Iterator[str]:
+        """What the summary says of those that were not taken."""
+        if stopped_early:
+            yield "a replay stopped at a divergence, and left the rest"
+        elif self.never:
+            yield f"never taken in a replay: {', '.join(self.never)}"
+        if self.in_no_suite:
+            yield f"in no suite that it can take: {', '.join(self.in_no_suite)}"
+        for name, whose in self.elsewhere.items():
+            yield f"{name} is left to the suites of {whose}"
+        for name, why in self.undriven.items():
+            yield f"{name} cannot be driven: {why}"
+
+    def figures(self) -> dict[str, JsonValue]:
+        """The same for the JSON report."""
+        return {
+            **({"beyond_reach": dict(self.undriven)} if self.undriven else {}),
+            **({"taken_elsewhere": dict(self.elsewhere)} if self.elsewhere else {}),
+            "never_taken": list(self.never),
+            **({"in_no_suite": list(self.in_no_suite)} if self.in_no_suite else {}),
+        }
+
+
+def _told(shares: Mapping[str, tuple[int, int]], short: Sequence[str]) -> str:
+    told = ", ".join(f"{part:,} of {whole:,} {what}" for what, (part, whole) in shares.items())
+    return told + (f"; below the threshold: {', '.join(short)}" if short else "")
 
 
 def _below(shares: Mapping[str, tuple[int, int]], thresholds: Thresholds) -> list[str]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
-from conformance.events import Exhibit, Finding
-from conformance.judge.behaviour import behaviour_of, first_told, why_not
+from conformance.events import Finding
+from conformance.judge.behaviour import behaviour_of, why_not
 from conformance.judge.verdict import Judgement
-from conformance.story.changes import changes
+from conformance.story.behaviour import lines
 from conformance.story.exhibit import exhibit
+from conformance.story.key import finding_key
 from conformance.story.picture import Picture
-from conformance.tla import Spec, State, parse_action
+from conformance.tla import Spec, parse_action
 
 __all__ = ["finding_of"]
 
@@ -43,10 +42,10 @@ def finding_of(
         else []
     )
     why = "" if places or nearest is None or not nearest.lines else _place_of(nearest.lines[0])
-    cause = "|".join([STAGE, formula, action, *sorted(set(places)), why])
     title = _title(judgement, action, places)
+    behaviour = behaviour_of(judgement, spec)
     return Finding(
-        key=f"{STAGE}-{hashlib.sha256(cause.encode()).hexdigest()[:12]}",
+        key=finding_key(STAGE, (STAGE, formula, action, *sorted(set(places)), why)),
         title=title,
         stage=STAGE,
         message=_sentence(judgement),
@@ -56,9 +55,9 @@ def finding_of(
         formula=formula or action,
         location=locate(formula or action),
         differences=nearest.differences if nearest else (),
-        story=tuple(_story(judgement, spec.variables)),
+        story=tuple(why_not(judgement)) if behaviour is None else lines(behaviour),
         reproduce=reproduce,
-        exhibit=_exhibit(judgement, spec, picture, title),
+        exhibit=None if behaviour is None else exhibit(behaviour, picture, title),
     )
 
 
@@ -112,43 +111,3 @@ def _sentence(judgement: Judgement) -> str:
     if failure.others:
         text += f" Nor can these come next: {'; '.join(failure.others)}."
     return text
-
-
-def _story(judgement: Judgement, variables: Sequence[str]) -> Iterator[str]:
-    """The end of the explained part, then why it does not go on."""
-    yield from _path(judgement, variables)
-    yield from why_not(judgement)
-
-
-def _path(judgement: Judgement, variables: Sequence[str]) -> Iterator[str]:
-    explanation = judgement.explanation
-    if explanation is None:
-        return
-    states: list[State] = [explanation.initial, *explanation.states]
-    first = first_told(explanation)
-    if first:
-        yield f"... {first} steps before"
-    for number in range(first, len(explanation.actions)):
-        unseen = "" if explanation.events[number] is not None else UNSEEN
-        yield f"{number + 1:3}. {explanation.actions[number]}{unseen}"
-        for line in changes(tuple(variables), states[number], states[number + 1]):
-            yield f"       {line}"
-
-
-UNSEEN = "  (not seen)"
-
-
-def _exhibit(
-    judgement: Judgement, spec: Spec, picture: Picture | None, title: str
-) -> Exhibit | None:
-    """The same, ready to be looked at."""
-    behaviour, explanation = behaviour_of(judgement, spec), judgement.explanation
-    if behaviour is None or explanation is None:
-        return None
-    shown = exhibit(behaviour, picture, title)
-    events = (0, *explanation.events[first_told(explanation) :])
-    marks = [UNSEEN if event is None else "" for event in events] + [""]
-    steps = zip(shown.steps, marks, strict=False)
-    return replace(
-        shown, steps=tuple(replace(step, action=step.action + mark) for step, mark in steps)
-    )

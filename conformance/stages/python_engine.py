@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.errors import UserError
@@ -39,22 +39,13 @@ def _check(context: Context, model: Model) -> CheckResult:
     context.emit(StageStarted("check", model.name))
     tools = context.check.tools or find_tools()
     prepared = prepare(model, tools, context.check.parser)
-    told = started
-
-    def progress(generated: int, distinct: int) -> None:
-        nonlocal told
-        if time.monotonic() - told > 0.5:
-            told = time.monotonic()
-            message = f"{model.name}: {generated:,} states generated"
-            context.emit(Progress("check", distinct, None, message))
-
     # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
     problem = replace(problem_of(prepared.spec), check_deadlock=model.check.deadlock)
     found = search(
         problem,
         keep_transitions=True,
         processes=context.check.tlc.workers,
-        progress=progress,
+        progress=_progress(context, model),
     )
     seconds = time.monotonic() - started
     result = judge(
@@ -80,6 +71,20 @@ def _check(context: Context, model: Model) -> CheckResult:
         )
     )
     return result
+
+
+def _progress(context: Context, model: Model) -> Callable[[int, int], None]:
+    """Tells at most twice a second how many states were generated, and how many are distinct."""
+    told = time.monotonic()
+
+    def tell(generated: int, distinct: int) -> None:
+        nonlocal told
+        if time.monotonic() - told > 0.5:
+            told = time.monotonic()
+            message = f"{model.name}: {generated:,} states generated"
+            context.emit(Progress("check", distinct, None, message))
+
+    return tell
 
 
 def _outcome(prepared: PreparedModel, found: SearchResult) -> EngineOutcome:

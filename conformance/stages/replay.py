@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Reason
-from conformance.judge.behaviour import TOLD_STEPS
 from conformance.modelcheck.branches import BranchCounts, count_edges
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.pictures import picture_of
@@ -25,7 +24,7 @@ from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
 from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
-from conformance.story.behaviour import Behaviour, Locate, Step, lines
+from conformance.story.behaviour import TOLD_STEPS, Behaviour, Locate, Step, lines
 from conformance.suites.suite import Suite
 from conformance.tla import Action, State
 from conformance.traces.model import End, Trace
@@ -65,34 +64,13 @@ def report_replay(
         for divergence in result.divergences:
             tell(context, bench, oracle, divergence, "replay")
     outcome.verdict = result.verdict
-    rate = result.steps / max(result.seconds, 1e-9)
-    outcome.summary = (
-        f"{counted(result.passed, 'test')} passed, {result.failed} failed, {result.inconclusive} "
-        f"inconclusive; {counted(result.steps, 'step')}, {rate:,.0f}/s"
-    )
-    if result.spoiled:
-        outcome.summary += f"; {result.spoiled:,} tests were spoiled by a slow machine"
-    if result.again:
-        outcome.summary += f"; {result.again:,} tests agreed when they were driven again"
-    if result.not_driven:
-        outcome.summary += f"; {counted(sum(result.not_driven.values()), 'test')} cannot be driven"
-    if result.not_run:
-        outcome.summary += f"; stopped at the divergence, {result.not_run:,} tests were not run"
+    outcome.summary = "; ".join(_summary(result))
     outcome.figures = {
         "model": bench.model.name,
         "system": bench.factory,
         **({"deviations": list(bench.deviations)} if bench.deviations else {}),
         "suite": suite.kind,
-        "tests": {
-            "in": len(suite),
-            "pass": result.passed,
-            "fail": result.failed,
-            "inconclusive": result.inconclusive,
-            "spoiled": result.spoiled,
-            "again": result.again,
-            "not_run": result.not_run,
-            "not_driven": sum(result.not_driven.values()),
-        },
+        "tests": _tests(suite, result),
         "steps": result.steps,
         "seconds": round(result.seconds, 3),
         "actions": dict(result.actions),
@@ -101,6 +79,37 @@ def report_replay(
         "shape": shape(bench.graph, bench.prepared, context.seed),
         "unvisited": unvisited(bench.graph, result.visits > 0),
         "branches": _branches(bench, result),
+    }
+
+
+def _summary(result: ReplayResult) -> Iterator[str]:
+    yield (
+        f"{counted(result.passed, 'test')} passed, {result.failed} failed, {result.inconclusive} "
+        "inconclusive"
+    )
+    rate = result.steps / max(result.seconds, 1e-9)
+    yield f"{counted(result.steps, 'step')}, {rate:,.0f}/s"
+    if result.spoiled:
+        yield f"{result.spoiled:,} tests were spoiled by a slow machine"
+    if result.again:
+        yield f"{result.again:,} tests agreed when they were driven again"
+    if result.not_driven:
+        yield f"{counted(sum(result.not_driven.values()), 'test')} cannot be driven"
+    if result.not_run:
+        yield f"stopped at the divergence, {result.not_run:,} tests were not run"
+
+
+def _tests(suite: Suite, result: ReplayResult) -> JsonValue:
+    """How many tests came to which end."""
+    return {
+        "in": len(suite),
+        "pass": result.passed,
+        "fail": result.failed,
+        "inconclusive": result.inconclusive,
+        "spoiled": result.spoiled,
+        "again": result.again,
+        "not_run": result.not_run,
+        "not_driven": sum(result.not_driven.values()),
     }
 
 
@@ -229,12 +238,11 @@ def replay_recorded(
 
 def _story(bench: Workbench, trace: Trace) -> tuple[str, ...]:
     """The trace's last steps."""
-    first = max(len(trace.steps) - TOLD_STEPS, 0)
+    earlier = max(len(trace.steps) - TOLD_STEPS, 0)
     begin = Step(None, trace.initial)
-    steps = (begin, *(Step(step.action, step.state) for step in trace.steps))[first:]
-    behaviour = Behaviour(bench.prepared.spec.variables, steps, ending=trace.problem or "")
-    told = lines(behaviour, first)
-    return (f"... {first} steps before", *told) if first else told
+    steps = (begin, *(Step(step.action, step.state) for step in trace.steps))[earlier:]
+    variables, ending = bench.prepared.spec.variables, trace.problem or ""
+    return lines(Behaviour(variables, steps, ending=ending, earlier=earlier))
 
 
 def spec_oracle(bench: Workbench) -> Oracle:

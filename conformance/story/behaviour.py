@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from conformance.events import Reason
 from conformance.story.changes import changes
-from conformance.tla import Action, Explanation, Value, format_value
+from conformance.story.why import reason_lines
+from conformance.tla import Action, Value, format_value
 
 Seen: TypeAlias = "tuple[Value | None, ...]"
 """The values of the spec's variables in the spec's order; None where nothing is known."""
 
 Locate = Callable[[Action], str]
 """Where an action is defined: `file:line:column`, or nothing."""
+
+TOLD_STEPS = 40
+"""The last so many steps of a long behaviour are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,8 @@ class Step:
 
     action: Action | None
     state: Seen
+    note: str = ""
+    """What stands behind the action's name, as that nobody saw it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,8 @@ class Behaviour:
     departs: bool = False
     told: Callable[[Action], str] = str
     """How an action is written."""
+    earlier: int = 0
+    """How many steps were before the first of these, and are not told."""
 
     @property
     def actual(self) -> Seen | None:
@@ -53,68 +61,37 @@ class Behaviour:
         return tuple(self.observed.get(name, value) for name, value in pairs)
 
 
-def lines(behaviour: Behaviour, first: int = 0) -> tuple[str, ...]:
+def lines(behaviour: Behaviour) -> tuple[str, ...]:
     """The story, line by line; what a step changed is indented below its action.
 
-    The steps are numbered from `first` on.
     An implementation's story begins with its first action and ends with how it departs: what
     differs there is told beside it.
     """
-    told: list[str] = []
-    before: Seen = ()
-    last = len(behaviour.steps) - 1
-    for number, step in enumerate(behaviour.steps):
-        action = "Initial state" if step.action is None else behaviour.told(step.action)
-        if not (behaviour.departs and step.action is None):
-            told.append(f"{first + number}. {action}")
-        if number == 0 and not behaviour.departs:
-            told += [f"     {line}" for line in state_lines(behaviour.variables, step.state)]
-        elif number and not (behaviour.departs and number == last):
-            found = changes(behaviour.variables, before, step.state)
-            known = any(value is not None for value in step.state)
-            nothing = "     (nothing changes)" if known else "     (the state is not known)"
-            told += [f"     {change}" for change in found] or [nothing]
-        before = step.state
+    told = [f"... {behaviour.earlier} steps before"] if behaviour.earlier else []
+    for number in range(len(behaviour.steps)):
+        told += _step_lines(behaviour, number)
     told += behaviour.ending.splitlines()
     return (*told, *reason_lines(behaviour.reasons))
+
+
+def _step_lines(behaviour: Behaviour, number: int) -> Iterator[str]:
+    step = behaviour.steps[number]
+    if step.action is None and behaviour.departs:
+        return
+    start = "State after these" if behaviour.earlier else "Initial state"
+    action = start if step.action is None else behaviour.told(step.action)
+    yield f"{behaviour.earlier + number}. {action}{step.note}"
+    if number == 0:
+        yield from (f"     {line}" for line in state_lines(behaviour.variables, step.state))
+    elif not (behaviour.departs and number == len(behaviour.steps) - 1):
+        before = behaviour.steps[number - 1].state
+        found = changes(behaviour.variables, before, step.state)
+        known = any(value is not None for value in step.state)
+        nothing = "(nothing changes)" if known else "(the state is not known)"
+        yield from (f"     {line}" for line in found or (nothing,))
 
 
 def state_lines(variables: Sequence[str], state: Seen) -> list[str]:
     """A state, one variable a line; what was not seen is left out."""
     pairs = zip(variables, state, strict=True)
     return [f"{name} = {format_value(value)}" for name, value in pairs if value is not None]
-
-
-def account(heading: str, explanation: Explanation) -> tuple[Reason, ...]:
-    """An explanation as lines that know their place in the specification, below a heading."""
-    return (Reason(0, heading), *_reasons(explanation, 1))
-
-
-def _reasons(explanation: Explanation, depth: int) -> list[Reason]:
-    where = explanation.location
-    error = explanation.error
-    found = [
-        Reason(
-            depth,
-            explanation.text,
-            f"is undefined: {error}" if error else f"is {explanation.value}",
-            str(where),
-            (where.end_line, where.end_column),
-            ", ".join(f"{name} = {value}" for name, value in explanation.bound),
-        )
-    ]
-    for part in explanation.parts:
-        found += _reasons(part, depth + 1)
-    return found
-
-
-def reason_lines(reasons: Sequence[Reason]) -> tuple[str, ...]:
-    """Reasons as indented lines, as a terminal shows them."""
-    told: list[str] = []
-    for reason in reasons:
-        indent = "  " * reason.depth
-        if reason.bound:
-            told.append(f"{indent}for {reason.bound}")
-        place = f"{reason.location}: " if reason.location else ""
-        told.append(f"{indent}{place}{reason.text} {reason.outcome}".rstrip())
-    return tuple(told)

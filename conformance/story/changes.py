@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from conformance.tla import Fn, Value, canonical_sorted, format_value
+from conformance.tla import Fn, Place, Value, canonical_sorted, format_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,45 +26,41 @@ def changes(
     found: list[Change] = []
     for name, old, new in zip(variables, before, after, strict=True):
         if old is not None and new is not None:
-            found.extend(_changes(name, old, new))
+            found.extend(_changes(Place(name), old, new))
     return found
 
 
-def _changes(place: str, old: Value, new: Value) -> Iterator[Change]:
+def _changes(place: Place, old: Value, new: Value) -> Iterator[Change]:
     if old == new:
         return
     if isinstance(old, Fn) and isinstance(new, Fn) and old.keys() == new.keys():
         for key in canonical_sorted(old):
-            yield from _changes(f"{place}{selector(key)}", old[key], new[key])
+            yield from _changes(place.entry(key), old[key], new[key])
     elif isinstance(old, tuple) and isinstance(new, tuple):
         yield from _sequence_changes(place, old, new)
     elif isinstance(old, frozenset) and isinstance(new, frozenset):
         yield from _set_changes(place, old, new)
     else:
-        yield Change(place, f"{format_value(old)} -> {format_value(new)}")
-
-
-def selector(key: Value) -> str:
-    """How an entry is written after its function: `.b1`, `[2]`."""
-    # A function on strings and a record are one thing in TLA+: `f.b1` is `f["b1"]`, and shorter.
-    return f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{format_value(key)}]"
+        yield Change(str(place), f"{format_value(old)} -> {format_value(new)}")
 
 
 def _sequence_changes(
-    place: str, old: tuple[Value, ...], new: tuple[Value, ...]
+    place: Place, old: tuple[Value, ...], new: tuple[Value, ...]
 ) -> Iterator[Change]:
     shared = min(len(old), len(new))
     for index in range(shared):
-        yield from _changes(f"{place}[{index + 1}]", old[index], new[index])
+        yield from _changes(place.entry(index + 1), old[index], new[index])
     if len(new) > shared:
         added = ", ".join(map(format_value, new[shared:]))
-        yield Change(place, f"appended {added}")
+        yield Change(str(place), f"appended {added}")
     elif len(old) > shared:
         removed = ", ".join(map(format_value, old[shared:]))
-        yield Change(place, f"lost its end {removed}")
+        yield Change(str(place), f"lost its end {removed}")
 
 
-def _set_changes(place: str, old: frozenset[Value], new: frozenset[Value]) -> Iterator[Change]:
+def _set_changes(place: Place, old: frozenset[Value], new: frozenset[Value]) -> Iterator[Change]:
     for sign, items in (("removed", old - new), ("added", new - old)):
         if items:
-            yield Change(place, f"{sign} {', '.join(map(format_value, canonical_sorted(items)))}")
+            yield Change(
+                str(place), f"{sign} {', '.join(map(format_value, canonical_sorted(items)))}"
+            )

@@ -42,7 +42,7 @@ def _steps(behaviour: Behaviour, locate: Locate) -> Iterator[ShownStep]:
     for step in behaviour.steps:
         told = () if before is None else changes(behaviour.variables, before, step.state)
         yield ShownStep(
-            "" if step.action is None else printable(str(step.action)),
+            "" if step.action is None else printable(f"{step.action}{step.note}"),
             tuple(printable(str(change)) for change in told),
             _values(behaviour.variables, before, step.state),
             "" if step.action is None else locate(step.action),

@@ -35,7 +35,7 @@ _TOLD = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SegmentContents:
     """What the segment itself says, of all its batches in the order of positions."""
 
     base_offset: int
@@ -48,7 +48,7 @@ class Known:
     """Producer and offset of every control batch."""
 
 
-class Knowing:
+class ContentsGatherer:
     """Gathers what a segment says, chunk by chunk, for the comparison with its indexes."""
 
     def __init__(self, base_offset: int, size: int) -> None:
@@ -65,12 +65,12 @@ class Knowing:
         producers, offsets = chunk["producer_id"][control], chunk["last_offset"][control]
         self._markers.update(zip(producers.tolist(), offsets.tolist(), strict=True))
 
-    def all(self, positions: Positions) -> Known:
+    def all(self, positions: Positions) -> SegmentContents:
         """All that was taken."""
         none = np.empty(0, np.int64)
         first, last, time = (np.concatenate([none, *self._columns[name]]) for name in _COMPARED)
         markers = frozenset(self._markers)
-        return Known(self._base_offset, self._size, positions, first, last, time, markers)
+        return SegmentContents(self._base_offset, self._size, positions, first, last, time, markers)
 
 
 def entries(data: Buffer, kind: np.dtype[np.void]) -> NDArray[np.void]:
@@ -106,35 +106,35 @@ def check_size(data: Buffer, kind: str, tell: Damage) -> None:
         tell(None, None, "index-size", f"{len(data)} bytes are no multiple of {size}")
 
 
-def check_offsets(data: Buffer, known: Known, tell: Damage) -> None:
+def check_offsets(data: Buffer, contents: SegmentContents, tell: Damage) -> None:
     """Tell of entries of `.index` that the segment does not bear out."""
     found = entries(data, _OFFSETS)
     position = found["position"].astype(np.int64)
-    offset = found["relative"].astype(np.int64) + known.base_offset
-    beyond = position >= known.size
-    at = np.searchsorted(known.positions, position)
-    hit = _equal_at(known.positions, at, position)
-    last = known.last[_order(known.last)]
+    offset = found["relative"].astype(np.int64) + contents.base_offset
+    beyond = position >= contents.size
+    at = np.searchsorted(contents.positions, position)
+    hit = _equal_at(contents.positions, at, position)
+    last = contents.last[_order(contents.last)]
     is_last = _equal_at(last, np.searchsorted(last, offset), offset)
     wrong = {
         "index-beyond-end": beyond,
         "index-position": ~hit & ~beyond,
-        "index-offset": hit & ~beyond & ((offset < _take(known.first, at)) | ~is_last),
+        "index-offset": hit & ~beyond & ((offset < _take(contents.first, at)) | ~is_last),
         "index-order": _not_growing(offset) | _not_growing(position),
     }
     _tell_all(tell, wrong, offset, position, trimmed=_is_full(data, found))
 
 
-def check_times(data: Buffer, known: Known, tell: Damage) -> None:
+def check_times(data: Buffer, contents: SegmentContents, tell: Damage) -> None:
     """Tell of entries of `.timeindex` that the segment does not bear out."""
     found = entries(data, _TIMES)
     time = found["timestamp"].astype(np.int64)
-    offset = found["relative"].astype(np.int64) + known.base_offset
-    if len(known.last) == 0:
+    offset = found["relative"].astype(np.int64) + contents.base_offset
+    if len(contents.last) == 0:
         return
-    beyond = offset > int(known.last.max())
-    order = _order(known.last)
-    last, times = known.last[order], known.max_timestamp[order]
+    beyond = offset > int(contents.last.max())
+    order = _order(contents.last)
+    last, times = contents.last[order], contents.max_timestamp[order]
     at = np.minimum(np.searchsorted(last, offset), len(last) - 1)
     wrong = {
         "timeindex-beyond-end": beyond,
@@ -149,13 +149,13 @@ def _is_full(data: Buffer, found: NDArray[np.void]) -> bool:
     return len(data) // found.dtype.itemsize == len(found)
 
 
-def check_aborts(data: Buffer, known: Known, tell: Damage) -> None:
+def check_aborts(data: Buffer, contents: SegmentContents, tell: Damage) -> None:
     """Tell of entries of `.txnindex` that cannot be, or that lack their marker in the segment."""
     for version, producer, first, last, stable in entries(data, _ABORTS).tolist():
         detail = f"producer {producer}, offsets {first} to {last}, last stable offset {stable}"
         if version != 0 or first > last or producer < 0:
             tell(None, last, "txnindex", f"version {version}: {detail}")
-        elif (producer, last) not in known.markers:
+        elif (producer, last) not in contents.markers:
             tell(None, last, "txnindex", f"no abort marker: {detail}")
 
 

@@ -148,9 +148,9 @@ class _Reading:
             }
             hints = indexes.hints(beside["index"]) if "index" in beside else None
             content = self._content(item, data, hints)
-            knowing = indexes.Knowing(item.place.base_offset, len(data))
-            self._batches(item, data, content, knowing)
-            known = knowing.all(content.walk.positions)
+            gathered = indexes.ContentsGatherer(item.place.base_offset, len(data))
+            self._batches(item, data, content, gathered)
+            known = gathered.all(content.walk.positions)
             for kind, entries in beside.items():
                 tell = self._damage(items[kind])
                 indexes.check_size(entries, kind, tell)
@@ -174,13 +174,13 @@ class _Reading:
         return data
 
     def _batches(
-        self, item: Item, data: Buffer, content: Content, knowing: indexes.Knowing
+        self, item: Item, data: Buffer, content: Content, gathered: indexes.ContentsGatherer
     ) -> None:
         segment = Segment(item.found.broker, item.found.shown, item.place)
         tell, decode = self._damage(item), self._decode(item)
         asked = segments.touched(content, len(data), self._filters(item))
         for chunk in content.columns():
-            knowing.note(chunk)
+            gathered.note(chunk)
             # Logs are judged as a whole, so the headers of all batches are needed, whatever their
             # time; what costs, checksums and values, is left out where it was not asked for.
             for piece, within in chunk.split(asked):

@@ -57,7 +57,11 @@ class KafkaSystem:
         self._brokers = Brokers(channel, len(self._names), partition_epochs=self._two_step)
         self._items: dict[int, AlterPartitionItem] = {}
         self._uncounted: set[int] = set()
-        self._actions: dict[str, Callable[..., None]] = {
+        self._actions = self._by_action()
+
+    def _by_action(self) -> dict[str, Callable[..., None]]:
+        """What each action of the specification does here."""
+        return {
             "ElectLeader": lambda epoch, leader: self._controller.elect(leader, epoch),
             "FenceBroker": lambda epoch, broker, to: self._controller.fence(broker, to, epoch),
             "TakeOffline": lambda epoch, broker: self._controller.take_offline(broker, epoch),

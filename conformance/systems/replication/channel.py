@@ -57,6 +57,8 @@ class ListOffsetsRoundTrip:
     thread: ReplicaFetcherThread
     leader: int
     broker_epoch: int
+    fetch_epoch: int | None
+    """The leader epoch of the fetch that was out of range."""
     request: ListOffsetsRequest
     waiting: greenlet
     response: ListOffsetsResponse | None = None
@@ -217,7 +219,7 @@ class Channel:
             case FetchRoundTrip(response=FetchResponse() as response):
                 self._process_fetch(trip, response)
             case ListOffsetsRoundTrip(response=ListOffsetsResponse() as response):
-                self._resume(trip, trip.waiting, response)
+                self._resume(trip, response)
             case _:
                 raise ActionRefused("no answer has arrived")
 
@@ -232,7 +234,7 @@ class Channel:
                 trip.thread.remote_leader.handle_fetch_error()
                 trip.thread.handle_fetch_failure(ConnectionLost())
             case ListOffsetsRoundTrip():
-                self._resume(trip, trip.waiting, None)
+                self._resume(trip, None)
             case None:
                 raise ActionRefused("nothing is in flight")
 
@@ -256,17 +258,18 @@ class Channel:
             trip.thread.process_fetch_response(asked, data)
             return
         reset = greenlet(trip.thread.process_fetch_response)
-        self._park(trip, reset, reset.switch(asked, data))
+        fetch_epoch = asked[TOPIC_PARTITION].current_leader_epoch
+        self._park(trip, fetch_epoch, reset, reset.switch(asked, data))
 
-    def _resume(
-        self, trip: RoundTrip, waiting: greenlet, response: ListOffsetsResponse | None
+    def _resume(self, trip: ListOffsetsRoundTrip, response: ListOffsetsResponse | None) -> None:
+        trip.waiting.parent = getcurrent()
+        self._park(trip, trip.fetch_epoch, trip.waiting, trip.waiting.switch(response))
+
+    def _park(
+        self, trip: RoundTrip, fetch_epoch: int | None, waiting: greenlet, asked: object
     ) -> None:
-        waiting.parent = getcurrent()
-        self._park(trip, waiting, waiting.switch(response))
-
-    def _park(self, trip: RoundTrip, waiting: greenlet, asked: object) -> None:
         """The thread has either ended its step or asks the leader for an offset."""
         if isinstance(asked, ListOffsetsRequest):
             self.trip = ListOffsetsRoundTrip(
-                trip.thread, trip.leader, trip.broker_epoch, asked, waiting
+                trip.thread, trip.leader, trip.broker_epoch, fetch_epoch, asked, waiting
             )

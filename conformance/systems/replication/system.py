@@ -82,7 +82,15 @@ class ReplicationSystem:
             two_step_isr=constants["TwoStepIsr"] is True,
             min_insync_replicas=min_insync_replicas,
         )
-        self._actions: dict[str, Callable[..., None]] = {
+        self._actions = self._by_action()
+        self._brokers: dict[int, Broker] = {}
+        self._online: dict[int, bool] = {}
+        self._channels: dict[int, Channel] = {}
+        self._views: dict[int, BrokerView] = {}
+
+    def _by_action(self) -> dict[str, Callable[..., None]]:
+        """What each action of the specification does here."""
+        return {
             "ElectLeader": self._elect_leader,
             "FenceBroker": self._fence_broker,
             "TakeOffline": self._take_offline,
@@ -114,10 +122,6 @@ class ReplicationSystem:
             "Crash": self._crash,
             "Restart": self._restart,
         }
-        self._brokers: dict[int, Broker] = {}
-        self._online: dict[int, bool] = {}
-        self._channels: dict[int, Channel] = {}
-        self._views: dict[int, BrokerView] = {}
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 

@@ -245,13 +245,16 @@ def _fetch(trip: FetchRoundTrip) -> MessageView:
 
 def _list_offsets(trip: ListOffsetsRoundTrip) -> MessageView:
     kind = "Latest" if trip.request.timestamp == LATEST_TIMESTAMP else "Earliest"
-    epoch = trip.request.current_leader_epoch
+    epoch, fetch_epoch = trip.request.current_leader_epoch, _or_none(trip.fetch_epoch)
     if trip.response is None:
-        return MessageView(f"{kind}Request", trip.leader, epoch, trip.broker_epoch)
+        return MessageView(
+            f"{kind}Request", trip.leader, epoch, trip.broker_epoch, last_epoch=fetch_epoch
+        )
     return MessageView(
         f"{kind}Response",
         trip.leader,
         epoch,
+        last_epoch=fetch_epoch,
         error=trip.response.error.name,
         end_offset=trip.response.offset,
     )

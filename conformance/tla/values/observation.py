@@ -46,23 +46,22 @@ def differing(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A variable, or what one of its entries holds: `log["b1"]`, `channel["b2"].error`."""
+    """A variable, or what one of its entries holds: `log.b1`, `owned[3]`, `channel.b2.error`."""
 
     variable: str
     path: tuple[Value, ...] = ()
 
+    def entry(self, key: Value) -> Place:
+        """The place of an entry of the function or record that is here."""
+        return Place(self.variable, (*self.path, key))
+
     def __str__(self) -> str:
-        return self.variable + "".join(map(_step, self.path))
+        return self.variable + "".join(map(_selector, self.path))
 
 
-def _step(key: Value) -> str:
-    if isinstance(key, str) and re.fullmatch(r"[A-Za-z]\w*", key) and not _LOOKS_LIKE_ID(key):
-        return f".{key}"
-    return f"[{format_value(key)}]"
-
-
-_LOOKS_LIKE_ID = re.compile(r"\w*\d\w*").fullmatch
-"""b1, m2-1: a broker, no field. Both forms are read alike."""
+def _selector(key: Value) -> str:
+    # A function on strings and a record are one thing in TLA+: `f.b1` is `f["b1"]`, and shorter.
+    return f".{key}" if isinstance(key, str) and _NAME.fullmatch(key) else f"[{format_value(key)}]"
 
 
 @dataclass(frozen=True, slots=True)

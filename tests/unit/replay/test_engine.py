@@ -9,8 +9,8 @@ import pytest
 from conformance.errors import UserError
 from conformance.replay.engine import Disabled, Driver, Kind, run_path
 from conformance.replay.oracle import SpecOracle
-from conformance.replay.story import differences
 from conformance.replay.watch import StepNeverEnds
+from conformance.story.comparison import differences
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action, State, Value
 
@@ -106,9 +106,9 @@ def test_a_system_that_observes_what_the_spec_lacks_is_told_at_once() -> None:
 
 
 def test_differences_show_expected_and_actual_of_the_nearest_allowed_state() -> None:
-    result = run_path(Driver(Counter("skips"), ORACLE), (0, 0), [INC, INC])
-    assert result.divergence is not None
-    (difference,) = differences(ORACLE.variables, result.divergence)
+    found = run_path(Driver(Counter("skips"), ORACLE), (0, 0), [INC, INC]).divergence
+    assert found is not None
+    (difference,) = differences(ORACLE.variables, found.allowed, found.observed)
     assert (difference.variable, difference.expected, difference.actual) == ("count", "2", "3")
 
 

@@ -46,3 +46,14 @@ def test_a_story_has_numbered_actions_with_their_arguments() -> None:
         "     (nothing changes)",
         "And so on.",
     )
+
+
+def test_of_a_long_behaviour_the_end_is_told_and_how_much_was_before() -> None:
+    steps = (Step(None, (1,)), Step(Action("Inc"), (2,), "  (not seen)"))
+    assert lines(Behaviour(("x",), steps, earlier=7)) == (
+        "... 7 steps before",
+        "7. State after these",
+        "     x = 1",
+        "8. Inc  (not seen)",
+        "     x: 1 -> 2",
+    )

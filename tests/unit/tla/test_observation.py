@@ -92,4 +92,4 @@ def test_the_variables_that_differ_are_named_in_the_order_of_the_spec() -> None:
         "channel",
         "epoch",
     )
-    assert str(Place("log", ("b1", "end"))) == 'log["b1"].end'
+    assert str(Place("log", ("b1", "end"))) == "log.b1.end"

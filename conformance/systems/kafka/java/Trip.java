@@ -118,7 +118,11 @@ abstract sealed class Trip {
         fetcher.processFetchRequest(built, lost ? null : response);
         return null;
       }
-      return ListOffsets.of(fetcher, fetcher.processUntilAsked(built, response));
+      return ListOffsets.of(fetcher, leaderEpoch(), fetcher.processUntilAsked(built, response));
+    }
+
+    private int leaderEpoch() {
+      return asked.get(View.PARTITION).currentLeaderEpoch.orElse(-1);
     }
 
     private FetchResponseData.PartitionData data() {
@@ -133,7 +137,7 @@ abstract sealed class Trip {
     void write(JsonGenerator out) throws IOException {
       FetchRequest.PartitionData sent = asked.get(View.PARTITION);
       Message message = new Message(response == null ? "FetchRequest" : "FetchResponse");
-      message.currentLeaderEpoch = sent.currentLeaderEpoch.orElse(-1);
+      message.currentLeaderEpoch = leaderEpoch();
       message.fetchOffset = sent.fetchOffset;
       if (response == null) {
         message.brokerEpoch = fetcher.follower.epoch;
@@ -214,16 +218,19 @@ abstract sealed class Trip {
 
   /** Within the out-of-range reset: the fetcher thread waits, its lock held. */
   static final class ListOffsets extends Trip {
+    private final int fetchEpoch;
     private final ListOffsetsRequest request;
     private ListOffsetsResponse response;
 
-    private ListOffsets(Fetcher fetcher, ListOffsetsRequest request) {
+    private ListOffsets(Fetcher fetcher, int fetchEpoch, ListOffsetsRequest request) {
       super(fetcher);
+      this.fetchEpoch = fetchEpoch;
       this.request = request;
     }
 
-    static Trip of(Fetcher fetcher, Fetcher.Asked asked) {
-      return asked == null ? null : new ListOffsets(fetcher, asked.request());
+    /** What is asked amid the handling of a fetch of this leader epoch; null: nothing. */
+    static Trip of(Fetcher fetcher, int fetchEpoch, Fetcher.Asked asked) {
+      return asked == null ? null : new ListOffsets(fetcher, fetchEpoch, asked.request());
     }
 
     @Override
@@ -238,7 +245,7 @@ abstract sealed class Trip {
 
     @Override
     Trip process(boolean lost) throws InterruptedException {
-      return of(fetcher, fetcher.resume(lost ? null : response));
+      return of(fetcher, fetchEpoch, fetcher.resume(lost ? null : response));
     }
 
     @Override
@@ -247,6 +254,7 @@ abstract sealed class Trip {
       String kind = sent.timestamp() == ListOffsetsRequest.LATEST_TIMESTAMP ? "Latest" : "Earliest";
       Message message = new Message(kind + (response == null ? "Request" : "Response"));
       message.currentLeaderEpoch = sent.currentLeaderEpoch();
+      message.lastEpoch = fetchEpoch;
       if (response == null) {
         message.brokerEpoch = fetcher.follower.epoch;
       } else {

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from conformance.replay.engine import Divergence, Kind
-from conformance.replay.story import differences, observed_lines
-from conformance.tla import Action, Fn, State, Value, parse_value
+from conformance.story.comparison import differences, nearest, variables_of
+from conformance.tla import Fn, Partial, State, Value, parse_value
 
 VARIABLES = ("log", "mark")
 
 
 def compared(
-    allowed: tuple[State, ...], observed: Mapping[str, Value]
+    allowed: Sequence[Partial], observed: Mapping[str, Value]
 ) -> list[tuple[str, str, str]]:
-    divergence = Divergence(Kind.NOT_ALLOWED, (), (Action("A"),), (), allowed, observed)
-    found = differences(VARIABLES, divergence)
+    found = differences(VARIABLES, allowed, observed)
     return [(one.variable, one.expected, one.actual) for one in found]
 
 
@@ -25,11 +23,11 @@ def compared(
     ("expected", "actual", "rows"),
     [
         ("1", "2", [("log", "1", "2")]),
-        ("[b1 |-> 1, b2 |-> 2]", "[b1 |-> 1, b2 |-> 3]", [('log["b2"]', "2", "3")]),
+        ("[b1 |-> 1, b2 |-> 2]", "[b1 |-> 1, b2 |-> 3]", [("log.b2", "2", "3")]),
         (
             "[b1 |-> [hw |-> 0, leo |-> 5], b2 |-> 2]",
             "[b1 |-> [hw |-> 1, leo |-> 5], b2 |-> 3]",
-            [('log["b1"].hw', "0", "1"), ('log["b2"]', "2", "3")],
+            [("log.b1.hw", "0", "1"), ("log.b2", "2", "3")],
         ),
         # Another domain, or no function on one side: the whole values.
         ("[b1 |-> 1]", "[b2 |-> 1]", [("log", "[b1 |-> 1]", "[b2 |-> 1]")]),
@@ -40,7 +38,7 @@ def compared(
         (
             '[b1 |-> ("no name" :> 1 @@ "b" :> 1)]',
             '[b1 |-> ("no name" :> 2 @@ "b" :> 1)]',
-            [('log["b1"]["no name"]', "1", "2")],
+            [('log.b1["no name"]', "1", "2")],
         ),
     ],
 )
@@ -68,7 +66,7 @@ def test_only_what_was_observed_is_compared() -> None:
 
 @pytest.mark.parametrize(("allowed", "observed"), [((), {"log": 1}), (((1, 1),), {})])
 def test_without_two_sides_there_is_no_difference(
-    allowed: tuple[State, ...], observed: dict[str, Value]
+    allowed: Sequence[Partial], observed: dict[str, Value]
 ) -> None:
     assert compared(allowed, observed) == []
 
@@ -77,10 +75,20 @@ def test_differences_end_at_their_limit() -> None:
     many = Fn({f"b{number}": 0 for number in range(30)})
     seen = Fn({f"b{number}": 1 for number in range(30)})
     observed: dict[str, Value] = {"log": seen, "mark": 0}
-    divergence = Divergence(Kind.NOT_ALLOWED, (), (Action("A"),), (), ((many, 0),), observed)
-    assert len(differences(VARIABLES, divergence)) == 20
-    assert len(differences(VARIABLES, divergence, limit=3)) == 3
+    assert len(differences(VARIABLES, [(many, 0)], observed)) == 20
+    assert len(differences(VARIABLES, [(many, 0)], observed, limit=3)) == 3
 
 
-def test_an_observation_reads_as_tlc_prints_a_state() -> None:
-    assert observed_lines({"log": (1, 2), "mark": "x"}) == ("/\\ log = <<1, 2>>", '/\\ mark = "x"')
+def test_what_is_not_known_of_the_allowed_state_differs_and_is_said_to_be_unknown() -> None:
+    assert compared(((None, 0),), {"log": 1, "mark": 0}) == [("log", "(unknown)", "1")]
+
+
+def test_the_nearest_state_is_the_first_of_those_that_differ_in_the_fewest_variables() -> None:
+    assert nearest(VARIABLES, [(1, 1), (2, 0), (3, 0)], {"log": 9, "mark": 0}) == (2, 0)
+    assert nearest(VARIABLES, [], {"log": 9}) is None
+
+
+def test_the_variables_that_differ_are_named_once_without_their_entries() -> None:
+    observed: dict[str, Value] = {"log": Fn({"b1": 1, "b2": 1}), "mark": 1}
+    found = differences(VARIABLES, [(Fn({"b1": 0, "b2": 0}), 0)], observed)
+    assert variables_of(found) == ("log", "mark")

@@ -1,0 +1,62 @@
+"""What was observed beside what the specification allows, at the innermost places that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from conformance.events import Difference
+from conformance.tla import Fn, Partial, Place, State, Value, agree, differing, format_value
+
+_LIMIT = 20
+"""So many differences are told."""
+
+
+def nearest(
+    variables: Sequence[str], allowed: Sequence[State], observed: Mapping[str, Value]
+) -> State | None:
+    """The allowed state that differs in the fewest variables; None if none is allowed."""
+    return min(allowed, key=lambda state: len(differing(variables, state, observed)), default=None)
+
+
+def differences(
+    variables: Sequence[str],
+    allowed: Sequence[Partial],
+    observed: Mapping[str, Value],
+    *,
+    limit: int = _LIMIT,
+) -> tuple[Difference, ...]:
+    """Where the observation differs from the allowed state that it comes nearest to.
+
+    Where several states were allowed, every other value that was possible stands beside it.
+    """
+    if not allowed or not observed:
+        return ()
+    expected = min(allowed, key=lambda state: len(differing(variables, state, observed)))
+    found: list[Difference] = []
+    for name in differing(variables, expected, observed):
+        position = variables.index(name)
+        possible = (expected, *allowed)
+        values = tuple(dict.fromkeys(state[position] for state in possible))
+        found.extend(_parts(Place(name), values, observed[name]))
+    return tuple(found[:limit])
+
+
+def variables_of(found: Iterable[Difference]) -> tuple[str, ...]:
+    """The variables that differ, without arguments and fields, each once."""
+    names = (one.variable.partition("[")[0].partition(".")[0] for one in found)
+    return tuple(dict.fromkeys(names))
+
+
+def _parts(place: Place, expected: Sequence[Value | None], actual: Value) -> Iterator[Difference]:
+    """One difference per differing entry of a function, as long as the domains agree."""
+    only = expected[0] if len(expected) == 1 else None
+    if isinstance(only, Fn) and isinstance(actual, Fn) and set(only) == set(actual):
+        for key in only:
+            if not agree(only[key], actual[key]):
+                yield from _parts(place.entry(key), (only[key],), actual[key])
+    else:
+        yield Difference(str(place), " or ".join(map(_told, expected)), format_value(actual))
+
+
+def _told(value: Value | None) -> str:
+    return "(unknown)" if value is None else format_value(value)
