@@ -1,26 +1,29 @@
 """Records real clusters under seeded faults and judges every run (docs/kafka.md has the table).
 
-    python benchmarks/recorded_runs.py --versions 3.8.1,4.4.0 --runs 25 --seed 1 -o runs
+    python benchmarks/recorded_runs.py --versions 3.8.1,4.4.0 --runs 10 --series 10 --seed 1 -o runs
 
 A run has topics, groups, clients and a fault schedule of its own, all drawn from its seed; the runs
-of one call share the start of their brokers (a series, docs/cluster.md). Each partition of topic
-`t` is a trace of the replication protocol, each group one of the group protocol, and is judged by
-itself with constants of its own.
+of one series share the start of their brokers (docs/cluster.md). Each partition of topic `t` is a
+trace of the replication protocol, each group one of the group protocol, and is judged by itself
+with constants of its own.
 
-Verdicts are kept beside the runs. A call records and judges what is not there yet, and prints the
-table of all that the folder has: 100 runs are four calls of 25, with seeds 1, 26, 51 and 76. With
-`--again` all are judged again, as when a mapping or the specification has changed.
+Verdicts are kept beside the runs. A call records and judges what is not there yet, a series of each
+version in turn, and prints the table of all that the folder has; made again, it goes on where it
+was ended. With `--again` all are judged again, as when a mapping or the specification has changed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +122,8 @@ def recorded(version: str, seed: int, runs: int, output: Path) -> Path:
             for number, own in enumerate(range(seed, seed + runs), 1)
         ]
         made = record_series(plans, chosen_jars(version, None), folder)
-        print(f"{folder}: {made.runs} runs, {made.observations} observations", flush=True)
+        told = f"{folder}: {made.runs} runs, {made.observations} observations"
+        print(told, file=sys.stderr, flush=True)
     return folder
 
 
@@ -207,14 +211,22 @@ def main() -> None:
     """Record what is not there yet, judge it, print the table of all that is there."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--versions", default="3.8.1,4.4.0")
-    parser.add_argument("--runs", type=int, default=25, help="of each version")
+    parser.add_argument("--runs", type=int, default=25, help="of each series")
+    parser.add_argument("--series", type=int, default=1, help="of each version")
     parser.add_argument("--seed", type=int, default=1, help="of the first run")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="after which no series is begun"
+    )
     parser.add_argument("--record-only", action="store_true")
     parser.add_argument("--again", action="store_true", help="judge what was judged already, too")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    for version in options.versions.split(","):
-        series = recorded(version, options.seed, options.runs, options.output)
+    end = time.monotonic() + 60 * options.minutes
+    for number, version in product(range(options.series), options.versions.split(",")):
+        if time.monotonic() > end:
+            break
+        first = options.seed + number * options.runs
+        series = recorded(version, first, options.runs, options.output)
         if not options.record_only:
             judged(version, series, again=options.again)
     files = sorted(options.output.glob(f"*/{VERDICTS}"))

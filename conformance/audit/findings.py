@@ -164,6 +164,12 @@ def name_of(store: TraceStore, trace_id: int) -> str:
     return f"{trace_id} ({source})" if source else str(trace_id)
 
 
+def number_of(name: str) -> int | None:
+    """The number of a trace that is called so; None if no trace is meant."""
+    number = name.partition(" ")[0]
+    return int(number) if number.isdecimal() else None
+
+
 def lookup(store: TraceStore, fingerprints: Sequence[int]) -> Mapping[int, PartialState]:
     """The states of a few fingerprints; an unknown one has no observed variable."""
     unknown: PartialState = (None,) * len(store.columns.schema.variables)

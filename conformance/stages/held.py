@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from conformance import __version__
 from conformance.events import Held, ModuleText
@@ -16,10 +16,18 @@ BUNDLED = "conformance.systems."
 """Systems of kconform's own are of its own version."""
 
 
-def held(prepared: PreparedModel, system: str, version: str = "") -> Held:
-    """The model's specification and the system; of a bundled one, the version is kconform's."""
+def held(
+    prepared: PreparedModel, system: str, version: str = "", kinds: Sequence[str] | None = None
+) -> Held:
+    """The model's specification and the system; of a bundled one, the version is kconform's.
+
+    `kinds` are the names of the actions: those that have instances unless given. With large
+    constants nobody can list the instances.
+    """
     model = prepared.model
-    actions = tuple(dict.fromkeys(action.name for action in prepared.spec.actions))
+    if kinds is None:
+        kinds = [action.name for action in prepared.spec.actions]
+    actions = tuple(dict.fromkeys(kinds))
     places = dict(_places(prepared, (*actions, *model.check.invariants, *model.check.properties)))
     found = (place for name in actions for place in prepared.spec.branch_places(name))
     branches = {key(place): place for place in found}

@@ -32,6 +32,7 @@ from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
+from conformance.stages.held import held
 from conformance.stages.identity import FOREIGN, identity
 from conformance.tla import find_tools
 from conformance.traces.manifest import Identity
@@ -153,6 +154,7 @@ def judge_files(
     subject = str(store or ", ".join(map(str, request.files)))
     with stage(context, name, subject) as outcome:
         bench = _Bench.of(context, request)
+        context.emit(held(bench.prepared, FOREIGN, kinds=bench.prepared.spec.kinds))
         tally = Tally()
         judgements = bench.judgements(spark, context.settings.jobs, brief=store is None)
         judged = bench.counted(judgements, context, name, tally)

@@ -13,6 +13,7 @@ from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options
 from conformance.audit.engine import audit as run_audit
 from conformance.audit.explain import EvaluatedSpec
+from conformance.audit.findings import number_of
 from conformance.audit.local import audit_here
 from conformance.audit.referee import STAGE as REFEREE
 from conformance.audit.referee import RefereeResult
@@ -119,7 +120,10 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
     else:
         prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
     of = store.manifest.identity
-    context.emit(held(prepared, of.system, "" if of.system == FOREIGN else of.system_version))
+    if foreign:
+        context.emit(held(prepared, of.system, kinds=prepared.spec.kinds))
+    else:
+        context.emit(held(prepared, of.system, of.system_version))
     return Subject(store, prepared, graph)
 
 
@@ -177,11 +181,16 @@ def _telling(emit: Emit, subject: Subject) -> Emit:
     def tell(event: Event) -> None:
         if isinstance(event, StageFinished):
             event = replace(event, figures={"model": model.name, **event.figures})
-        elif isinstance(event, Finding) and event.step is not None and event.trace.isdecimal():
-            trace = subject.store.trace(int(event.trace))
-            behaviour = behaviour_of(variables, trace, event.step, spec)
-            event = replace(event, exhibit=exhibit(behaviour, picture_of(model), event.title))
+        elif isinstance(event, Finding):
+            event = told(event)
         emit(event)
+
+    def told(finding: Finding) -> Finding:
+        number = number_of(finding.trace)
+        if number is None or finding.step is None:
+            return finding
+        behaviour = behaviour_of(variables, subject.store.trace(number), finding.step, spec)
+        return replace(finding, exhibit=exhibit(behaviour, picture_of(model), finding.title))
 
     return tell
 

@@ -208,3 +208,13 @@ def test_a_formula_without_a_value_is_told_once_and_with_its_trace(kconform: Com
     told = [line for line in audited.out.splitlines() if "inconclusive: " in line]
     assert len(told) == 1
     assert "trace 0" in told[0]
+
+
+def test_a_store_is_not_audited_by_another_specification(kconform: Command) -> None:
+    write([FIRST, put("a")])
+    assert kconform(f"import run.ndjson -o store --model {MODEL}").code == 0
+    audited = kconform("audit store --model group/dynamic-2m")
+    assert audited.code == 2
+    told = " ".join(audited.err.split())
+    assert "store holds traces of Store, and group/dynamic-2m is a model of Group" in told
+    assert "Name a model of Store with --model." in told
