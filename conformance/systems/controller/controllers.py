@@ -10,18 +10,25 @@ from conformance.systems.threads import StartedThreads
 from impl.clock import MockClock
 from impl.control_requests import (
     ControlRequest,
+    ControlResponse,
     StopReplicaRequest,
     UpdateMetadataBroker,
     UpdateMetadataRequest,
+    UpdateMetadataResponse,
 )
 from impl.controller.channel_manager import ControllerBrokerStateInfo, ControllerChannelManager
 from impl.controller.context import ControllerContext
-from impl.controller.events import ControllerEvent
+from impl.controller.events import (
+    ControllerEvent,
+    LeaderAndIsrResponseReceived,
+    UpdateMetadataResponseReceived,
+)
 from impl.controller.kafka_controller import ControllerBrokerRequestBatch, KafkaController
 from impl.controller.request_batch import ControllerConfig, ResponseCallback
 from impl.controller.state_change_logger import StateChangeLogger
 from impl.controller.zookeeper_state import ZooKeeperState
 from impl.errors import IllegalStateException
+from impl.replica_requests import LeaderAndIsrResponse
 
 _CONTROLLER_BROKER = 1_000
 """The broker that every controller of a model is on; no replica is."""
@@ -127,10 +134,25 @@ class Controller:
         return queued if first is None else (first, *queued)
 
     def deliver(self, broker: int) -> None:
-        """The answer arrives; its event is processed at once."""
+        """The answer arrives; its event, one for each answer that matters, is processed at once."""
+        answer = self.connections[broker].response
         self.connections[broker].deliver()
+        expected = _event_of(answer, broker)
+        if expected is not None and self.events != [expected]:
+            raise ActionRefused(f"of the answer {answer} the controller hears {self.events}")
         while self.events:
             self.kafka.process(self.events.pop(0))
+
+
+def _event_of(answer: ControlResponse | None, broker: int) -> ControllerEvent | None:
+    """What the controller has to hear of; a StopReplica matters only where a topic is deleted."""
+    match answer:
+        case LeaderAndIsrResponse():
+            return LeaderAndIsrResponseReceived(answer, broker)
+        case UpdateMetadataResponse():
+            return UpdateMetadataResponseReceived(answer, broker)
+        case _:
+            return None
 
 
 def elect(zookeeper: ZooKeeperState) -> Controller:

@@ -14,7 +14,7 @@ from impl.errors import Errors
 from impl.group.config import GroupConfig
 from impl.group.delayed_operations import GroupOperation, InitialDelayedJoin
 from impl.group.group_coordinator import GroupCoordinator
-from impl.group.group_metadata import GroupMetadata
+from impl.group.group_metadata import DEAD, GroupMetadata
 from impl.group.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -29,8 +29,8 @@ from impl.scheduler import ImmediateScheduler
 
 INITIAL_DELAY_MS = 10_000
 """One unit of the spec's initial delays; no time passes but in members."""
-_PARTITION, _PARTITIONS = 47, 50
-"""Where Kafka keeps a group of this id: "group".hashCode() is 98629247."""
+_PARTITION, _PARTITIONS = 30, 50
+"""Where Kafka keeps a group of this id, whose hashCode() is -1881749580."""
 _NOT_STORED = Errors.NOT_ENOUGH_REPLICAS
 """Which members are told as COORDINATOR_NOT_AVAILABLE."""
 
@@ -103,6 +103,7 @@ class Coordinators:
         self._epoch = 0
         self.current = self._start()
         self._other: GroupCoordinator | None = None
+        self._last_seen: GroupMetadata | None = None
         self.current.on_election(_PARTITION, 0)
 
     def _start(self) -> GroupCoordinator:
@@ -139,6 +140,12 @@ class Coordinators:
         check_timers(self.current.timers(), self.group())
         if self._other is not None:
             check_timers(self._other.timers(), None)
+
+    def check_former_group(self) -> None:
+        """A group that no coordinator has any longer is dead: so finds it who still holds it."""
+        last, self._last_seen = self._last_seen, self.group()
+        if last is not None and last is not self._last_seen and not last.is_in(DEAD):
+            raise ActionRefused(f"a group that is gone is still {last.state.value}")
 
     def fire(self, kind: str, member_id: str | None = None) -> None:
         """Let the timer of this kind, of this member if given, expire now."""

@@ -9,7 +9,8 @@ from typing import cast
 from conformance.errors import UserError
 from conformance.tla import Fn, Value
 
-GROUP_ID = "group"
+GROUP_ID = "consumers of the model"
+"""Its hash is negative, and overflows on the way: who computes it wrongly asks another broker."""
 TOPIC = "topic"
 NO_INSTANCE = "none"
 

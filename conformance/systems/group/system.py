@@ -117,6 +117,7 @@ class GroupSystem:
         if self._group_view is None:
             if not self._interruptible:  # of an interrupted step the state is judged
                 self._coordinators.check_timers()
+                self._coordinators.check_former_group()
             self._group_view = group_view(self._coordinators)
         return self._observer.observe(
             self._group_view, tuple([views[name] for name in self._processes])

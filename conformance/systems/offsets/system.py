@@ -13,6 +13,7 @@ from impl.concurrency import NoConcurrency
 from impl.errors import Errors
 from impl.group.config import GroupConfig
 from impl.group.group_coordinator import GroupCoordinator, seeded_ids
+from impl.group.group_metadata import DEAD
 from impl.group.group_offsets import CommitRecordMetadataAndOffset, GroupOffsets
 from impl.group.messages import (
     OffsetCommitRequest,
@@ -26,6 +27,11 @@ _GROUP, _TP, _PARTITION = "group", TopicPartition("topic", 0), 0
 _NO_PRODUCER = "none"
 _REFUSED = Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 _NOTHING = Fn({"value": 0, "at": 0})
+_ANSWERED = {
+    "AcknowledgeAppend": [Errors.NONE],
+    "FailAppend": [Errors.COORDINATOR_NOT_AVAILABLE],
+}
+"""What the client of a commit is told as its append is answered; else nobody is told anything."""
 
 
 class OffsetsSystem:
@@ -66,7 +72,11 @@ class OffsetsSystem:
         step = self._actions.get(action.name)
         if step is None:
             raise ActionRefused(f"the adapter knows no action {action.name}")
+        self._answers.clear()
         step(*action.args)
+        told = [part.error_code for answer in self._answers for part in answer.partitions]
+        if told != _ANSWERED.get(action.name, []):
+            raise ActionRefused(f"clients are told {told}")
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
@@ -110,8 +120,15 @@ class OffsetsSystem:
     # ---- time, and another coordinator -----------------------------------------------------
 
     def _expire(self) -> None:
+        """Positions go, and with the last one the group: who still holds it finds it dead."""
+        before = self._coordinator.group(_GROUP)
         self._clock.sleep(self._config.offsets_retention_ms)
         self._coordinator.cleanup_expired_offsets()
+        if before is None:
+            return
+        stays = self._coordinator.group(_GROUP) is before
+        if stays is not before.offsets.has_offsets() or stays is before.is_in(DEAD):
+            raise ActionRefused(f"a group that is {before.state.value} stays: {stays}")
 
     def _fail_over(self) -> None:
         self._epoch += 1

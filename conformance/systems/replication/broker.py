@@ -13,6 +13,7 @@ from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import Clock, MockClock
 from impl.concurrency import Concurrency
 from impl.disk import Disk, Surviving
+from impl.errors import Errors
 from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
 from impl.fetcher.replica_fetcher_manager import ReplicaFetcherManager
 from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
@@ -35,6 +36,8 @@ from impl.scheduler import ImmediateScheduler
 from impl.types import NO_LEADER, BrokerEndPoint, ProtocolConfig, TopicPartition
 
 TOPIC_PARTITION = TopicPartition("topic", 0)
+TOPIC_ID = "b8vuXwHnTz2xPHyNPb6X4A"
+"""The controller tells it with every decision, and followers send it with every fetch (KIP-516)."""
 LOG_DIRECTORY = "data"
 RECORD = MemoryRecords.with_records(Record(b"value"))
 """What every producer sends."""
@@ -169,12 +172,20 @@ class Broker:
         self.fetcher_manager = self._fetchers
 
     def _log_manager(self, concurrency: Concurrency) -> LogManager:
-        config = LogConfig(
+        return LogManager(
+            self.disk,
+            (LOG_DIRECTORY,),
+            ImmediateScheduler(),
+            concurrency,
+            default_config=self.log_config,
+        )
+
+    @property
+    def log_config(self) -> LogConfig:
+        """The topic's settings on this broker."""
+        return LogConfig(
             min_insync_replicas=self._settings.min_insync_replicas,
             segment_bytes=self.segment_bytes,
-        )
-        return LogManager(
-            self.disk, (LOG_DIRECTORY,), ImmediateScheduler(), concurrency, default_config=config
         )
 
     @property
@@ -220,15 +231,21 @@ class Broker:
         """The partition, once the broker has heard of it."""
         return self.replica_manager.get_partition(TOPIC_PARTITION)
 
+    @property
+    def is_offline(self) -> bool:
+        """Whether its log directory has failed since the process started."""
+        return LOG_DIRECTORY not in self.replica_manager.log_manager.log_directories
+
     def fetcher(self) -> ReplicaFetcherThread | None:
         """The fetcher thread that follows the partition, if one does."""
         return self.fetcher_manager.get_fetcher(TOPIC_PARTITION)
 
-    def receive_leader_and_isr(self, leader_epoch: int) -> None:
-        """Handle the controller's LeaderAndIsr request of this leader epoch."""
+    def receive_leader_and_isr(self, leader_epoch: int) -> Errors:
+        """Handle the controller's LeaderAndIsr request of this leader epoch; what it answers."""
         state = self._controller.partition_state(leader_epoch)
         request = LeaderAndIsrRequest(0, 0, (state,), self.epoch)
-        self.replica_manager.become_leader_or_follower(request)
+        answer = self.replica_manager.become_leader_or_follower(request)
+        return answer.partitions.get(TOPIC_PARTITION, answer.error)
 
     # ---- ISR changes -----------------------------------------------------------------------
 

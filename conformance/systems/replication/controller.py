@@ -43,10 +43,12 @@ class Controller:
         initial: Registration,
         *,
         counts_partition_epochs: bool,
+        topic_id: str | None = None,
     ) -> None:
         self._topic_partition = topic_partition
         self._replicas = replicas
         self._counts = counts_partition_epochs
+        self._topic_id = topic_id
         self._decisions: dict[int, Registration] = {}
         self.online = set(replicas)
         self.broker_epochs = dict.fromkeys(replicas, 0)
@@ -86,6 +88,7 @@ class Controller:
             tuple(sorted(decision.isr)),
             decision.partition_epoch,
             self._replicas,
+            topic_id=self._topic_id,
         )
 
     def alter_partition(self, leader: int, proposed: LeaderAndIsr) -> LeaderAndIsr | Errors:

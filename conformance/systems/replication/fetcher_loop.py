@@ -35,7 +35,10 @@ class FetcherLoop:
     )
     """The specification's actions that a turn consists of."""
 
-    forgetting = frozenset({"BecomeLeader", "BecomeFollower", "Crash", "Restart"})
+    forgetting = frozenset(
+        {"BecomeLeader", "BecomeFollower", "Crash", "Restart"}
+        | {"FailToAppend", "FailToLead", "FailToProcess", "FailToCheckpoint", "StartAgain"}
+    )
     """Steps of a broker that take the partition away from its fetcher: so ends its back-off."""
 
     def turn(

@@ -13,12 +13,12 @@ from functools import lru_cache
 from itertools import pairwise
 
 from conformance.systems.replication.broker import LOG_DIRECTORY, TOPIC_PARTITION, Broker
-from impl.checkpoint import LeaderEpochCheckpointFile
+from impl.checkpoint import LeaderEpochCheckpointFile, OffsetCheckpointFile
 from impl.concurrency import NoConcurrency
 from impl.disk import MemoryDisk
 from impl.log import Log
 from impl.log_manager import LogManager
-from impl.log_types import FetchIsolation
+from impl.log_types import FetchIsolation, LogConfig
 from impl.records import RecordBatch, decode_batches
 from impl.scheduler import ImmediateScheduler
 from impl.types import EpochEntry, LogAppendInfo, LogOffsetMetadata
@@ -133,6 +133,9 @@ def _check_read(log: Log, place: LogOffsetMetadata, held: Batches) -> None:
     _agree(f"a read from {offset}", every.records.batches(), held)
     below = tuple(batch for batch in held if batch.last_offset < log.high_watermark)
     _agree(f"what a consumer reads from {offset}", committed.records.batches(), below)
+    if len(held) > 1:
+        exactly = log.read(offset, _size(held[:-1]))
+        _agree(f"as many bytes from {offset} as asked", exactly.records.batches(), held[:-1])
 
 
 def check_durable(log: Log, batches: Batches, durable: Contents) -> None:
@@ -152,15 +155,31 @@ def check_start(
     """
     disk = _disk_of(contents)
     _agree("the file of epochs", LeaderEpochCheckpointFile(disk, _FOLDER[:-1]).read(), entries)
-    logs = LogManager(
-        disk, (LOG_DIRECTORY,), ImmediateScheduler(), NoConcurrency(), default_config=log.config
-    )
-    found = logs.get_or_create_log(TOPIC_PARTITION)
+    found = _log_on(disk, log.config)
     _agree("the log end after a start", found.log_end_offset, log.log_end_offset)
     _agree("the records after a start", tuple(found.batches()), batches)
     start, end = log.log_start_offset, log.log_end_offset
     after = with_records(_entries(found), start, end)
     _agree("the epochs after a start", after, with_records(entries, start, end))
+
+
+def found_by_start(contents: Contents, config: LogConfig) -> Log:
+    """The log that a process finds which starts on a copy of these files, with the high watermark
+    of the checkpoint.
+    """
+    disk = _disk_of(contents)
+    log = _log_on(disk, config)
+    name = OffsetCheckpointFile.HIGH_WATERMARK
+    checkpointed = OffsetCheckpointFile(disk, LOG_DIRECTORY, name).read()
+    log.update_high_watermark(checkpointed.get(TOPIC_PARTITION, 0))
+    return log
+
+
+def _log_on(disk: MemoryDisk, config: LogConfig) -> Log:
+    logs = LogManager(
+        disk, (LOG_DIRECTORY,), ImmediateScheduler(), NoConcurrency(), default_config=config
+    )
+    return logs.get_or_create_log(TOPIC_PARTITION)
 
 
 def with_records(entries: Sequence[EpochEntry], start: int, end: int) -> list[EpochEntry]:

@@ -16,6 +16,7 @@ from conformance.systems.protocol import ActionRefused, Turn
 from conformance.systems.replication.broker import (
     LOG_DIRECTORY,
     RECORD,
+    TOPIC_ID,
     TOPIC_PARTITION,
     Broker,
     BrokerSettings,
@@ -24,15 +25,17 @@ from conformance.systems.replication.broker import (
 )
 from conformance.systems.replication.channel import Channel, Connection
 from conformance.systems.replication.controller import Controller, Registration
+from conformance.systems.replication.failing_disk import FailingDisk
 from conformance.systems.replication.fetcher_loop import FetcherLoop
 from conformance.systems.replication.live import BACK_OFF_MS, CountedWaits, LiveConnection, Network
 from conformance.systems.replication.observation import VARIABLES, Observer
-from conformance.systems.replication.storage import StorageChecks, check_append
+from conformance.systems.replication.storage import StorageChecks, check_append, found_by_start
 from conformance.systems.replication.threads import concurrent, in_parts
 from conformance.systems.replication.view import BrokerView, running, stopped
 from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Fn, Value
 from impl.disk import MemoryDisk, Surviving, bytes_of
+from impl.errors import Errors, KafkaStorageException
 from impl.log import Log
 from impl.real_disk import ShadowedDisk
 from impl.replica_manager import ReplicaManager
@@ -70,7 +73,6 @@ class ReplicationSystem:
         # A reset to the leader's log start waits for ListOffsets with a lock held, and ends in a
         # later action: its thread cannot stand still anywhere else.
         self._resets = True in (constants["LogStartMoves"], constants["UncleanElection"])
-        self._restarts = constants["Crashes"] is True
         self._interruptible = False
         self._concurrency: StartedThreads | InterruptibleThreads | CountedWaits = StartedThreads()
         self._network: Network | None = None
@@ -87,6 +89,10 @@ class ReplicationSystem:
         self._online: dict[int, bool] = {}
         self._channels: dict[int, Channel] = {}
         self._views: dict[int, BrokerView] = {}
+        self._failing = _set(constants.get("FailingBrokers", frozenset()))
+        self._restarts = constants["Crashes"] is True or bool(self._failing)
+        self._found: dict[int, Log] = {}
+        """Of brokers whose log directory is offline: what the next process finds there."""
 
     def _by_action(self) -> dict[str, Callable[..., None]]:
         """What each action of the specification does here."""
@@ -121,6 +127,12 @@ class ReplicationSystem:
             "ListOffsetsRoundTrip": self._list_offsets_round_trip,
             "Crash": self._crash,
             "Restart": self._restart,
+            "FailToAppend": self._fail_to_append,
+            "FailToLead": self._fail_to_lead,
+            "FailToProcess": self._fail_to_process,
+            "FailToCheckpoint": self._fail_to_checkpoint,
+            "RefuseDecision": self._refuse_decision,
+            "StartAgain": self._start_again,
         }
 
     # ---- SystemUnderTest -------------------------------------------------------------------
@@ -139,16 +151,17 @@ class ReplicationSystem:
             self._all,
             Registration(leader, epoch, frozenset(self._all), 0),
             counts_partition_epochs=self._settings.two_step_isr,
+            topic_id=TOPIC_ID,
         )
         self._brokers = {
-            broker: self._start(broker, 0, self._make_disk(name))
-            for name, broker in self._ids.items()
+            broker: self._start(broker, 0, self._disk(name)) for name, broker in self._ids.items()
         }
         self._online = dict.fromkeys(self._all, True)
         for channel in self._channels.values():
             channel.end()
         self._channels = {broker: self._channel(broker) for broker in self._all}
         self._views = {}
+        self._found = {}
         self._storage.forget()
         for broker_id, broker in self._brokers.items():
             broker.receive_leader_and_isr(epoch)
@@ -232,17 +245,24 @@ class ReplicationSystem:
         broker, trip = self._brokers[broker_id], self._channels[broker_id].trip
         look = running if self._online[broker_id] else stopped
         log = self._log(broker_id)
-        if not self._interruptible:  # of an interrupted step the state is judged
+        # Of an interrupted step the state is judged; what is offline is not what the files hold.
+        if not (self._interruptible or broker_id in self._found):
             self._storage.check(broker, log)
         return look(broker, log, trip, self._all)
 
     def _log(self, broker_id: int) -> Log:
         """The broker's log; of a stopped broker, as it would be loaded from its disk."""
+        if broker_id in self._found:
+            return self._found[broker_id]
         broker = self._brokers[broker_id]
         partition = broker.partition
         if partition is not None and partition.log is not None:
             return partition.log
         return broker.replica_manager.log_manager.get_or_create_log(TOPIC_PARTITION)
+
+    def _disk(self, name: str) -> CrashableDisk:
+        disk = self._make_disk(name)
+        return FailingDisk(disk, LOG_DIRECTORY) if name in self._failing else disk
 
     def _channel(self, broker: int) -> Channel:
         return Channel(lambda: self._brokers[broker], lambda epoch: self.runs(broker, epoch))
@@ -388,7 +408,10 @@ class ReplicationSystem:
         self._controller.elect_unclean(leader, epoch)
 
     def _receive_leader_and_isr(self, broker: int, epoch: int) -> None:
-        self._brokers[broker].receive_leader_and_isr(epoch)
+        answer = self._brokers[broker].receive_leader_and_isr(epoch)
+        # Of two decisions that meet in an interrupted step the older one may come second.
+        if answer is not Errors.NONE and not self._interruptible:
+            raise ActionRefused(f"the controller is answered {answer.name}")
 
     # ---- leader ----------------------------------------------------------------------------
 
@@ -401,7 +424,9 @@ class ReplicationSystem:
             raise ActionRefused(f"the record was appended at {info.first_offset}")
 
     def _advance_log_start_offset(self, leader: int, offset: int) -> None:
-        self._brokers[leader].replica_manager.delete_records({TOPIC_PARTITION: offset})
+        answers = self._brokers[leader].replica_manager.delete_records({TOPIC_PARTITION: offset})
+        if answers != {TOPIC_PARTITION: Errors.NONE}:
+            raise ActionRefused(f"the client is answered {answers}")
 
     def _expand_isr(self, leader: int, follower: int) -> None:
         self._brokers[leader].expand_isr(follower)
@@ -488,6 +513,64 @@ class ReplicationSystem:
         log.update_high_watermark(broker.checkpointed_high_watermark())
         return broker
 
+    # ---- failing disks ---------------------------------------------------------------------
+
+    def _fail_to_append(self, leader: int, high_watermark: int) -> None:
+        replicas = self._with_failing_disk(leader, high_watermark).replica_manager
+        try:
+            replicas.append_records(TOPIC_PARTITION, RECORD)
+        except KafkaStorageException:
+            self._find_log(leader)
+        else:
+            raise ActionRefused("an append succeeds on a disk that fails")
+
+    def _fail_to_lead(self, broker_id: int, epoch: int, high_watermark: int) -> None:
+        self._with_failing_disk(broker_id, high_watermark)
+        self._refuse_decision(broker_id, epoch)
+        self._find_log(broker_id)
+
+    def _refuse_decision(self, broker_id: int, epoch: int) -> None:
+        answer = self._brokers[broker_id].receive_leader_and_isr(epoch)
+        if answer is not Errors.KAFKA_STORAGE_ERROR:
+            raise ActionRefused(f"the controller is answered {answer.name} by a disk that fails")
+
+    def _fail_to_process(self, follower: int, high_watermark: int) -> None:
+        """Once the partition has failed, LogDirFailureHandler hears of the directory."""
+        broker = self._with_failing_disk(follower, high_watermark)
+        self._channels[follower].process()
+        if not broker.fetcher_manager.failed_partitions.contains(TOPIC_PARTITION):
+            raise ActionRefused("the fetcher goes on although its disk fails")
+        broker.replica_manager.handle_log_dir_failure(LOG_DIRECTORY)
+        self._find_log(follower)
+
+    def _fail_to_checkpoint(self, broker_id: int, high_watermark: int) -> None:
+        broker = self._with_failing_disk(broker_id, high_watermark)
+        broker.replica_manager.checkpoint_high_watermarks()
+        self._find_log(broker_id)
+
+    def _with_failing_disk(self, broker_id: int, high_watermark: int) -> Broker:
+        """From its next write on the disk fails; its checkpoint has this mark."""
+        broker = self._brokers[broker_id]
+        broker.checkpoint_high_watermark(high_watermark)
+        if not isinstance(broker.disk, FailingDisk):
+            raise ActionRefused("the disk of this broker does not fail")
+        broker.disk.fail_at(1, once=False)
+        return broker
+
+    def _find_log(self, broker_id: int) -> None:
+        broker = self._brokers[broker_id]
+        if not broker.is_offline:
+            raise ActionRefused("the log directory stays online although its disk has failed")
+        self._found[broker_id] = found_by_start(broker.disk.contents(), broker.log_config)
+
+    def _start_again(self, broker_id: int) -> None:
+        disk = self._brokers[broker_id].disk
+        if isinstance(disk, FailingDisk):
+            disk.repair()
+        del self._found[broker_id]
+        self._channels[broker_id].drop()
+        self._restart(broker_id)
+
 
 def _surviving(log: Log, log_end: int) -> Surviving:
     """Loses the log's tail from an offset on; checkpoints and directory entries survive.
@@ -501,7 +584,7 @@ def _surviving(log: Log, log_end: int) -> Surviving:
 
 def _set(value: Value) -> frozenset[Value]:
     if not isinstance(value, frozenset):
-        raise UserError("The constant Brokers of the model must be a set of strings.")
+        raise UserError("Brokers and FailingBrokers of a model must be sets of strings.")
     return value
 
 

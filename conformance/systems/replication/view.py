@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from conformance.systems.replication.broker import TOPIC_PARTITION, Broker
+from conformance.systems.replication.broker import TOPIC_ID, TOPIC_PARTITION, Broker
 from conformance.systems.replication.channel import (
     EpochRoundTrip,
     FetchRoundTrip,
@@ -26,6 +26,10 @@ from impl.types import LATEST_TIMESTAMP, UNDEFINED_EPOCH
 
 NO_EPOCH = -1
 NO_OFFSET = -1
+
+
+class InconsistentState(Exception):
+    """What an object says of itself cannot be."""
 
 
 class MessageView(NamedTuple):
@@ -139,8 +143,10 @@ def stopped(broker: Broker, log: Log, trip: RoundTrip | None, brokers: Sequence[
 
 def _pending_isr(partition: Partition) -> frozenset[int]:
     state = partition.partition_state
-    if isinstance(state, CommittedPartitionState):
+    if not state.is_inflight:
         return frozenset()
+    if isinstance(state, CommittedPartitionState):
+        raise InconsistentState("a committed ISR is not in flight")
     return state.sent_leader_and_isr.isr
 
 
@@ -176,8 +182,9 @@ def _fetch_state(broker: Broker) -> tuple[str, int]:
     state = None if thread is None else thread.fetch_state(TOPIC_PARTITION)
     if state is not None:
         return state.state.value, state.fetch_offset
-    failed = broker.fetcher_manager.failed_partitions.contains(TOPIC_PARTITION)
-    return ("Failed" if failed else "None"), 0
+    if broker.fetcher_manager.failed_partitions.contains(TOPIC_PARTITION):
+        return "Failed", 0
+    return ("Offline" if broker.is_offline else "None"), 0
 
 
 def _message(trip: RoundTrip | None) -> MessageView:
@@ -213,6 +220,8 @@ def _epoch(trip: EpochRoundTrip) -> MessageView:
 def _fetch(trip: FetchRoundTrip) -> MessageView:
     asked = trip.fetch.partition_data[TOPIC_PARTITION]
     epoch, offset = _or_none(asked.current_leader_epoch), asked.fetch_offset
+    if asked.topic_id != TOPIC_ID:
+        raise InconsistentState(f"a fetch names the topic {asked.topic_id}")
     if trip.response is None:
         sent_by = trip.fetch.request.broker_epoch
         last_epoch = _or_none(asked.last_fetched_epoch)

@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from conformance.systems.replication.failing_disk import FailingDisk
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
 from impl.disk import MemoryDisk, nothing
@@ -23,7 +24,6 @@ from impl.replica_requests import (
 from impl.scheduler import ImmediateScheduler
 from impl.types import ZERO_UUID, BrokerEndPoint, FetchPartitionRequest, TopicPartition
 from tests.unit.impl.brokers import TP, HeldAlterPartitions, RecordedFetchers, records, state
-from tests.unit.impl.failing_disk import FailingDisk
 
 OTHER = TopicPartition("other", 0)
 DIRECTORIES = ("logs", "healthy")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from impl.disk import Disk, File
+from conformance.systems.replication.broker import CrashableDisk
+from impl.disk import File, Surviving
 from impl.errors import KafkaStorageException
 
 T = TypeVar("T")
@@ -17,7 +18,7 @@ class FailingDisk:
     `fail_at(n)`: the n-th such call from now on, from 1, raises; and all after it, unless `once`.
     """
 
-    def __init__(self, disk: Disk, directory: str) -> None:
+    def __init__(self, disk: CrashableDisk, directory: str) -> None:
         self._disk = disk
         self._directory = directory
         self._calls = 0
@@ -27,6 +28,10 @@ class FailingDisk:
     def fail_at(self, call: int, *, once: bool) -> None:
         """Count from now on."""
         self._calls, self._fails_at, self._once = 0, call, once
+
+    def repair(self) -> None:
+        """From now on no call fails."""
+        self._fails_at = None
 
     @property
     def has_failed(self) -> bool:
@@ -64,6 +69,18 @@ class FailingDisk:
     def sync_directory(self, directory: str) -> None:
         """See `Disk.sync_directory`."""
         self.change(directory, lambda: self._disk.sync_directory(directory))
+
+    def crash(self, surviving: Surviving) -> None:
+        """See `CrashableDisk.crash`."""
+        self._disk.crash(surviving)
+
+    def contents(self) -> Mapping[str, bytes]:
+        """See `CrashableDisk.contents`."""
+        return self._disk.contents()
+
+    def durable(self) -> Mapping[str, bytes]:
+        """See `CrashableDisk.durable`."""
+        return self._disk.durable()
 
 
 class _FailingFile:
