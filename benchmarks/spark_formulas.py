@@ -4,7 +4,8 @@ Run: python benchmarks/spark_formulas.py kip320-coarse-3b --rows 400000
 The rows are the model's states, breadth first, repeated; every engine reads the same Parquet
 files with two cores and says how many verdicts of each invariant are false, and undefined. The
 first run of native columns includes analysis, code generation and the JVM's compilation of what
-was generated; the others read the same query anew.
+was generated; the others read the same query again. DuckDB is no dependency of kconform: install
+it first (`pip install duckdb`).
 """
 
 from __future__ import annotations
