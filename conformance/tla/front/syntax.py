@@ -379,9 +379,11 @@ def children(node: Argument) -> Iterator[Argument]:
 
 def walk(node: Argument) -> Iterator[Argument]:
     """The expression and all its subexpressions, outermost first; definitions not entered."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    ahead = [node]
+    while ahead:
+        following = ahead.pop()
+        yield following
+        ahead += reversed(tuple(children(following)))
 
 
 def free_names(arguments: Iterable[Argument]) -> tuple[Bound, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from conformance.tla.front.syntax import Location
@@ -27,6 +27,23 @@ class Branch:
     start: int
     headers: list[Line]
     loop: bool
+
+
+@dataclass(slots=True)
+class _At(AbstractContextManager[None]):
+    """Every expression is written in one: a generator would cost as much as the writing."""
+
+    emitter: Emitter
+    location: Location | None
+
+    def __enter__(self) -> None:
+        self._swap()
+
+    def __exit__(self, *_: object) -> None:
+        self._swap()
+
+    def _swap(self) -> None:
+        self.emitter.location, self.location = self.location, self.emitter.location
 
 
 class TooLong(Exception):
@@ -82,14 +99,9 @@ class Emitter:
             self.loops -= loop
             self.depth -= 1
 
-    @contextmanager
-    def at(self, location: Location) -> Iterator[None]:
+    def at(self, location: Location) -> AbstractContextManager[None]:
         """Lines written inside belong to that place."""
-        before, self.location = self.location, location
-        try:
-            yield
-        finally:
-            self.location = before
+        return _At(self, location)
 
     @contextmanager
     def nested_function(self, header: str) -> Iterator[None]:

@@ -83,6 +83,7 @@ class ActionLister:
         self._goal: ActionPattern | None = None
         self._most: int | None = None
         self._named_in: dict[int, frozenset[str]] = {}
+        self._calls: dict[int, tuple[s.Definition, ...]] = {}
 
     def instances(self, next_: s.Definition) -> list[Reached]:
         """All instances, in TLC's order."""
@@ -129,12 +130,18 @@ class ActionLister:
             found = {definition.uid: definition for definition in self._called(node)}
             ahead = list(found.values())
             while ahead:
-                for definition in self._called(ahead.pop().body):
+                for definition in self._called_by(ahead.pop()):
                     if definition.uid not in found:
                         found[definition.uid] = definition
                         ahead.append(definition)
             names = frozenset(definition.name for definition in found.values())
             known = self._named_in[id(node)] = names
+        return known
+
+    def _called_by(self, definition: s.Definition) -> tuple[s.Definition, ...]:
+        known = self._calls.get(definition.uid)
+        if known is None:
+            known = self._calls[definition.uid] = tuple(self._called(definition.body))
         return known
 
     def _called(self, node: s.Argument) -> Iterator[s.Definition]:

@@ -44,10 +44,10 @@ class Writer(LazyValues):
 
     def expr(self, node: s.Expr, context: Frame) -> Code:
         """A Python expression for `node`; statements that it needs are written."""
+        literal = _literal(node)
+        if literal is not None:
+            return literal
         with self.emitter.at(node.location):
-            literal = _literal(node)
-            if literal is not None:
-                return literal
             match node:
                 case s.Bound():
                     return self._bound(node, context)

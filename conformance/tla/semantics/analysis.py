@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from conformance.tla.front import syntax as s
@@ -50,6 +50,7 @@ class Analysis:
         self._resolve = resolve
         self._own: dict[int, tuple[s.Argument, Facts]] = {}
         self._reached: dict[frozenset[int], frozenset[int]] = {}
+        self._called: dict[frozenset[int], Facts] = {}
         self._whole: dict[int, tuple[s.Argument, Facts]] = {}
         self._defined: dict[int, Facts] = {}
         self._strict: dict[int, frozenset[int]] = {}
@@ -154,9 +155,30 @@ class Analysis:
         return found
 
     def _with_calls(self, own: Facts) -> Facts:
-        variables, free = set(own.variables), set(own.free)
-        primes, level = own.primes, own.level
-        for uid in self._reachable(own.calls):
+        if not own.calls:
+            return own
+        called = self._of_calls(own.calls)
+        return Facts(
+            own.variables | called.variables,
+            own.free | called.free,
+            own.calls,
+            own.primes or called.primes,
+            own.level or called.level,
+            own.size,
+        )
+
+    def _of_calls(self, calls: frozenset[int]) -> Facts:
+        """The facts of the bodies of these definitions, and of all that they call."""
+        found = self._called.get(calls)
+        if found is None:
+            found = self._called[calls] = self._together(self._reachable(calls))
+        return found
+
+    def _together(self, uids: Iterable[int]) -> Facts:
+        variables: set[str] = set()
+        free: set[int] = set()
+        primes = level = False
+        for uid in uids:
             definition = self._definition(uid)
             body = self._direct(definition.body)
             variables |= body.variables
@@ -164,7 +186,7 @@ class Analysis:
             free |= body.free - {param.uid for param in definition.params}
             primes = primes or body.primes
             level = level or body.level
-        return Facts(frozenset(variables), frozenset(free), own.calls, primes, level, own.size)
+        return Facts(frozenset(variables), frozenset(free), primes=primes, level=level)
 
     def _direct(self, node: s.Argument) -> Facts:
         found = self._own.get(id(node))

@@ -156,6 +156,26 @@ def test_a_late_fetch_was_left_behind_where_its_leader_has_done_something_else_m
     assert trace.events[-1]["time"] == read / 1e9
 
 
+def test_the_last_fetch_of_a_follower_that_leads_by_then_is_read_by_the_old_leader(
+    tmp_path: Path, lines: Lines
+) -> None:
+    lines.request(2)  # the leader is paused; broker 2 leads before it goes on
+    for node in (1, 2):
+        lines.registered(node, leader=2, epoch=1, isr=[2], version=1)
+    began = broker(2, 0, 0, -1, leaderEpoch=1, partitionEpoch=1, isr=[2], followers={})
+    lines.section(2, "$anonfun$makeLeader$1", began)
+    read = lines.fetch(1, 2, broker(1, 1, 0, 0))
+    trace = lines.trace(tmp_path)
+    assert steps(trace)[1:] == [
+        "SendFetch['b2']",
+        "FenceBroker[1, 'b1', 'b2']",
+        "BecomeLeader['b2', 1]",
+        "HandleFetch['b1', 'b2']",
+        "LoseMessage['b2']",
+    ]
+    assert trace.events[4]["time"] == read / 1e9
+
+
 def test_a_leader_that_applies_a_registration_late_adopts_its_isr(
     tmp_path: Path, lines: Lines
 ) -> None:
