@@ -86,7 +86,7 @@ class Module:
         return frozenset(
             self._position.span(node)[0]
             for node in ast.walk(self._tree)
-            if isinstance(node, ast.Expr) and _counts(node.value)
+            if isinstance(node, ast.stmt) and _only_counts(node)
         )
 
     def function(self, statement: int) -> tuple[int, int] | None:
@@ -95,10 +95,12 @@ class Module:
         return next((one for one in reversed(self.functions[:first]) if statement < one[1]), None)
 
 
-def _counts(value: ast.expr) -> bool:
-    match value:
-        case ast.Call(func=ast.Attribute(attr=name)):
+def _only_counts(node: ast.stmt) -> bool:
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))):
             return name in _COUNTING
+        case ast.If(body=body, orelse=orelse):
+            return all(map(_only_counts, [*body, *orelse]))
     return False
 
 

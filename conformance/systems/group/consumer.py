@@ -8,9 +8,11 @@ from typing import TypeVar
 
 from greenlet import getcurrent
 
+from conformance.systems.group.callbacks import Callbacks
 from conformance.systems.group.coordinator import rebalance_timeout_ms
 from conformance.systems.group.settings import GROUP_ID, TOPIC, Settings
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.threads import InterruptibleThreads
 from impl.clock import MockClock
 from impl.concurrency import Concurrency
 from impl.errors import Errors
@@ -152,6 +154,7 @@ class Client:
     network: ConsumerNetworkClient
     subscriptions: SubscriptionState
     clock: MockClock
+    callbacks: Callbacks
     _assignors: list[PartitionAssignor]
 
     def use(self, names: frozenset[str]) -> None:
@@ -176,17 +179,26 @@ def start_client(
     # The list is read at each join; to know an assignor, a consumer must have it now.
     assignors: list[PartitionAssignor] = [NamedAssignor(each) for each in settings.protocols]
     counts = {TOPIC: settings.partitions}
+
+    def is_out() -> bool:
+        return consumer.has_generation_reset(consumer.generation)
+
+    # Threads that meet may reset the generation amid a callback.
+    callbacks = Callbacks(None if isinstance(concurrency, InterruptibleThreads) else is_out)
     consumer = SteppedConsumer(
         _config(name, settings),
         ConsumerConfig(
-            assignors, enable_auto_commit=False, subscription_version=_WITHOUT_GENERATION
+            assignors,
+            enable_auto_commit=False,
+            listener=callbacks.listener,
+            subscription_version=_WITHOUT_GENERATION,
         ),
         network,
         MemberRuntime(clock, concurrency),
         subscriptions,
         lambda: counts,
     )
-    return Client(consumer, network, subscriptions, clock, assignors)
+    return Client(consumer, network, subscriptions, clock, callbacks, assignors)
 
 
 def _config(name: str, settings: Settings) -> GroupRebalanceConfig:

@@ -57,6 +57,7 @@ class Process:
         self._client = client
         self.clock, self.network = client.clock, client.network
         self.consumer, self.subscriptions = client.consumer, client.subscriptions
+        self.callbacks = client.callbacks
         self._application = greenlet(self._run_application)
 
     def _sent(self, request: ClientRequest) -> None:

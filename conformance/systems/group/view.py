@@ -113,6 +113,8 @@ def process_view(process: Process) -> ProcessView:
     consumer = process.consumer
     generation = consumer.generation
     future, assignment = _future(consumer.join_future)
+    owned = process.subscriptions.assigned_partitions
+    process.callbacks.check(owned)
     return ProcessView(
         consumer.state.name,
         generation.generation_id,
@@ -123,7 +125,7 @@ def process_view(process: Process) -> ProcessView:
         future,
         assignment,
         consumer.is_leader,
-        frozenset([each.partition for each in process.subscriptions.assigned_partitions]),
+        frozenset([each.partition for each in owned]),
         process.protocols,
         process.failed,
         message_view(process.channel),

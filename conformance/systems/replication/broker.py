@@ -46,6 +46,10 @@ _BATCHES_OF_SEGMENT = (2, 1)
 reads and truncations cross segments on the one and stay within them on the other. Not where
 fetches wait: they are answered when the log rolls, of which the specification knows nothing.
 """
+_NUM_FETCHERS, _FETCHER_ID = 5, 3
+"""`num.replica.fetchers`, and which of them Kafka lets follow the partition: "topic".hashCode() is
+110546223, times 31 that overflows to -868034383.
+"""
 _LAG_MS = 30_000
 _ANY_LAG_MS = -1
 """As `replica.lag.time.max.ms`: whoever is not at the log end lags."""
@@ -220,11 +224,17 @@ class Broker:
             config,
             replica_manager,
             UnboundedQuota(),
-            lambda leader, _fetcher_id: self._connect(leader.id),
+            self._connect_fetcher,
             self._runtime,
+            num_fetchers=_NUM_FETCHERS,
             fetch_back_off_ms=self._settings.fetch_back_off_ms,
         )
         return self._fetchers
+
+    def _connect_fetcher(self, leader: BrokerEndPoint, fetcher_id: int) -> BlockingSend:
+        if fetcher_id != _FETCHER_ID:
+            raise ActionRefused(f"the fetcher thread {fetcher_id} follows the partition")
+        return self._connect(leader.id)
 
     @property
     def partition(self) -> Partition | None:
