@@ -20,7 +20,7 @@ from conformance.systems.group.coordinator import INITIAL_DELAY_MS
 from conformance.systems.group.exchange import Exchange
 from conformance.systems.group.member import Process
 from conformance.systems.group.observation import VARIABLES, Observer
-from conformance.systems.group.settings import GROUP_ID, TOPIC, Settings
+from conformance.systems.group.settings import TOPIC, Settings
 from conformance.systems.group.steps import (
     OF_A_PROCESS,
     REQUESTS_OF_CHANNEL,
@@ -49,6 +49,8 @@ _TIMERS: Mapping[str, str] = MappingProxyType(
 """Timers of the group as a whole, by the bridge's names (Coordinator.Kind)."""
 _HEARTBEAT = "HEARTBEAT"
 _JOIN_TIMERS = {None: None, "INITIAL_JOIN": "initial join", "JOIN": "join"}
+_GROUP = "group"
+"""As the bridge calls the only group (Groups.java); its partition of the offsets topic is there."""
 _SIZE = 4
 """Bytes in front of a frame that say how long it is."""
 
@@ -214,7 +216,7 @@ class KafkaGroupSystem:
         """The API, its version, and the frame without its size in Base64."""
         api = group_requests.api_of(message)
         version = message.version if isinstance(message, JoinGroupRequest) else _VERSIONS[api]
-        entity = group_requests.to_entity(self._ids.outgoing(message, GROUP_ID, TOPIC), version)
+        entity = group_requests.to_entity(self._ids.outgoing(message, _GROUP, TOPIC), version)
         frame = request_frame(entity, number, client_id)[_SIZE:]
         return api, version, base64.b64encode(frame).decode("ascii")
 
