@@ -55,7 +55,7 @@ def test_numbers_are_rebased_and_values_translated_where_the_mapping_says(tmp_pa
     assert first.after[1].value == 9
     assert second.actions == (ActionPattern("Elect", (1, 8)),)
     assert second.after[0].value == 3
-    channel = third.after[0].value["b1"]  # type: ignore[index, call-overload]
+    channel = third.after[0].value["b1"]  # type: ignore[index, call-overload]  # a function
     assert dict(channel.items()) == {"error": "UNKNOWN", "epoch": 25}
 
 
