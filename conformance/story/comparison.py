@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from conformance.events import Difference
-from conformance.tla import Fn, Partial, Place, State, Value, agree, differing, format_value
+from conformance.tla import Fn, Partial, Place, Value, agree, differing, format_value
+
+_State = TypeVar("_State", bound=Partial)
 
 _LIMIT = 20
 """So many differences are told."""
 
 
 def nearest(
-    variables: Sequence[str], allowed: Sequence[State], observed: Mapping[str, Value]
-) -> State | None:
+    variables: Sequence[str], allowed: Sequence[_State], observed: Mapping[str, Value]
+) -> _State | None:
     """The allowed state that differs in the fewest variables; None if none is allowed."""
     return min(allowed, key=lambda state: len(differing(variables, state, observed)), default=None)
 
@@ -29,9 +32,9 @@ def differences(
 
     Where several states were allowed, every other value that was possible stands beside it.
     """
-    if not allowed or not observed:
+    expected = nearest(variables, allowed, observed)
+    if expected is None or not observed:
         return ()
-    expected = min(allowed, key=lambda state: len(differing(variables, state, observed)))
     found: list[Difference] = []
     for name in differing(variables, expected, observed):
         position = variables.index(name)
