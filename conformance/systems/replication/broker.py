@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -106,27 +107,36 @@ MakeRequests = Callable[[int, Clock, Concurrency], RequestsAtLeader]
 """Of a broker's process: its id, its clock, its locks."""
 
 
+_ADMITTED: ContextVar[tuple[object, int] | None] = ContextVar("admitted", default=None)
+"""The leader's `Admission` and the follower; each greenlet has a value of its own."""
+
+
 class Admission:
     """A leader's view of the other brokers; it lets a follower into the ISR when it is told to.
 
     In a broker, `maybeExpandIsr` runs within the fetch that makes a follower eligible; in the spec
     proposing it is a step of its own. What lies between is the leader's metadata: a broker that
-    the leader still takes for fenced is not proposed (KIP-841).
+    the leader still takes for fenced is not proposed (KIP-841). That is what the thread of this
+    step sees: a fetch that another thread handles meanwhile proposes nobody.
     """
 
-    __slots__ = ("_admitted", "_leaders_view")
+    __slots__ = ("_leaders_view",)
 
     def __init__(self, leaders_view: Callable[[int], int | None]) -> None:
-        self._admitted: int | None = None
         self._leaders_view = leaders_view
 
-    def admit(self, broker: int | None) -> None:
-        """From now on only this follower counts as unfenced."""
-        self._admitted = broker
+    @contextmanager
+    def admitted(self, broker: int) -> Iterator[None]:
+        """Meanwhile only this follower counts as unfenced, to the thread that asks for it."""
+        before = _ADMITTED.set((self, broker))
+        try:
+            yield
+        finally:
+            _ADMITTED.reset(before)
 
     def is_broker_fenced(self, broker_id: int, /) -> bool:
         """Whether the leader takes the broker for fenced."""
-        return broker_id != self._admitted
+        return _ADMITTED.get() != (self, broker_id)
 
     def is_broker_shutting_down(self, _broker_id: int, /) -> bool:
         """Never."""
@@ -134,7 +144,7 @@ class Admission:
 
     def get_alive_broker_epoch(self, broker_id: int, /) -> int | None:
         """What the leader itself heard of: its metadata is as old as the follower's last fetch."""
-        return self._leaders_view(broker_id) if broker_id == self._admitted else None
+        return None if self.is_broker_fenced(broker_id) else self._leaders_view(broker_id)
 
 
 class Broker:
@@ -265,7 +275,7 @@ class Broker:
         replica = partition.get_replica(follower)
         if replica is None:
             raise ActionRefused("the leader knows of no such replica")
-        with self._admitted(follower):
+        with self.admission.admitted(follower):
             partition.maybe_expand_isr(replica)
 
     def shrink_isr(self, follower: int) -> None:
@@ -289,22 +299,13 @@ class Broker:
         lagging = partition.get_out_of_sync_replicas(_ANY_LAG_MS)
         found = []
         for replica in partition.remote_replicas():
-            with self._admitted(replica.broker_id):
+            with self.admission.admitted(replica.broker_id):
                 expansion = partition.isr_expansion(replica)
             shrink = partition.isr_shrink(lagging & {replica.broker_id})
             for name, proposed in (("ExpandIsr", expansion), ("ShrinkIsr", shrink)):
                 if proposed is not None:
                     found.append((name, replica.broker_id, proposed.sent_leader_and_isr))
         return found
-
-    @contextmanager
-    def _admitted(self, follower: int) -> Iterator[None]:
-        """While the leader sees that this follower is not fenced."""
-        self.admission.admit(follower)
-        try:
-            yield
-        finally:
-            self.admission.admit(None)
 
     def checkpoint_high_watermark(self, high_watermark: int) -> None:
         """The checkpoint file as it was written when the high watermark was this one."""

@@ -24,16 +24,14 @@ _HANDLERS = frozenset(
         "AppendAsLeader",
         "HandleEpochRequest",
         "HandleFetch",
+        "ExpandIsr",
         "ShrinkIsr",
+        "SubmitExpandIsr",
         "SubmitShrinkIsr",
         "ProcessAlterPartition",
     }
 )
-"""Steps of request handlers and of the scheduler, each of which may have a thread of its own.
-
-Not ExpandIsr: to take it apart from the fetch that it belongs to, the adapter lets the leader see
-a follower unfenced for its time, which the fetches of other threads would see too.
-"""
+"""Steps of request handlers and of the scheduler, each of which may have a thread of its own."""
 
 _ELECTIONS = frozenset({"BecomeLeader", "BecomeFollower"})
 _QUESTIONS = frozenset({"HandleEpochRequest", "HandleFetch"})
