@@ -57,6 +57,40 @@ def test_each_mutant_that_is_set_aside_has_one_reason() -> None:
     }
 
 
+COUNTS = """\
+class Log:
+    def append(self, n):
+        if n > 3:
+            self.meter.mark(n)
+        if n > 4:
+            self.meter.mark(n)
+        else:
+            self.size = n
+        if n > 5:
+            if n > 6:
+                self.sensor.record(n)
+"""
+
+
+def test_a_condition_of_nothing_but_counting_only_counts() -> None:
+    """Where one branch does more, the condition decides something."""
+    mutants = mutants_of("a.py", COUNTS)
+    reached = {one.statement for one in mutants}
+    found = Covered({"a.py": Module(COUNTS)}, {"a.py": reached}, {})
+
+    set_aside = {one.line: found.set_aside(one) for one in mutants}
+    assert set_aside == {
+        3: METRIC,
+        4: METRIC,
+        5: "",
+        6: METRIC,
+        8: "",
+        9: METRIC,
+        10: METRIC,
+        11: METRIC,
+    }
+
+
 def test_a_function_within_a_function_is_entered_by_itself() -> None:
     inner = {one.line: covered(14).set_aside(one) for one in mutants_of("a.py", TEXT)}
     assert inner[14] == ""
