@@ -28,7 +28,7 @@ from conformance.stages.context import (
 from conformance.stages.coverage import coverage
 from conformance.stages.deviations import deviations
 from conformance.stages.drive import drive_all
-from conformance.stages.explore import explore
+from conformance.stages.explore import Search, search_of
 from conformance.stages.fetch import fetched_meanwhile
 from conformance.stages.mutation import mutation
 from conformance.stages.overridden import deviating
@@ -117,11 +117,11 @@ def run(context: Context, gate: GatePlan) -> None:
         _known_deviations(context, system, benches)
         return
     suites = [cover(context, bench.model.name, bench.graph) for bench in benches]
-    driven = drive_all(context, benches, suites, samples=gate.tier.interruptions)
+    searches = [
+        (bench, _search(context, gate.tier, bench)) for bench in _largest_of_each_variant(benches)
+    ]
+    driven = drive_all(context, benches, suites, samples=gate.tier.interruptions, searches=searches)
     replayed = [result.actions for result in driven]
-    for bench in _largest_of_each_variant(benches):
-        profile = Profile.NIGHTLY if gate.tier.name == "nightly" else Profile.CI
-        explore(context, bench, profile=profile, examples=gate.tier.examples)
     covered = _record_and_audit(context, gate, benches)
     stopped = [bool(result.not_run) for result in driven]
     coverage(context, benches, replayed, covered, chosen=bool(system), stopped=stopped)
@@ -130,6 +130,11 @@ def run(context: Context, gate: GatePlan) -> None:
         run_canary(context, benches)
     if gate.tier.name == "nightly" and not system:
         mutation(context, gate.output)
+
+
+def _search(context: Context, tier: Tier, bench: Workbench) -> Search:
+    profile = Profile.NIGHTLY if tier.name == "nightly" else Profile.CI
+    return search_of(context, bench, profile=profile, examples=tier.examples)
 
 
 def _known_deviations(context: Context, system: str | None, benches: Sequence[Workbench]) -> None:

@@ -54,6 +54,12 @@ def bound(model: Model, tools: Tools, parser: Parser | None = None) -> PreparedM
     plain = generate(model)
     module = (parser or Parser()).module(model, plain, tools)
     _require_names(model, module)
+    return bound_again(model, module)
+
+
+def bound_again(model: Model, module: Module) -> PreparedModel:
+    """As `bound`, of a module that was parsed before: another process need not ask SANY."""
+    plain = generate(model)
     spec = bind(module, parse_config(plain.config, source=str(model.origin)))
     return PreparedModel(model, module, spec, plain)
 

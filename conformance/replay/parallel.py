@@ -81,8 +81,8 @@ class InterleaveJob:
         )
 
 
-class _Stopped(Exception):
-    """Whoever waits for the result has gone."""
+class _Stopped(BaseException):
+    """Whoever waits for the result has gone: no failure, which Hypothesis would shrink."""
 
 
 _STOP: Final[list[Flag]] = []

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.events import JsonValue
+from conformance.events import Emit, JsonValue, Progress, ignore
 from conformance.modelcheck.branches import BranchCounts
 from conformance.modelcheck.check import known_graph
+from conformance.modelcheck.graph import StateGraph
+from conformance.modelcheck.manifest import Model
+from conformance.modelcheck.prepare import bound_again
 from conformance.printable import counted
 from conformance.replay.explore import ExploreResult
 from conformance.replay.explore import explore as run_machine
@@ -14,9 +20,70 @@ from conformance.replay.machine import Exploration
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.profile import Profile
 from conformance.replay.weights import calibrate, copies
-from conformance.stages.context import Context, Workbench, stage
+from conformance.stages.context import Context, Outcome, Workbench, stage
 from conformance.stages.replay import spec_oracle, tell
+from conformance.tla import Action, State
 from conformance.verdict import Verdict
+
+STAGE = "explore"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How to explore; without a profile under the active settings of Hypothesis."""
+
+    profile: Profile | None
+    seed: int | None
+    """None: what Hypothesis's options say."""
+    calibration_seed: int
+    examples: int | None = None
+    steps: int | None = None
+    database: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What came of it: the result, and the steps by the disjuncts that they took."""
+
+    search: Search
+    result: ExploreResult
+    branches: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ExploreJob:
+    """A model to explore in another process."""
+
+    model: Model
+    module: bytes
+    """The model's parsed module, as `cloudpickle` writes it."""
+    factory: str
+    graph: StateGraph | None
+    search: Search
+
+    @classmethod
+    def of(cls, bench: Workbench, search: Search) -> ExploreJob:
+        """Explore this bench so."""
+        # Here: Spark's package takes half a second to load, and few commands explore elsewhere.
+        from pyspark import cloudpickle
+
+        dumps: Callable[[object], bytes] = cloudpickle.dumps
+        module = dumps(bench.prepared.module)
+        return cls(bench.model, module, bench.factory, bench.known_graph, search)
+
+    @property
+    def weight(self) -> int:
+        """An example takes as long as some hundred steps of a suite."""
+        return _STEPS_OF_AN_EXAMPLE * (self.search.examples or 1)
+
+    def run(self, emit: Emit) -> Explored:
+        """Explore it."""
+        prepared = bound_again(self.model, pickle.loads(self.module))
+        bench = Workbench(self.model, prepared, self.factory, self.graph)
+        return explored(bench, self.graph, self.search, emit)
+
+
+_STEPS_OF_AN_EXAMPLE = 500
 
 
 def explore(
@@ -34,35 +101,74 @@ def explore(
     Hypothesis's example database lies in the output folder; without a profile, where its settings
     say. As Hypothesis users know it, `ci` has none: it finds what it finds without a memory.
     """
-    name = bench.model.name
-    spec = bench.prepared.spec
-    with stage(context, "explore", name, examples) as outcome:
-        oracle = spec_oracle(bench)
-        exploration = Exploration(
-            oracle,
-            bench.make_system,
-            {name: spec.state_formula(name) for name in bench.model.check.invariants},
-            copies(calibrate(oracle, walks=50, length=30, seed=context.seed)),
-        )
-        counts = BranchCounts(spec)
-        exploration.watch = counts.count
+    search = search_of(context, bench, profile=profile, examples=examples, steps=steps, seed=seed)
+    with stage(context, STAGE, bench.model.name, examples) as outcome:
         graph = bench.known_graph or known_graph(bench.model, context.check)
-        result = run_machine(
-            exploration,
-            tuple(dict.fromkeys(action.name for action in spec.actions)),
-            profile=profile,
-            examples=examples,
-            steps=steps,
-            seed=context.seed if seed is None and profile is not None else seed,
-            database=_database(context, name) if profile in _REMEMBER else None,
-            map_oracle=None if graph is None else GraphOracle(graph),
-        )
-        if result.divergence is not None:
-            tell(context, bench, oracle, result.divergence, "explore")
-        outcome.verdict = _verdict(result, profile)
-        outcome.summary = _summary(result)
-        outcome.figures = {**_figures(name, result), "branches": {**counts.by_place()}}
-    return result
+        found = explored(bench, graph, search, ignore)
+        report_explore(context, bench, found, outcome)
+    return found.result
+
+
+def search_of(
+    context: Context,
+    bench: Workbench,
+    *,
+    profile: Profile | None,
+    examples: int | None = None,
+    steps: int | None = None,
+    seed: int | None = None,
+) -> Search:
+    """How to explore a bench, by what is asked for and what the context says."""
+    return Search(
+        profile,
+        context.seed if seed is None and profile is not None else seed,
+        context.seed,
+        examples,
+        steps,
+        _database(context, bench.model.name) if profile in _REMEMBER else None,
+    )
+
+
+def explored(bench: Workbench, graph: StateGraph | None, search: Search, emit: Emit) -> Explored:
+    """Explore a bench; `graph` shows ways to actions that the examples do not take by themselves.
+
+    `emit` is told of every step, and may raise.
+    """
+    spec, oracle = bench.prepared.spec, spec_oracle(bench)
+    counts = BranchCounts(spec)
+    exploration = Exploration(
+        oracle,
+        bench.make_system,
+        {name: spec.state_formula(name) for name in bench.model.check.invariants},
+        copies(calibrate(oracle, walks=50, length=30, seed=search.calibration_seed)),
+    )
+
+    def watch(state: State, action: Action, next_state: State) -> None:
+        emit(Progress(STAGE, exploration.steps, None))
+        counts.count(state, action, next_state)
+
+    exploration.watch = watch
+    result = run_machine(
+        exploration,
+        tuple(dict.fromkeys(action.name for action in spec.actions)),
+        profile=search.profile,
+        examples=search.examples,
+        steps=search.steps,
+        seed=search.seed,
+        database=search.database,
+        map_oracle=None if graph is None else GraphOracle(graph),
+    )
+    return Explored(search, result, counts.by_place())
+
+
+def report_explore(context: Context, bench: Workbench, found: Explored, outcome: Outcome) -> None:
+    """Report a divergence, and what the examples took."""
+    result = found.result
+    if result.divergence is not None:
+        tell(context, bench, spec_oracle(bench), result.divergence, STAGE)
+    outcome.verdict = _verdict(result, found.search.profile)
+    outcome.summary = _summary(result)
+    outcome.figures = {**_figures(bench.model.name, result), "branches": {**found.branches}}
 
 
 _REMEMBER = (Profile.DEV, Profile.NIGHTLY)
