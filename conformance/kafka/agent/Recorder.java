@@ -32,6 +32,8 @@ public final class Recorder {
     private static final ThreadLocal<Deque<Map<String, Object>>> FETCHES = ThreadLocal.withInitial(ArrayDeque::new);
     /** The sections that are open on each partition, by their threads. */
     private static final Map<Object, Map<Thread, String>> OPEN = new ConcurrentHashMap<>();
+    /** Held while a partition is read and written down. */
+    private static final Object READING = new Object();
     private static Pattern topics = Pattern.compile("(?!__).*");
     private static String node = "";
     private static Path output;
@@ -216,8 +218,9 @@ public final class Recorder {
     }
 
     /**
-     * A partition is read and written down under the lock that its sections take, so that lines come in the
-     * order of the states. A follower's fetch is written even where it changed nothing.
+     * A partition is read under the lock that its sections take, and written down before another thread reads
+     * one: several may hold that lock for reading. So lines come in the order of the states. A follower's fetch
+     * is written even where it changed nothing.
      */
     private static void partition(Token token, Throwable thrown) throws ReflectiveOperationException {
         Lock lock = ((ReentrantReadWriteLock) Snapshots.read(token.subject, "leaderIsrUpdateLock")).readLock();
@@ -238,8 +241,10 @@ public final class Recorder {
             if (!others.isEmpty()) {
                 further += ",\"overlaps\":" + Json.of(others);
             }
-            for (Map.Entry<String, Map<String, Object>> entry : Snapshots.partition(token.subject).entrySet()) {
-                changed(token, entry.getKey(), Json.of(entry.getValue()), further);
+            synchronized (READING) {
+                for (Map.Entry<String, Map<String, Object>> entry : Snapshots.partition(token.subject).entrySet()) {
+                    changed(token, entry.getKey(), Json.of(entry.getValue()), further);
+                }
             }
         } finally {
             lock.unlock();

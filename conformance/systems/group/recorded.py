@@ -128,7 +128,7 @@ def _trace(
     ordered = [{"trace": group, **event, "time": event["time"] / 1e9} for event in events]
     constants = {**_FREE, **_constants(observed, exchanges, names)}
     model = REWRITTEN if int(str(told.get("kafka", "0")).partition(".")[0]) >= 4 else MODEL
-    return RecordedTrace(group, model, tuple(ordered), constants, SILENT, steps=3)
+    return RecordedTrace(group, model, tuple(ordered), constants, SILENT, steps=4)
 
 
 def _of_the_group(
@@ -138,18 +138,40 @@ def _of_the_group(
 
     Not what only a broker saw that is none any longer, nor what a member says under an id that such
     a one has given it, or after such a one has taken its id. What the coordinator was asked and
-    another one answered is not answered.
+    another one answered is not answered. Nor is what the group has handled, and was told that it
+    had moved: who waits for a join when its coordinator resigns is answered NOT_COORDINATOR.
     """
+    handled = list(_handled(of_group.observations, names))
     for one in exchanges:
         member = one.request.body["body"].get("memberId")
         beside = one.api in _BESIDE
         stranger = member not in names.ids if member else member == "" and beside
         if stranger or of_group.of_a_zombie(one.node, one.request.time):
             continue
-        if not of_group.of_a_zombie(one.node, one.answered):
+        moved = bool(one.errors & _ELSEWHERE) and any(map(one.may_be, handled))
+        if not (moved or of_group.answered_by_a_zombie(one.node, one.request.time, one.answered)):
             yield one
         elif not beside:
             yield _Exchange(one.request)
+
+
+@dataclass(frozen=True, slots=True)
+class _Handled:
+    """What a request did to a group: at which broker, when, of which kind, whose."""
+
+    node: str
+    time: int
+    step: str
+    process: str
+
+
+def _handled(observations: Iterable[Observation], names: _Names) -> Iterator[_Handled]:
+    for one in observations:
+        operation, _, arguments = one.seen.body["operation"].partition(" ")
+        told = json.loads(arguments) if arguments else []
+        process = next(filter(None, (_process(value, names) for value in told)), None)
+        if operation in _HANDLERS and process is not None:
+            yield _Handled(one.seen.node, one.seen.time, _HANDLERS[operation], process)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +201,12 @@ class _Exchange:
     def waits(self, time: int) -> bool:
         """Whether it has no answer by then."""
         return self.response is None or time < self.answered
+
+    def may_be(self, handled: _Handled) -> bool:
+        """Whether this is the request that was handled: at its broker, before it was answered."""
+        asked = (self.node, f"Handle{self.api}", self.client)
+        in_time = self.request.time <= handled.time <= self.answered
+        return in_time and asked == (handled.node, handled.step, handled.process)
 
     @property
     def member(self) -> str:
@@ -510,6 +538,7 @@ def _forgetful(
     member that was closed in order, when it is started again.
     """
     holding: set[str] = set()
+    left: set[str] = set()
     moments: list[tuple[int, str, _Exchange | None]] = [
         (crash["time"], crash["action"]["args"][0], None) for crash in crashes
     ]
@@ -522,11 +551,16 @@ def _forgetful(
         body = exchange.request.body["body"]
         if exchange.api == "LeaveGroup":
             holding.discard(client)
+            left.add(client)
+        elif client in left and exchange.api != "JoinGroup":
+            continue  # a Java consumer was closed, and its JoinGroup answered after that
         elif client in holding and not body.get("memberId", ""):
             holding.discard(client)
             yield _step(exchange.request, "RestartProcess", client)
         elif body.get("memberId") and client in names.instances:
             holding.add(client)
+        if exchange.api == "JoinGroup":
+            left.discard(client)
 
 
 def _state(state: JsonObject | None, names: _Names) -> JsonObject:

@@ -56,6 +56,16 @@ class Terms:
         """Whether what the broker does then is of no coordinator."""
         return any(one.has(node, time) for one in self.zombies)
 
+    def answered_by_a_zombie(self, node: str, asked: int, answered: int) -> bool:
+        """Whether the broker was none, at the latest when it answered, and asked while it was.
+
+        The answer may be seen when it has heard that it is none: a millisecond after that.
+        """
+        return any(
+            one.node == node and one.since <= answered and asked <= one.until
+            for one in self.zombies
+        )
+
 
 def terms(observed: Iterable[Seen], told: JsonObject) -> Terms:
     """The observations of the brokers that were the coordinator, and when others thought so.

@@ -525,6 +525,8 @@ class _Partition:
         section, overlaps = seen.body["section"], bool(seen.body.get("overlaps"))
         if known is None or self._ended(broker, known.time, seen.time):
             return _Line(seen, broker, section, None, view)
+        if _is_behind(view, known.view, broker):
+            overlaps, view = True, replace(view, log_end=known.view.log_end)
         if overlaps:
             own = _broker(seen.body.get("fetch", {}).get("replica"))
             view = view.without_others(known.view, own)
@@ -629,6 +631,17 @@ class _Partition:
 
     def _ended(self, broker: str, since: int, until: int) -> bool:
         return any(since < end < until for end in self._outages[broker])
+
+
+def _is_behind(view: _View, known: _View, broker: str) -> bool:
+    """Whether a leader's line was read before the one that comes before it.
+
+    Its log does not get shorter within its epoch: two threads have read it at once, and what the
+    first one read was written down second.
+    """
+    leads = view.leader == known.leader == broker
+    same = leads and view.leader_epoch == known.leader_epoch
+    return same and view.log_end < known.log_end
 
 
 def _read_late(one: _Round, line: _Line, given_up: int, states: Sequence[_Line]) -> None:
