@@ -360,6 +360,20 @@ def test_what_a_closed_consumer_still_sends_is_nobodys(tmp_path: Path) -> None:
     assert [told(event) for event in trace.events[-2:]] == [GIVEN_UP, "LeaveGroup"]
 
 
+def test_a_closed_consumer_that_is_started_again_has_nothing_to_forget(tmp_path: Path) -> None:
+    """Although a SyncGroup under its old id came after its LeaveGroup."""
+    tap = [
+        message(100, "JoinGroup", 7, memberId=M1),
+        message(110, "LeaveGroup", 8, memberId=M1),
+        message(115, "JoinGroup", 7, "response", errorCode=0),
+        message(117, "SyncGroup", 9, memberId=M1, generationId=2),
+        message(118, "SyncGroup", 9, "response", errorCode=25),
+        message(200, "JoinGroup", 2, memberId=""),
+    ]
+    trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
+    assert [told(event) for event in trace.events[-2:]] == ["LeaveGroup", "SendJoinGroup"]
+
+
 def test_who_never_became_a_member_has_the_protocols_that_it_asked_with(tmp_path: Path) -> None:
     agent = [(20, 'handleJoinGroup ["g","","m1"]', state("Empty", 0, {}, pendingMembers=[M1]))]
     tap = [message(10, "JoinGroup", 1, protocols=[{"name": "range"}, {"name": "sticky"}])]
@@ -401,6 +415,35 @@ def test_what_a_coordinator_does_that_is_none_any_longer_is_nobodys(tmp_path: Pa
     after = [event["action"]["name"] for event in trace.events if event["time"] >= 200e-9]
     assert after == ["FailOver", "SendJoinGroup"]
     assert trace.events[-1]["source"] == "tap.ndjson:12"
+
+
+def test_who_waits_when_its_coordinator_resigns_had_joined(tmp_path: Path) -> None:
+    """It is answered NOT_COORDINATOR, as who was refused at once; but the group has handled it."""
+    waits = (100, f'handleJoinGroup ["g","{M1}","m1"]', state("PreparingRebalance", 1, joined()))
+    tap = [
+        *TAP[:8],
+        message(95, "JoinGroup", 10, memberId=M1),
+        message(120, "JoinGroup", 10, "response", errorCode=16),
+        message(130, "JoinGroup", 11, memberId=M1),
+        message(135, "JoinGroup", 11, "response", errorCode=16),
+    ]
+    trace = group_trace(recording(tmp_path, [*AGENT, waits], tap), "g")
+    assert [told(event) for event in trace.events[-2:]] == ["SendJoinGroup", JOINED]
+
+
+def test_what_a_zombie_answers_may_be_seen_after_its_end(tmp_path: Path) -> None:
+    """Broker 1, cut off, refuses a heartbeat in its last millisecond; the tap sees it later."""
+    recording(tmp_path, [(200, "onGroupLoaded []", state("Stable", 1, joined()))], [], node="2")
+    zombie = [
+        (300, f'onExpireHeartbeat ["{M1}"]', state("Empty", 2, {})),
+        (400, "onGroupUnloaded []", state("Dead", 2, {})),
+    ]
+    refused = [
+        message(190, "Heartbeat", 9, memberId=M1, generationId=1),
+        message(401, "Heartbeat", 9, "response", errorCode=25),
+    ]
+    trace = group_trace(recording(tmp_path, [*AGENT, *zombie], [*TAP[:8], *refused]), "g")
+    assert told(trace.events[-1]) == "FailOver"
 
 
 def test_a_coordinator_that_finds_nothing_in_the_log_begins_without_the_group(

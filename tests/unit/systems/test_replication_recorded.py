@@ -394,6 +394,19 @@ def test_what_another_thread_is_changing_is_not_believed(tmp_path: Path, lines: 
         assert not [place for place in event.get("state", {}) if "highW" in place]
 
 
+def test_what_was_read_before_the_line_before_it_takes_no_record_away(
+    tmp_path: Path, lines: Lines
+) -> None:
+    """Two threads read a partition at once, and the first to read wrote its line second."""
+    lines.request(2)
+    lines.section(1, APPEND, broker(1, 2, 0, -1))
+    lines.fetch(1, 2, broker(1, 1, 0, -1))
+    lines.section(1, APPEND, broker(1, 3, 0, -1))
+    trace = lines.trace(tmp_path)
+    appends = [step for step in steps(trace) if step.startswith("AppendAsLeader")]
+    assert appends == [f"AppendAsLeader['b1', {offset}]" for offset in (0, 1, 2)]
+
+
 def test_a_fetch_is_told_before_the_one_that_was_answered_with_what_it_raised(
     tmp_path: Path,
 ) -> None:
