@@ -367,7 +367,6 @@ def test_a_closed_consumer_that_is_started_again_has_nothing_to_forget(tmp_path:
         message(110, "LeaveGroup", 8, memberId=M1),
         message(115, "JoinGroup", 7, "response", errorCode=0),
         message(117, "SyncGroup", 9, memberId=M1, generationId=2),
-        message(118, "SyncGroup", 9, "response", errorCode=25),
         message(200, "JoinGroup", 2, memberId=""),
     ]
     trace = group_trace(recording(tmp_path, AGENT, [*TAP[:8], *tap]), "g")
