@@ -168,8 +168,7 @@ class _Handled:
 def _handled(observations: Iterable[Observation], names: _Names) -> Iterator[_Handled]:
     for one in observations:
         operation, _, arguments = one.seen.body["operation"].partition(" ")
-        told = json.loads(arguments) if arguments else []
-        process = next(filter(None, (_process(value, names) for value in told)), None)
+        process = _whose(arguments, names)
         if operation in _HANDLERS and process is not None:
             yield _Handled(one.seen.node, one.seen.time, _HANDLERS[operation], process)
 
@@ -367,10 +366,15 @@ def _action(operation: str, names: _Names) -> JsonObject | list[JsonObject]:
         handled = [{"name": one} for one in sorted({*_HANDLERS.values(), *_LATE.values()})]
         refused = {"name": "FailToStoreAssignment"}
         return [*handled, *_TIMERS, refused, {"name": "DeleteGroup", "args": []}]
-    told = json.loads(arguments) if arguments else []
-    process = next(filter(None, (_process(value, names) for value in told)), None)
+    process = _whose(arguments, names)
     handled_as = [_HANDLERS[name], *filter(None, [_LATE.get(_HANDLERS[name])])]
     return [{"name": one, "args": [process]} for one in handled_as]
+
+
+def _whose(arguments: str, names: _Names) -> str | None:
+    """The process that the arguments of an operation tell of, a JSON list, or nothing."""
+    told = json.loads(arguments) if arguments else []
+    return next(filter(None, (_process(value, names) for value in told)), None)
 
 
 def _process(value: object, names: _Names) -> str | None:
