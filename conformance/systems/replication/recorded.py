@@ -381,7 +381,9 @@ class _Partition:
         self._crashes(states)
         self._sections(states, registrations)
         rounds = {broker: self._rounds(broker, states) for broker in self.brokers}
-        _tell_when_first_seen([one for own in rounds.values() for one in own])
+        every = [one for own in rounds.values() for one in own]
+        _tell_when_first_seen(every)
+        _tell_before_the_append(every)
         for broker, own in rounds.items():
             for one in own:
                 self._round_trip(broker, one)
@@ -682,6 +684,26 @@ def _tell_when_first_seen(rounds: Sequence[_Round]) -> None:
                 else line
                 for line in other.reads
             ]
+
+
+def _tell_before_the_append(rounds: Sequence[_Round]) -> None:
+    """Put fetches before an append that their lines show and their answers do not.
+
+    The leader reads, another thread appends, and only then comes the end of the fetch's section:
+    its line has the record, and its follower, once it has processed the answer, has not.
+    """
+    for one in rounds:
+        read, done = one.answered, one.processed
+        if read is None or done is None or read.before is None or read.fetch is None:
+            continue
+        asked, before = read.fetch["fetchOffset"], read.before.log_end
+        if read.overlaps and before <= asked < read.view.log_end and done.view.log_end == asked:
+            earlier = replace(
+                read,
+                seen=replace(read.seen, time=read.time - 1),
+                view=replace(read.view, log_end=before),
+            )
+            one.reads = [earlier if line is read else line for line in one.reads]
 
 
 def _is_part(counted: _Line | None, answered: _Line) -> bool:

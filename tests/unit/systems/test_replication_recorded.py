@@ -407,6 +407,24 @@ def test_what_was_read_before_the_line_before_it_takes_no_record_away(
     assert appends == [f"AppendAsLeader['b1', {offset}]" for offset in (0, 1, 2)]
 
 
+def test_a_fetch_that_brought_nothing_was_read_before_the_append_that_its_line_shows(
+    tmp_path: Path, lines: Lines
+) -> None:
+    """Broker 2 has the first record; another thread appends the second amid its next fetch."""
+    lines.request(2)
+    lines.fetch(1, 2, broker(1, 1, 0, 0))
+    lines.section(2, "processPartitionData", broker(1, 1, 0))
+    lines.add(2, partition="t-0", request={"fetchOffset": 1, "currentLeaderEpoch": 0})
+    second = {"replica": 2, "fetchOffset": 1, "currentLeaderEpoch": 0, "error": None}
+    lines.section(1, "fetchRecords", broker(1, 2, 1, 1), fetch=second, overlaps=[APPEND])
+    lines.section(1, APPEND, broker(1, 2, 1, 1))
+    lines.section(2, "processPartitionData", broker(1, 1, 1))
+    trace = lines.trace(tmp_path)
+    append = steps(trace).index("AppendAsLeader['b1', 1]")
+    assert steps(trace)[append - 2 : append] == ["SendFetch['b2']", "HandleFetch['b1', 'b2']"]
+    assert trace.events[append - 1]["state"]['log["b1"]'] == [0]
+
+
 def test_a_fetch_is_told_before_the_one_that_was_answered_with_what_it_raised(
     tmp_path: Path,
 ) -> None:
