@@ -21,6 +21,7 @@ from conformance.replay.nearest import nearest_failure
 from conformance.replay.oracle import Oracle
 from conformance.replay.profile import EFFORTS, Effort, Profile
 from conformance.replay.reach import Reach, ways_to
+from conformance.replay.repeatable import drawn_alike
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.weights import Frequencies
 from conformance.tla import Action, State
@@ -156,7 +157,8 @@ def _run(
     if seed is not None:
         hypothesis.seed(seed)(machine)
     try:
-        run_state_machine_as_test(machine, settings=chosen)
+        with drawn_alike():
+            run_state_machine_as_test(machine, settings=chosen)
     except DivergenceFound as failure:
         return failure, ""
     except NeverEnds as failure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from conformance.replay.minimise import minimise
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.profile import Profile
 from conformance.replay.reach import ways_to
-from conformance.replay.weights import calibrate, copies
+from conformance.replay.weights import Frequencies, calibrate, copies
 from conformance.tla import Action, State, Value
 from conformance.verdict import Verdict
 
@@ -179,6 +180,23 @@ def test_a_seed_repeats_the_run(seed: int) -> None:
         for _ in range(2)
     ]
     assert runs[0].frequencies == runs[1].frequencies
+
+
+def test_a_seed_repeats_the_run_whatever_else_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By itself Hypothesis draws constants of loaded modules for its chances of 0 to 254."""
+
+    def steps() -> Frequencies:
+        machine = Exploration(ORACLE, Stack)
+        run = explore(machine, NAMES, profile=Profile.DEV, examples=60, steps=10, seed=3)
+        return run.frequencies
+
+    before = steps()
+    (tmp_path / "of_the_user.py").write_text(f"SOME = {list(range(101, 255))}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import_module("of_the_user")
+    assert steps() == before
 
 
 def test_rare_actions_stand_more_often_in_the_lottery() -> None:
