@@ -158,6 +158,8 @@ class StageFinished:
     """Whether kconform contradicted itself, so that what it says of others is not to be trusted."""
     exhibit: Exhibit | None = None
     """A counterexample that was expected, for the page."""
+    at: float | None = None
+    """When it ended, by `time.monotonic()`; None: just now."""
 
 
 Event = StageStarted | Progress | Held | Finding | StageFinished

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from conformance.stages.context import (
 )
 from conformance.stages.coverage import coverage
 from conformance.stages.deviations import deviations
-from conformance.stages.drive import drive_all
+from conformance.stages.drive import driving
 from conformance.stages.explore import Search, search_of
 from conformance.stages.fetch import fetched_meanwhile
 from conformance.stages.mutation import mutation
@@ -120,14 +120,18 @@ def run(context: Context, gate: GatePlan) -> None:
     searches = [
         (bench, _search(context, gate.tier, bench)) for bench in _largest_of_each_variant(benches)
     ]
-    driven = drive_all(context, benches, suites, samples=gate.tier.interruptions, searches=searches)
+    samples = gate.tier.interruptions
+    # Spark, the deviations and the canary wait now and then, and keep one core busy at most.
+    with driving(context, benches, suites, samples=samples, searches=searches) as drive:
+        covered = _record_and_audit(context, gate, benches, drive.report_ended)
+        _known_deviations(context, system, benches)
+        drive.report_ended()
+        if gate.canary:
+            run_canary(context, benches)
+        driven = drive.finish()
     replayed = [result.actions for result in driven]
-    covered = _record_and_audit(context, gate, benches)
     stopped = [bool(result.not_run) for result in driven]
     coverage(context, benches, replayed, covered, chosen=bool(system), stopped=stopped)
-    _known_deviations(context, system, benches)
-    if gate.canary:
-        run_canary(context, benches)
     if gate.tier.name == "nightly" and not system:
         mutation(context, gate.output)
 
@@ -174,11 +178,15 @@ def _largest_of_each_variant(benches: Sequence[Workbench]) -> list[Workbench]:
 
 
 def _record_and_audit(
-    context: Context, gate: GatePlan, benches: Sequence[Workbench]
+    context: Context,
+    gate: GatePlan,
+    benches: Sequence[Workbench],
+    between: Callable[[], None],
 ) -> dict[str, dict[str, tuple[int, int]]]:
     """Share the tier's traces out among the models, in one Spark session.
 
     Gives by system what its traces covered, and all that there is, of states and transitions.
+    `between` is called after each model.
     """
     chosen = _largest_of_each_variant(benches)
     share = max(1, gate.tier.traces // len(chosen))
@@ -194,6 +202,7 @@ def _record_and_audit(
             results.setdefault(bench.factory, []).append(audited)
             if gate.tier.name == "nightly":
                 referee(context, subject, listing, traces=REFEREED)
+            between()
     return {system: _covered(of_system) for system, of_system in results.items()}
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event as Flag
-from typing import Final, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from conformance.events import Emit, Event
 from conformance.modelcheck.graph import StateGraph
@@ -89,14 +91,35 @@ _STOP: Final[list[Flag]] = []
 """In a worker process: raised when its work is no longer wanted."""
 
 
-def side_by_side(jobs: Sequence[Job[Result]], processes: int) -> Iterator[tuple[int, Result]]:
-    """Each job's number and result, as they end.
+@dataclass(frozen=True, slots=True)
+class Ended(Generic[Result_co]):
+    """What a job came to, and when, by `time.monotonic()`, which all processes share."""
 
-    Closing the iterator, or an interrupt, stops what still runs.
+    number: int
+    result: Result_co
+    at: float
+
+
+class Running(Protocol[Result_co]):
+    """Jobs under way in processes of their own."""
+
+    def ended(self) -> Iterator[Ended[Result_co]]:
+        """Those that ended since the last look; does not wait."""
+
+    def rest(self) -> Iterator[Ended[Result_co]]:
+        """All that were not yet told, as they end."""
+
+
+@contextmanager
+def begun(jobs: Sequence[Job[Result]], processes: int) -> Iterator[Running[Result]]:
+    """Begin the jobs, the longest first, and leave the caller to other work meanwhile.
+
+    Leaving, also by an exception, stops what still runs. With one process, or one job, nothing
+    runs beside the caller: `rest` does it.
     """
     order = sorted(range(len(jobs)), key=lambda number: -jobs[number].weight)
     if min(processes, len(jobs)) < 2:
-        yield from ((number, _run(jobs[number])) for number in order)
+        yield _Here(jobs, order)
         return
     spawning = multiprocessing.get_context("spawn")
     stop = spawning.Event()
@@ -104,16 +127,54 @@ def side_by_side(jobs: Sequence[Job[Result]], processes: int) -> Iterator[tuple[
         min(processes, len(jobs)), mp_context=spawning, initializer=_prepare, initargs=(stop,)
     )
     try:
-        pending: dict[Future[Result], int] = {
-            pool.submit(_run, jobs[number]): number for number in order
-        }
-        while pending:
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield pending.pop(future), future.result()
+        yield _Elsewhere({pool.submit(_run, jobs[number], number) for number in order})
     finally:
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def side_by_side(jobs: Sequence[Job[Result]], processes: int) -> Iterator[tuple[int, Result]]:
+    """Each job's number and result, as they end.
+
+    Closing the iterator, or an interrupt, stops what still runs.
+    """
+    with begun(jobs, processes) as running:
+        for one in running.rest():
+            yield one.number, one.result
+
+
+@dataclass(frozen=True, slots=True)
+class _Here(Generic[Result]):
+    """Jobs that this process does itself, when it is asked for them all."""
+
+    jobs: Sequence[Job[Result]]
+    order: Sequence[int]
+
+    def ended(self) -> Iterator[Ended[Result]]:
+        return iter(())
+
+    def rest(self) -> Iterator[Ended[Result]]:
+        return (_run(self.jobs[number], number) for number in self.order)
+
+
+@dataclass(frozen=True, slots=True)
+class _Elsewhere(Generic[Result]):
+    """Jobs of a pool that are not yet told."""
+
+    pending: set[Future[Ended[Result]]]
+
+    def ended(self) -> Iterator[Ended[Result]]:
+        yield from self._told(timeout=0)
+
+    def rest(self) -> Iterator[Ended[Result]]:
+        while self.pending:
+            yield from self._told(timeout=None)
+
+    def _told(self, timeout: float | None) -> Iterator[Ended[Result]]:
+        done, _ = wait(self.pending, timeout, return_when=FIRST_COMPLETED)
+        for future in done:
+            self.pending.discard(future)
+            yield future.result()
 
 
 def _prepare(stop: Flag) -> None:
@@ -122,8 +183,9 @@ def _prepare(stop: Flag) -> None:
     _STOP.append(stop)
 
 
-def _run(job: Job[Result]) -> Result:
-    return job.run(_stop_if_unwanted)
+def _run(job: Job[Result], number: int) -> Ended[Result]:
+    result = job.run(_stop_if_unwanted)
+    return Ended(number, result, time.monotonic())
 
 
 def _stop_if_unwanted(_event: Event) -> None:

@@ -25,7 +25,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a command found. `stages` in the order in which they ended."""
+    """What a command found. `stages` in the order in which they were told."""
 
     command: str
     verdict: Verdict
@@ -36,7 +36,7 @@ class Report:
     held: tuple[Held, ...] = ()
     """What was held against what, in the order in which it was met."""
     spans: tuple[Span, ...] = ()
-    """By stage, in the order in which they ended."""
+    """By stage, in the same order."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -48,7 +48,7 @@ class Report:
 class Collector:
     """An `Emit` that keeps what a report needs and passes every event on.
 
-    `clock` gives seconds; what it says now is when the run begins.
+    `clock` gives seconds, as `StageFinished.at` does; what it says now is when the run begins.
     """
 
     def __init__(self, *consumers: Emit, clock: Callable[[], float] = time.monotonic) -> None:
@@ -62,7 +62,7 @@ class Collector:
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageFinished):
             self.stages.append(event)
-            end = self._clock() - self._began
+            end = (self._clock() if event.at is None else event.at) - self._began
             start = max(0.0, end - event.seconds)
             self._spans.append(Span(event.stage, event.subject, start, end))
         elif isinstance(event, Finding):

@@ -64,9 +64,15 @@ def stage(
 
 
 def emit_finished(
-    context: Context, name: str, subject: str, outcome: Outcome, seconds: float
+    context: Context,
+    name: str,
+    subject: str,
+    outcome: Outcome,
+    seconds: float,
+    *,
+    at: float | None = None,
 ) -> None:
-    """Tell of a stage's end."""
+    """Tell of a stage's end; `at`, by `time.monotonic()`, if that was before now."""
     context.emit(
         StageFinished(
             name,
@@ -76,6 +82,7 @@ def emit_finished(
             outcome.summary,
             outcome.figures,
             outcome.fault,
+            at=at,
         )
     )
 

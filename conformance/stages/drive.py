@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from conformance.events import Progress, StageStarted
 from conformance.replay.interruptions import InterruptionResult
-from conformance.replay.parallel import InterleaveJob, Job, ReplayJob, side_by_side
+from conformance.replay.parallel import Ended, InterleaveJob, Job, ReplayJob, Running, begun
 from conformance.replay.suite import ReplayResult
 from conformance.stages import explore, interleave
 from conformance.stages.context import Context, Outcome, Workbench, emit_finished
@@ -15,22 +16,23 @@ from conformance.stages.interleave import interruptible, report_interleave
 from conformance.stages.replay import report_replay
 from conformance.suites.suite import Suite
 
+Driven = ReplayResult | InterruptionResult | Explored
 
-def drive_all(
+
+@contextmanager
+def driving(
     context: Context,
     benches: Sequence[Workbench],
     suites: Sequence[Suite],
     *,
     samples: int,
     searches: Sequence[tuple[Workbench, Search]],
-) -> list[ReplayResult]:
-    """Replay each bench's suite, interrupt its steps in so many states where that can be, and
-    explore the benches of `searches`.
-
-    The results of the suites, in the order of the benches.
+) -> Iterator[Driving]:
+    """Begin to replay each bench's suite, to interrupt its steps in so many states where that can
+    be, and to explore the benches of `searches`; the caller goes on with other work.
     """
     meeting = [bench for bench in benches if interruptible(bench)]
-    jobs: list[Job[ReplayResult | InterruptionResult | Explored]] = [
+    jobs: list[Job[Driven]] = [
         ReplayJob(bench.graph, suite, bench.factory, bench.constants)
         for bench, suite in zip(benches, suites, strict=True)
     ]
@@ -40,27 +42,62 @@ def drive_all(
     ]
     jobs += [ExploreJob.of(bench, search) for bench, search in searches]
     owners = [*benches, *meeting, *(bench for bench, _ in searches)]
-    results: dict[int, ReplayResult] = {}
-    total, left = sum(suite.steps for suite in suites), len(jobs)
-    context.emit(StageStarted("replay", _left(left), total))
-    for number, result in side_by_side(jobs, context.check.jobs):
-        bench, outcome = owners[number], Outcome()
+    with begun(jobs, context.check.jobs) as running:
+        yield Driving(context, running, owners, suites)
+
+
+class Driving:
+    """Suites, interleavings and explorations under way, and what came of those that ended."""
+
+    def __init__(
+        self,
+        context: Context,
+        running: Running[Driven],
+        owners: Sequence[Workbench],
+        suites: Sequence[Suite],
+    ) -> None:
+        self._context, self._running = context, running
+        self._owners, self._suites = owners, suites
+        self._results: dict[int, ReplayResult] = {}
+        self._left = len(owners)
+        self._total = sum(suite.steps for suite in suites)
+        self._tell_what_is_left()
+
+    def report_ended(self) -> None:
+        """Report what ended since the last look; does not wait."""
+        for one in self._running.ended():
+            self._report(one)
+
+    def finish(self) -> list[ReplayResult]:
+        """Wait for all of it; the results of the suites, in the order of their benches."""
+        for one in self._running.rest():
+            self._report(one)
+        return [self._results[number] for number in range(len(self._suites))]
+
+    def _report(self, one: Ended[Driven]) -> None:
+        context, bench, result, outcome = (
+            self._context,
+            self._owners[one.number],
+            one.result,
+            Outcome(),
+        )
         if isinstance(result, ReplayResult):
-            results[number] = result
-            report_replay(context, bench, suites[number], result, outcome)
-            emit_finished(context, "replay", bench.model.name, outcome, result.seconds)
+            self._results[one.number] = result
+            report_replay(context, bench, self._suites[one.number], result, outcome)
+            name, seconds = "replay", result.seconds
         elif isinstance(result, InterruptionResult):
             report_interleave(context, bench, result, outcome)
-            emit_finished(context, interleave.STAGE, bench.model.name, outcome, result.seconds)
+            name, seconds = interleave.STAGE, result.seconds
         else:
             report_explore(context, bench, result, outcome)
-            emit_finished(context, explore.STAGE, bench.model.name, outcome, result.result.seconds)
-        left -= 1
-        if left:
-            context.emit(StageStarted("replay", _left(left), total))
-            context.emit(Progress("replay", sum(r.steps for r in results.values()), total))
-    return [results[number] for number in range(len(benches))]
+            name, seconds = explore.STAGE, result.result.seconds
+        emit_finished(context, name, bench.model.name, outcome, seconds, at=one.at)
+        self._left -= 1
+        self._tell_what_is_left()
 
-
-def _left(jobs: int) -> str:
-    return f"{jobs} suites, interleavings and explorations"
+    def _tell_what_is_left(self) -> None:
+        if self._left:
+            left = f"{self._left} suites, interleavings and explorations"
+            done = sum(result.steps for result in self._results.values())
+            self._context.emit(StageStarted("replay", left, self._total))
+            self._context.emit(Progress("replay", done, self._total))

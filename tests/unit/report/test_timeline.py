@@ -36,6 +36,15 @@ def test_a_stage_told_of_late_does_not_begin_before_the_run() -> None:
     assert [(span.start, span.end) for span in report.spans] == [(0.0, 3.0), (3.0, 4.0)]
 
 
+def test_a_stage_that_ended_before_it_was_told_stands_where_it_ended() -> None:
+    ticks = iter([100.0, 109.0])
+    collector = Collector(clock=lambda: next(ticks))
+    collector(StageFinished("replay", "m", Verdict.PASS, 2.0, at=105.0))
+    collector(StageFinished("audit", "m", Verdict.PASS, 4.0))
+    spans = collector.report("gate", 10.0, {}).spans
+    assert [(span.start, span.end) for span in spans] == [(3.0, 5.0), (5.0, 9.0)]
+
+
 def test_one_stage_needs_no_drawing() -> None:
     report = run(("check", 1, 1))
     assert time_line(report) is None
