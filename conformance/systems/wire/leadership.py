@@ -1,11 +1,14 @@
-"""Moves the leaders of a topic's partitions to other replicas, as an administrator would: another
-replica becomes the preferred one (KIP-455), and is elected (KIP-460)."""
+"""Who leads a topic's partitions, and whether that changed by itself; moves the leaders to other
+replicas, as an administrator would: another replica becomes the preferred one (KIP-455), and is
+elected (KIP-460)."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from conformance.errors import UserError
+from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.port import Port
 from impl.wire.entities import Entity, make, milliseconds, module_of
 from impl.wire.group_responses import error_of
@@ -30,6 +33,53 @@ def move_leaders(port: Port, topic: str) -> dict[int, tuple[int, int]]:
                 f"The leaders of {topic} have not moved within {_SECONDS:.0f} s: {now}."
             )
         time.sleep(0.05)
+
+
+class Leaders:
+    """Who led a topic's partitions at a moment, in which epoch.
+
+    A broker that gets no time loses its leaderships for a while (its controller fences it) and
+    answers NOT_COORDINATOR then, rightly. That is no answer to what a test asked.
+    """
+
+    def __init__(self, port: Port, topic: str) -> None:
+        self._port, self._topic = port, topic
+        self._known: Mapping[int, tuple[int, int]] = {}
+
+    def look(self, *, again: bool) -> None:
+        """Keep who leads now: `again`, or as long as nothing is known."""
+        if again or not self._known:
+            self._known = self._now()
+
+    def changed(self) -> str:
+        """What has changed since that was last asked; empty where a broker does not tell."""
+        before = self._known
+        if not before:
+            return ""
+        now = self._now()
+        self._known = {**before, **now}  # a partition may have no leader for a while
+        for index, (leader, epoch) in now.items():
+            was = before.get(index)
+            if was is not None and was != (leader, epoch):
+                return (
+                    f"the leader of {self._topic}-{index} changed from broker {was[0]} in epoch "
+                    f"{was[1]} to broker {leader} in epoch {epoch}, and no step moved it"
+                )
+        return ""
+
+    def _now(self) -> Mapping[int, tuple[int, int]]:
+        """Leader and epoch (Metadata 7, KIP-320) of each partition that has a leader."""
+        if not self._port.offers("metadata"):
+            return {}
+        try:
+            found = _partitions(self._port, self._topic)
+        except (SystemFailed, UserError):
+            return {}
+        return {
+            index: (int(one.leader_id), int(one.leader_epoch))
+            for index, one in found.items()
+            if one.leader_id >= 0 and hasattr(one, "leader_epoch")
+        }
 
 
 def _partitions(port: Port, topic: str) -> dict[int, Entity]:

@@ -29,6 +29,7 @@ from conformance.systems.group.view import process_view
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.admin import (
+    OFFSETS_TOPIC,
     delete_group,
     delete_topic,
     listed_state,
@@ -39,6 +40,7 @@ from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.failover import run_command
 from conformance.systems.wire.ids import MemberIds
 from conformance.systems.wire.lateness import pulse
+from conformance.systems.wire.leadership import Leaders
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports, decoded
 from conformance.systems.wire.security import Security
 from conformance.systems.wire.timers import (
@@ -141,6 +143,7 @@ class WireSystem:
         self._observer = Observer(settings)
         self._ports = Ports(address, security)
         self._entry = self._coordinator = self._ports.at(address.host, address.port)
+        self._leaders = Leaders(self._entry, OFFSETS_TOPIC)
         self._run = uuid.uuid4().hex[:12]
         self._numbers = itertools.count(1)
         self._made: list[tuple[Port, str]] = []
@@ -175,6 +178,7 @@ class WireSystem:
             self._in_turn = True
         group_id = f"kconform-{os.getpid()}-{self._run}-{next(self._numbers)}"
         self._coordinator = self._ports.at(*self._entry.find_coordinator(group_id))
+        self._leaders.look(again=self._demands.fail_overs)
         self._group_id = group_id
         self._ids = MemberIds(self._settings)
         self._processes = {name: Process(name, self._settings) for name in self._settings.members}
@@ -185,6 +189,7 @@ class WireSystem:
         self._sessions, self._asked, self._delayed_since = {}, {}, None
         self._phase = ""
         self._overslept = self._listed = ""
+        self._failed_over = False
         self._begun = self._looked_at = self._seen_at = self._phase_since = time.monotonic()
         self._coordinator.slowest = 0.0
         self._patience = self._window = self._usual_patience
@@ -293,8 +298,12 @@ class WireSystem:
     @property
     def late(self) -> str:
         """Which timer of the broker may have run out, although the path had not come to it, when
-        it was last looked; or that too little time was left for what was looked for."""
-        return self._slow() or self._timer_over() or self._overslept
+        it was last looked; that too little time was left for what was looked for; or that the
+        coordinator moved by itself."""
+        return self._slow() or self._timer_over() or self._overslept or self._moved_by_itself()
+
+    def _moved_by_itself(self) -> str:
+        return "" if self._failed_over else self._leaders.changed()
 
     def _slow(self) -> str:
         delays = {
@@ -480,6 +489,7 @@ class WireSystem:
     def _fail_over(self) -> None:
         """Once all tests that run side by side are ready for it."""
         assert self._turns is not None, "FailOver is beyond reach without a command"
+        self._failed_over = True
         self._turns.wait()
         for port in self._ports:
             port.renew()

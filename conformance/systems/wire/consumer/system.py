@@ -19,7 +19,7 @@ from types import MappingProxyType
 from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.address import Address
-from conformance.systems.wire.admin import delete_group, delete_topic, make_topic
+from conformance.systems.wire.admin import OFFSETS_TOPIC, delete_group, delete_topic, make_topic
 from conformance.systems.wire.consumer.member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -44,6 +44,7 @@ from conformance.systems.wire.consumer.requests import (
 from conformance.systems.wire.consumer.settings import forget, interval_of, sessions_at
 from conformance.systems.wire.consumer.timers import EXPIRIES, REBALANCE, Foresight, foresight
 from conformance.systems.wire.lateness import pulse
+from conformance.systems.wire.leadership import Leaders
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports
 from conformance.systems.wire.security import Security
 from conformance.tla import Action, Fn, Value
@@ -162,6 +163,7 @@ class WireConsumerSystem:
         assert topic_id is not None, "CreateTopics is among what was demanded"
         self._group = Group("", self._topic, topic_id)
         self._coordinator = self._entry
+        self._leaders = Leaders(self._entry, OFFSETS_TOPIC)
         self._await_topic()
         self._interval_is_told = bool(address.session) and self._sessions.answers_tell(
             self._tells_interval
@@ -180,6 +182,7 @@ class WireConsumerSystem:
         self._leave_behind()
         self._group = replace(self._group, group_id=f"kconform-{self._run}-{next(self._numbers)}")
         self._described: Description | None = self._find_coordinator()
+        self._leaders.look(again=False)
         names = self._settings.names_while_reconciling
         self._members = {
             name: Member(name, instance, names_while_reconciling=names)
@@ -397,7 +400,7 @@ class WireConsumerSystem:
     def late(self) -> str:
         """Which timer may be over although the path has not come to it, or why too little time was
         left for what was looked for."""
-        return self._mistimed or self._timer_over() or self._slow()
+        return self._mistimed or self._timer_over() or self._slow() or self._leaders.changed()
 
     def _timer_over(self) -> str:
         for name, over in self._running_out.items():
