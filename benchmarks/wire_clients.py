@@ -153,9 +153,16 @@ def findings(tally: Tally) -> list[Finding]:
 
 
 def titles(name: str, tally: Tally) -> list[str]:
-    """A line for each way in which a client departs, and for what was not seen again."""
+    """A line for each way in which a client departs, and for each that was not seen again."""
     departs = [f"{name} departs in {one.count}: {one.title}" for one in findings(tally)]
-    return departs + [f"{name} departs once, and not again: {one}" for one in tally.once]
+    ways: dict[str, list[str]] = {}
+    for one in tally.once:  # "example 9 (seed 1): what it did"
+        example, way = one.split(": ", 1)
+        ways.setdefault(way, []).append(example)
+    return departs + [
+        f"{name} departs once, and not again, in {len(examples)}: {way} (first in {examples[0]})"
+        for way, examples in sorted(ways.items(), key=lambda one: -len(one[1]))
+    ]
 
 
 if __name__ == "__main__":
