@@ -33,7 +33,7 @@ from conformance.replay.shorten import shortest_failure
 from conformance.replay.telling import finding
 from conformance.replay.turns import can_take_turns, take_turns
 from conformance.stages.context import Context, Workbench, one_model, workbench
-from conformance.stages.explore import explore
+from conformance.stages.explore import explore, search_of
 from conformance.stages.interleave import interruptible
 from conformance.stages.reasons import reasons
 from conformance.suites.postman import transition_cover
@@ -320,7 +320,8 @@ def _explore(context: Context, bench: Workbench, job: Job, effort: _Effort) -> F
     events: list[Event] = []
     watched = Context(context.settings, events.append, context.check, context.seed)
     with _output_folder(watched) as inside:
-        result = explore(inside, bench, profile=Profile.CI, examples=job.examples)
+        search = search_of(inside, bench, profile=Profile.CI, examples=job.examples)
+        result = explore(inside, bench, search)
     effort.traces += result.examples
     effort.steps += result.steps
     if result.divergence is None:

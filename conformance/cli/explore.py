@@ -21,6 +21,7 @@ from conformance.modelcheck.check import CheckOptions
 from conformance.replay.profile import Profile
 from conformance.stages.context import Context, one_model, with_constants, workbench
 from conformance.stages.explore import explore as explore_stage
+from conformance.stages.explore import search_of
 
 
 def explore(
@@ -58,7 +59,8 @@ def explore(
         )
         chosen = with_constants(one_model(model), _constants(constant or []))
         bench = workbench(context, chosen, system, with_graph=False)
-        explore_stage(context, bench, profile=profile, examples=examples, steps=steps)
+        search = search_of(context, bench, profile=profile, examples=examples, steps=steps)
+        explore_stage(context, bench, search)
 
 
 def _constants(given: Sequence[str]) -> dict[str, str]:

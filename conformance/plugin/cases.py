@@ -19,7 +19,7 @@ from conformance.replay.profile import Profile
 from conformance.report.text import finding_lines
 from conformance.stages.check import check
 from conformance.stages.context import Context, Workbench, one_model, workbench
-from conformance.stages.explore import explore
+from conformance.stages.explore import explore, search_of
 from conformance.stages.replay import replay
 from conformance.stages.suite import cover
 from conformance.suites.suite import Suite
@@ -124,7 +124,8 @@ class ConformanceTests:
         """Hypothesis finds no way on which the system leaves the spec."""
         run = kconform_run
         with _passing(run):
-            explore(run.context, kconform_bench, profile=run.profile, seed=run.seed)
+            search = search_of(run.context, kconform_bench, profile=run.profile, seed=run.seed)
+            explore(run.context, kconform_bench, search)
 
 
 def tests_of(subject: Subject) -> type[ConformanceTests]:

@@ -86,23 +86,9 @@ class ExploreJob:
 _STEPS_OF_AN_EXAMPLE = 500
 
 
-def explore(
-    context: Context,
-    bench: Workbench,
-    *,
-    profile: Profile | None,
-    examples: int | None = None,
-    steps: int | None = None,
-    seed: int | None = None,
-) -> ExploreResult:
-    """Explore under a profile, or without one under the active settings of Hypothesis.
-
-    `seed` defaults to the context's; without a profile, to what Hypothesis's options say.
-    Hypothesis's example database lies in the output folder; without a profile, where its settings
-    say. As Hypothesis users know it, `ci` has none: it finds what it finds without a memory.
-    """
-    search = search_of(context, bench, profile=profile, examples=examples, steps=steps, seed=seed)
-    with stage(context, STAGE, bench.model.name, examples) as outcome:
+def explore(context: Context, bench: Workbench, search: Search) -> ExploreResult:
+    """Explore a bench as `search` says, and report it."""
+    with stage(context, STAGE, bench.model.name, search.examples) as outcome:
         graph = bench.known_graph or known_graph(bench.model, context.check)
         found = explored(bench, graph, search, ignore)
         report_explore(context, bench, found, outcome)
@@ -118,7 +104,12 @@ def search_of(
     steps: int | None = None,
     seed: int | None = None,
 ) -> Search:
-    """How to explore a bench, by what is asked for and what the context says."""
+    """How to explore a bench: under a profile, or without one as Hypothesis's settings say.
+
+    `seed` defaults to the context's; without a profile, to what Hypothesis's options say.
+    Hypothesis's example database lies in the output folder; without a profile, where its settings
+    say. As Hypothesis users know it, `ci` has none: it finds what it finds without a memory.
+    """
     return Search(
         profile,
         context.seed if seed is None and profile is not None else seed,
