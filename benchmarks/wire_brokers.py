@@ -15,7 +15,6 @@ import argparse
 import ctypes
 import json
 import re
-import shlex
 import shutil
 import socket
 import subprocess
@@ -65,8 +64,7 @@ def kafka(version: str) -> Iterator[str]:
 def moving(version: str) -> Iterator[str]:
     """Two brokers, between which a fail-over moves the coordinators."""
     with brokers_of(version, 2) as address:
-        move = shlex.join([str(KCONFORM), "cluster", "move", address])
-        settings = urlencode({"deviations": f"kafka-{version}", "fail-over": move})
+        settings = urlencode({"deviations": f"kafka-{version}", "fail-over": "move"})
         yield f"wire:{address}?{TIMERS}&{settings}"
 
 

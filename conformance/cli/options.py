@@ -58,7 +58,9 @@ WireConfigOption = Annotated[
 ]
 FailOverOption = Annotated[
     str | None,
-    typer.Option("--fail-over", help="With wire: a command that moves the group coordinator."),
+    typer.Option(
+        "--fail-over", help="With wire: a command that moves the group coordinator, or `move`."
+    ),
 ]
 DeviationsOption = Annotated[
     str | None,

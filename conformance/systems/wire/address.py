@@ -84,9 +84,9 @@ class Address:
     `rebalance` that of a rebalance that is to expire; `groups`: so many side by side; `max_size`
     its group.max.size, 0 if it is not said; `store_failures`: 1 if its offsets topic may be made to
     refuse an append for a moment; `config`: a client's configuration file; `tls_ca`: a PEM file of
-    whom to trust; `fail_over`: a command that moves the coordinator; `deviations`: a system whose
-    known deviations the broker has too; `versions`: of requests by kio's name, others get the
-    newest that both sides know."""
+    whom to trust; `fail_over`: a command that moves the coordinator, or `move`; `deviations`: a
+    system whose known deviations the broker has too; `versions`: of requests by kio's name, others
+    get the newest that both sides know."""
 
     host: str
     port: int

@@ -1,12 +1,35 @@
-"""Moves the coordinator: the user's command does it, here it is run."""
+"""Moves the coordinator: the user's command does it, or kconform itself where there are several
+brokers of Kafka's kind."""
 
 from __future__ import annotations
 
 import subprocess
 
 from conformance.errors import UserError
+from conformance.systems.protocol import SystemFailed
+from conformance.systems.wire.address import Address
+from conformance.systems.wire.admin import OFFSETS_TOPIC
+from conformance.systems.wire.leadership import move_leaders
+from conformance.systems.wire.port import Port
+from conformance.systems.wire.security import Security
 
+MOVE = "move"
+"""In place of a command: another replica is to lead the offsets topic."""
 _SECONDS = 120.0
+
+
+def fail_over(address: Address, security: Security) -> None:
+    """Move all group coordinators. Raises UserError where that fails."""
+    if address.fail_over != MOVE:
+        run_command(address.fail_over)
+        return
+    port = Port(address, security)
+    try:
+        move_leaders(port, OFFSETS_TOPIC)
+    except SystemFailed as error:
+        raise UserError(f"The leaders of {OFFSETS_TOPIC} cannot be moved: {error}") from error
+    finally:
+        port.close()
 
 
 def run_command(command: str) -> None:

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from conformance.errors import UserError
@@ -37,7 +38,7 @@ from conformance.systems.wire.admin import (
     refusing_appends,
 )
 from conformance.systems.wire.connection import Pending
-from conformance.systems.wire.failover import run_command
+from conformance.systems.wire.failover import fail_over
 from conformance.systems.wire.ids import MemberIds
 from conformance.systems.wire.lateness import pulse
 from conformance.systems.wire.leadership import Leaders
@@ -50,7 +51,7 @@ from conformance.systems.wire.timers import (
     foresight,
     not_drivable,
 )
-from conformance.systems.wire.turns import turns_of
+from conformance.systems.wire.turns import Turns, turns_of
 from conformance.tla import Action, Value
 from impl.errors import Errors
 from impl.group.messages import (
@@ -124,6 +125,10 @@ class Demands:
     """A log that refuses an append."""
 
 
+def _turns(address: Address, security: Security) -> Turns:
+    return turns_of(f"{address} {address.fail_over}", partial(fail_over, address, security))
+
+
 class WireSystem:
     """One group of a broker at a time; a new one for each test."""
 
@@ -137,7 +142,7 @@ class WireSystem:
         self._settings = settings
         self._address = address
         self._demands = demands
-        self._turns = turns_of(address.fail_over, run_command) if demands.fail_overs else None
+        self._turns = _turns(address, security) if demands.fail_overs else None
         self._in_turn = False
         self._early_fail_over = False
         self._observer = Observer(settings)

@@ -7,8 +7,8 @@ others of its kind wait too, or have ended; then the event happens once, and all
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from threading import Condition
+from threading import Condition, Lock
+from typing import Final
 
 
 class Turns:
@@ -74,7 +74,11 @@ class Turns:
         return None
 
 
-@cache
-def turns_of(command: str, run: Callable[[str], None]) -> Turns:
-    """The turns of all tests of this process that a command strikes."""
-    return Turns(lambda: run(command))
+def turns_of(place: str, event: Callable[[], None]) -> Turns:
+    """The turns of all tests of this process whose event strikes this place."""
+    with _ONE_AT_A_TIME:
+        return _TURNS.setdefault(place, Turns(event))
+
+
+_TURNS: Final[dict[str, Turns]] = {}
+_ONE_AT_A_TIME: Final = Lock()
