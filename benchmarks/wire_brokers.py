@@ -1,9 +1,10 @@
 """Judges brokers through their ports, each by a whole gate, and prints what came out.
 
-Each broker is started here and ended: releases of Apache Kafka, one of them as two brokers between
-which the coordinator moves; our own server; the mock cluster in librdkafka (the extra `clients`);
-kfake of franz-go (built where Go is). One that cannot be started on this machine is told of, with
-the reason. Apache Kafka is judged with its known deviations.
+Each broker is started here and ended: releases of Apache Kafka, one of them also as two brokers
+between which the coordinator moves and as three of which one is away; our own server; the mock
+cluster in librdkafka (the extra `clients`); kfake of franz-go (built where Go is). One that cannot
+be started on this machine is told of, with the reason. Apache Kafka is judged with its known
+deviations.
 docs/brokers.md keeps the runs and judges what came out. Exit code 1 if a Kafka or our own server
 disagrees.
 Run: python benchmarks/wire_brokers.py [BROKER ...] [--model NAME ...] [--seconds N]
@@ -33,6 +34,9 @@ from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.selection import reason_against_model
 from conformance.suites.restricted import cover_within
+from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.port import Port
+from conformance.systems.wire.security import Security
 
 ROOT = Path(__file__).resolve().parents[1]
 KFAKE = ROOT / "benchmarks" / "kfake"
@@ -56,25 +60,43 @@ class Missing(Exception):
 
 @contextmanager
 def kafka(version: str) -> Iterator[str]:
-    with brokers_of(version, 1) as address:
-        yield f"wire:{address}?{TIMERS}&deviations=kafka-{version}"
+    with brokers_of(version, 1) as cluster:
+        yield f"wire:{first_of(cluster)}?{TIMERS}&deviations=kafka-{version}"
 
 
 @contextmanager
 def moving(version: str) -> Iterator[str]:
     """Two brokers, between which a fail-over moves the coordinators."""
-    with brokers_of(version, 2) as address:
+    with brokers_of(version, 2) as cluster:
         settings = urlencode({"deviations": f"kafka-{version}", "fail-over": "move"})
-        yield f"wire:{address}?{TIMERS}&{settings}"
+        yield f"wire:{first_of(cluster)}?{TIMERS}&{settings}"
 
 
 @contextmanager
-def brokers_of(version: str, count: int) -> Iterator[str]:
-    """The address of the first of so many brokers."""
+def one_of_three_away(version: str) -> Iterator[str]:
+    """A replica of the offsets topic is out of sync: its log can be made to refuse an append."""
+    with brokers_of(version, 3) as cluster:
+        address = first_of(cluster)
+        port = Port(parse_address(address), Security())
+        try:
+            port.find_coordinator("a group")  # with it the topic is made, on all three
+        finally:
+            port.close()
+        cluster.nodes[max(cluster.nodes)].stop()
+        yield f"wire:{address}?{TIMERS}&deviations=kafka-{version}&store-failures=1"
+
+
+@contextmanager
+def brokers_of(version: str, count: int) -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(brokers=count, properties=PROPERTIES)
         with Cluster(chosen_jars(version, None), Path(folder), settings) as cluster:
-            yield cluster.bootstrap.partition(",")[0]
+            yield cluster
+
+
+def first_of(cluster: Cluster) -> str:
+    """The address of the first broker."""
+    return cluster.bootstrap.partition(",")[0]
 
 
 @contextmanager
@@ -168,6 +190,11 @@ BROKERS: Mapping[str, Broker] = {
     "kafka-4.4.0": Broker("Apache Kafka 4.4.0", lambda: kafka("4.4.0")),
     "kafka-4.4.0-fail-over": Broker(
         "Apache Kafka 4.4.0, two brokers", lambda: moving("4.4.0"), models=FAIL_OVERS
+    ),
+    "kafka-4.4.0-store-failures": Broker(
+        "Apache Kafka 4.4.0, one of three brokers away",
+        lambda: one_of_three_away("4.4.0"),
+        models=("group/store-failure-2m",),
     ),
     "own": Broker("python -m impl.wire", ours),
     "librdkafka-mock": Broker("librdkafka's mock cluster", mock, agrees=False),
