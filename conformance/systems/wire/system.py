@@ -144,7 +144,7 @@ class WireSystem:
         self._demands = demands
         self._turns = _turns(address, security) if demands.fail_overs else None
         self._in_turn = False
-        self._early_fail_over = False
+        self._early_fail_over = self._failed_over = False
         self._observer = Observer(settings)
         self._ports = Ports(address, security)
         self._entry = self._coordinator = self._ports.at(address.host, address.port)
