@@ -14,6 +14,11 @@ from conformance.kafka.cluster import Cluster, Settings
 from conformance.replay.engine import Driver, close, run_until_believed
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.replay import spec_oracle
+from conformance.systems.wire.address import parse_address
+from conformance.systems.wire.admin import OFFSETS_TOPIC
+from conformance.systems.wire.leadership import Leaders, move_leaders
+from conformance.systems.wire.port import Port
+from conformance.systems.wire.security import Security
 from conformance.tla import Action
 from tests.kafka_needed import jars_or_skip
 
@@ -116,3 +121,56 @@ def test_a_session_that_expires_is_waited_for(broker: str) -> None:
         assert result.steps == len(path)
     finally:
         close(system)
+
+
+@pytest.fixture(scope="module")
+def two_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    settings = Settings(brokers=2, properties={"group.initial.rebalance.delay.ms": "150"})
+    with Cluster(jars_or_skip(VERSION), tmp_path_factory.mktemp("two"), settings) as cluster:
+        yield cluster.bootstrap.partition(",")[0]
+
+
+def led(address: str) -> str:
+    port = Port(parse_address(address), Security())
+    try:
+        return "{}:{}".format(*port.find_coordinator("any group"))
+    finally:
+        port.close()
+
+
+MOVED = """
+    SendJoinGroup m1, HandleJoinGroup m1, ExpireInitialDelay, ProcessJoinGroup m1,
+    HandleSyncGroup m1, FailOver, ProcessSyncGroup m1
+"""
+"""A generation whose assignment is stored: the next coordinator has it."""
+
+
+def test_kconform_moves_the_coordinator_by_itself(two_brokers: str) -> None:
+    system = f"wire:{two_brokers}?initial-delay=150&fail-over=move&{KNOWN}"
+    bench = workbench(Context(), one_model("group/fail-over-2m"), system, with_graph=False)
+    oracle = spec_oracle(bench)
+    path = [
+        Action(name, (who,) if who else ()) for name, who in re.findall(r"(\w+)(?: (m\d))?", MOVED)
+    ]
+    driven = bench.make_system()
+    try:
+        before = led(two_brokers)
+        driver = Driver(driven, oracle)
+        result, tries = run_until_believed(driver, next(iter(oracle.initial_states())), path)
+        assert (result.divergence, result.disabled, result.steps) == (None, "", len(path))
+        assert (led(two_brokers) != before) == (tries % 2 == 1)
+    finally:
+        close(driven)
+
+
+def test_a_coordinator_that_moved_is_seen(two_brokers: str) -> None:
+    port = Port(parse_address(two_brokers), Security())
+    try:
+        port.find_coordinator("any group")  # the topic is made with it
+        leaders = Leaders(port, OFFSETS_TOPIC)
+        leaders.look(again=False)
+        assert leaders.changed() == ""
+        move_leaders(port, OFFSETS_TOPIC)
+        assert "the leader of __consumer_offsets-0 changed from broker" in leaders.changed()
+    finally:
+        port.close()
