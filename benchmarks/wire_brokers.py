@@ -100,12 +100,16 @@ def first_of(cluster: Cluster) -> str:
 
 
 @contextmanager
-def ours(folder: Path = ROOT, max_size: int = 0) -> Iterator[str]:
-    """Our own server; `folder` holds the `impl` that it runs, `max_size` is its group.max.size."""
+def ours(folder: Path = ROOT, max_size: int = 0, *, faulty: bool = False) -> Iterator[str]:
+    """Our own server; `folder` holds the `impl` that it runs, `max_size` is its group.max.size.
+
+    One that is `faulty` may raise at many a request: what it says then is not shown.
+    """
     command = [sys.executable, "-m", "impl.wire", "--port", "0", "--topic", "topic=2"]
     command += ["--initial-delay-ms", str(DELAY), "--min-session-ms", "10"]
     command += ["--max-size", str(max_size)] if max_size else []
-    with started(command, folder) as address:
+    errors = subprocess.DEVNULL if faulty else None
+    with started(command, folder, errors) as address:
         yield f"wire:{address}?{TIMERS}&max-size={max_size}"
 
 
@@ -154,10 +158,11 @@ def kfake() -> Iterator[str]:
 
 
 @contextmanager
-def started(command: list[str], folder: Path) -> Iterator[str]:
-    """The address that a server prints when it listens."""
+def started(command: list[str], folder: Path, errors: int | None = None) -> Iterator[str]:
+    """The address that a server prints when it listens; `errors`: where its error output goes."""
+    pipe = subprocess.PIPE
     process = subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=folder, stdin=pipe, stdout=pipe, stderr=errors, text=True
     )
     try:
         assert process.stdout is not None
