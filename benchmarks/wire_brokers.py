@@ -196,9 +196,9 @@ BROKERS: Mapping[str, Broker] = {
     "kafka-4.4.0-fail-over": Broker(
         "Apache Kafka 4.4.0, two brokers", lambda: moving("4.4.0"), models=FAIL_OVERS
     ),
-    "kafka-4.4.0-store-failures": Broker(
-        "Apache Kafka 4.4.0, one of three brokers away",
-        lambda: one_of_three_away("4.4.0"),
+    "kafka-3.8.1-store-failures": Broker(
+        "Apache Kafka 3.8.1, one of three brokers away",
+        lambda: one_of_three_away("3.8.1"),
         models=("group/store-failure-2m",),
     ),
     "own": Broker("python -m impl.wire", ours),
