@@ -154,17 +154,25 @@ def _demand_replicas(port: Port, count: int) -> None:
         )
 
 
-def _await_commit(port: Port, probe: str, *, refused: bool) -> None:
+def commit(port: Port, probe: str) -> Errors:
+    """Commit an offset as a consumer outside groups, and tell what that is answered: NONE once the
+    offsets topic has taken it and replicated it."""
     partition = TopicPartition(OFFSETS_TOPIC, 0)
-    commit = OffsetCommitRequest(probe, (OffsetCommitRequestPartition(partition, 0),))
+    request = OffsetCommitRequest(probe, (OffsetCommitRequestPartition(partition, 0),))
+    (answer,) = port.ask(request).partitions
+    error: Errors = answer.error_code
+    return error
+
+
+def _await_commit(port: Port, probe: str, *, refused: bool) -> None:
     until = time.monotonic() + _SETTLED_SECONDS
     while True:
-        (answer,) = port.ask(commit).partitions
-        if (answer.error_code is not Errors.NONE) == refused:
+        error = commit(port, probe)
+        if (error is not Errors.NONE) == refused:
             return
         if time.monotonic() > until:
             raise SystemFailed(
-                f"{CLIENT_ID}'s commits are still answered {answer.error_code.name}, "
+                f"{CLIENT_ID}'s commits are still answered {error.name}, "
                 f"{_SETTLED_SECONDS:.0f} s after min.insync.replicas of {OFFSETS_TOPIC} was changed"
             )
         time.sleep(0.01)

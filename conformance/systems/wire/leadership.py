@@ -4,6 +4,7 @@ elected (KIP-460)."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
 
@@ -46,6 +47,11 @@ class Leaders:
         self._port, self._topic = port, topic
         self._known: Mapping[int, tuple[int, int]] = {}
 
+    @property
+    def count(self) -> int:
+        """How many partitions there are, as far as is known."""
+        return len(self._known)
+
     def look(self, *, again: bool) -> None:
         """Keep who leads now: `again`, or as long as nothing is known."""
         if again or not self._known:
@@ -80,6 +86,24 @@ class Leaders:
             for index, one in found.items()
             if one.leader_id >= 0 and hasattr(one, "leader_epoch")
         }
+
+
+def beside(group_id: str, partitions: int) -> str:
+    """Another group id, whose records lie in the same partition of the offsets topic.
+
+    GroupMetadataManager.partitionFor: Java's hash of the id without its sign, modulo.
+    """
+    wanted = _hashed(group_id) % max(partitions, 1)
+    others = (f"{group_id}-beside-{number}" for number in itertools.count())
+    return next(one for one in others if _hashed(one) % max(partitions, 1) == wanted)
+
+
+def _hashed(text: str) -> int:
+    """Java's String.hashCode of ASCII, by Kafka's Utils.abs."""
+    value = 0
+    for character in text:
+        value = (31 * value + ord(character)) & 0xFFFFFFFF
+    return value & 0x7FFFFFFF
 
 
 def _partitions(port: Port, topic: str) -> dict[int, Entity]:

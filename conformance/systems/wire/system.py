@@ -31,6 +31,7 @@ from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.admin import (
     OFFSETS_TOPIC,
+    commit,
     delete_group,
     delete_topic,
     listed_state,
@@ -41,7 +42,7 @@ from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.failover import fail_over
 from conformance.systems.wire.ids import MemberIds
 from conformance.systems.wire.lateness import pulse
-from conformance.systems.wire.leadership import Leaders
+from conformance.systems.wire.leadership import Leaders, beside
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports, decoded
 from conformance.systems.wire.security import Security
 from conformance.systems.wire.timers import (
@@ -513,8 +514,17 @@ class WireSystem:
             except (SystemFailed, UserError):
                 port.renew()  # that broker is gone: ask another one
                 continue
-            return answer.groups[0].error_code not in _MOVING
+            return answer.groups[0].error_code not in _MOVING and self._replicates()
         return False
+
+    def _replicates(self) -> bool:
+        """Whether what the new coordinator writes is replicated: until it is, DescribeGroups of the
+        rewrite shows what was before (it reads what is committed)."""
+        probe = beside(self._group_id, self._leaders.count)
+        error = commit(self._coordinator, probe)
+        if error is Errors.NONE:
+            self._made.append((self._coordinator, probe))
+        return error not in _MOVING
 
     def _delete_groups(self) -> None:
         for port in self._ports:

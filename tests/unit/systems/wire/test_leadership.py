@@ -9,7 +9,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from conformance.systems.protocol import SystemFailed
-from conformance.systems.wire.leadership import Leaders
+from conformance.systems.wire.leadership import Leaders, beside
 from conformance.systems.wire.port import ABSENT, Port
 
 OFFSETS = "__consumer_offsets"
@@ -120,3 +120,16 @@ def test_what_was_not_there_at_first_is_looked_for_again() -> None:
     leaders.look(again=False)
     broker.led[0] = (2, 1)
     assert leaders.changed() != ""
+
+
+@pytest.mark.parametrize(("group", "partitions"), [("kconform-1", 1), ("kconform-1", 50), ("", 7)])
+def test_a_group_beside_another_lies_in_its_partition(group: str, partitions: int) -> None:
+    other = beside(group, partitions)
+    assert other != group
+    assert hashed(other) % partitions == hashed(group) % partitions
+
+
+def hashed(text: str) -> int:
+    """As Java's documentation has it: the sum of s[i] * 31^(n - 1 - i), in 32 bits."""
+    total = sum(ord(one) * 31 ** (len(text) - 1 - i) for i, one in enumerate(text))
+    return total % 2**31
