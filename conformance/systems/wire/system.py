@@ -146,6 +146,8 @@ class WireSystem:
         self._turns = _turns(address, security) if demands.fail_overs else None
         self._in_turn = False
         self._early_fail_over = self._failed_over = False
+        self._settled = False
+        """Whether a coordinator has answered: of a broker that has just started it loads yet."""
         self._observer = Observer(settings)
         self._ports = Ports(address, security)
         self._entry = self._coordinator = self._ports.at(address.host, address.port)
@@ -184,7 +186,6 @@ class WireSystem:
             self._in_turn = True
         group_id = f"kconform-{os.getpid()}-{self._run}-{next(self._numbers)}"
         self._coordinator = self._ports.at(*self._entry.find_coordinator(group_id))
-        self._leaders.look(again=self._demands.fail_overs)
         self._group_id = group_id
         self._ids = MemberIds(self._settings)
         self._processes = {name: Process(name, self._settings) for name in self._settings.members}
@@ -196,6 +197,10 @@ class WireSystem:
         self._phase = ""
         self._overslept = self._listed = ""
         self._failed_over = False
+        if self._demands.fail_overs or not self._settled:
+            self._await(self._is_coordinated, "after it was found")
+            self._settled = True
+        self._leaders.look(again=self._demands.fail_overs)
         self._begun = self._looked_at = self._seen_at = self._phase_since = time.monotonic()
         self._coordinator.slowest = 0.0
         self._patience = self._window = self._usual_patience
@@ -499,22 +504,27 @@ class WireSystem:
         self._turns.wait()
         for port in self._ports:
             port.renew()
+        self._await(lambda: self._is_coordinated() and self._replicates(), "after a fail-over")
+
+    def _await(self, there: Callable[[], bool], since: str) -> None:
         until = time.monotonic() + COORDINATOR_SECONDS
-        while not self._has_moved():
+        while not there():
             if time.monotonic() > until:
-                raise SystemFailed(f"no coordinator {COORDINATOR_SECONDS:.0f} s after a fail-over")
+                raise SystemFailed(f"no coordinator {COORDINATOR_SECONDS:.0f} s {since}")
             time.sleep(0.05)
 
-    def _has_moved(self) -> bool:
-        """Whether somebody coordinates the group now."""
+    def _is_coordinated(self) -> bool:
+        """Whether somebody coordinates the group now: who was elected has to load it first."""
         for port in self._ports:
             try:
                 self._coordinator = self._ports.at(*port.find_coordinator(self._group_id))
+                if not self._coordinator.offers("describe_groups"):
+                    return True
                 answer = self._coordinator.ask(DescribeGroupsRequest((self._group_id,)))
             except (SystemFailed, UserError):
                 port.renew()  # that broker is gone: ask another one
                 continue
-            return answer.groups[0].error_code not in _MOVING and self._replicates()
+            return answer.groups[0].error_code not in _MOVING
         return False
 
     def _replicates(self) -> bool:
