@@ -121,7 +121,7 @@ def run(context: Context, gate: GatePlan) -> None:
         (bench, _search(context, gate.tier, bench)) for bench in _largest_of_each_variant(benches)
     ]
     samples = gate.tier.interruptions
-    # Spark, the deviations and the canary wait now and then, and keep one core busy at most.
+    # These need nothing of the suites, and each leaves a core idle at times.
     with driving(context, benches, suites, samples=samples, searches=searches) as drive:
         covered = _record_and_audit(context, gate, benches, drive.report_ended)
         _known_deviations(context, system, benches)
