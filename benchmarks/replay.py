@@ -20,6 +20,7 @@ from random import Random
 from pyspark.sql import SparkSession
 
 from conformance.audit.session import spark_session
+from conformance.garbage import collect_seldom
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.manifest import find_models
 from conformance.replay.suite import ReplayResult, replay_suite
@@ -40,6 +41,7 @@ def main() -> None:
     parser.add_argument("--traces", type=int, default=20_000)
     parser.add_argument("--file-traces", type=int, default=1000)
     options = parser.parse_args()
+    collect_seldom()  # as the gate's processes do
     model = find_models([options.model])[0]
     graph, prepared = graph_and_spec(model)
     bench = Workbench(model, prepared, factory_path(model.system), graph)

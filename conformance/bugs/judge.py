@@ -35,6 +35,7 @@ from conformance.bugs.reach import (
 )
 from conformance.bugs.worker import INTERRUPTED, SUITE, TURNS
 from conformance.errors import ExitCode
+from conformance.garbage import collect_seldom
 from conformance.modelcheck.cache import Cache, cache_dir, cache_key
 from conformance.modelcheck.manifest import Model
 from conformance.replay.engine import Driver, run_path
@@ -446,6 +447,7 @@ def _interrupted(_signal: int, _frame: FrameType | None) -> None:
 def main() -> None:
     """Standard input to standard output."""
     signal.signal(signal.SIGTERM, _interrupted)
+    collect_seldom()
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=JudgeJob)
     output, sys.stdout = sys.stdout, sys.stderr
     with tempfile.TemporaryDirectory(prefix="kconform-mutants-") as scratch:

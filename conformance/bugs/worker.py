@@ -22,6 +22,7 @@ from typing import TypeAlias
 import msgspec
 
 from conformance.events import Event, Finding, StageFinished
+from conformance.garbage import collect_seldom
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.interruptions import interrupt_steps
 from conformance.replay.minimise import minimise
@@ -390,6 +391,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 def main() -> None:
     """Standard input to standard output; a fault of the harness itself is an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
+    collect_seldom()
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
     output, sys.stdout = sys.stdout, sys.stderr  # whatever prints must not spoil the answer
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 from conformance.errors import INTERRUPTED, ExitCode
+from conformance.garbage import collect_seldom
 
 
 def run() -> None:
     """Import the command line, which takes a moment, and run it."""
+    collect_seldom()
     try:
         from conformance.cli.main import run as run_command
     except KeyboardInterrupt:

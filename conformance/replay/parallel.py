@@ -13,6 +13,7 @@ from multiprocessing.synchronize import Event as Flag
 from typing import Final, Generic, Protocol, TypeVar
 
 from conformance.events import Emit, Event
+from conformance.garbage import collect_seldom
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.interruptions import InterruptionResult, interrupt_steps
 from conformance.replay.suite import ReplayResult, replay_suite
@@ -181,6 +182,7 @@ def _prepare(stop: Flag) -> None:
     # Ctrl-C reaches the whole process group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _STOP.append(stop)
+    collect_seldom()
 
 
 def _run(job: Job[Result], number: int) -> Ended[Result]:

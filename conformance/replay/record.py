@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, Progress, ignore
+from conformance.garbage import collecting_seldom
 from conformance.modelcheck.graph import StateGraph, StateTable
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
@@ -172,9 +173,10 @@ def _run(spark: SparkSession, writer: StoreWriter, plan: Plan, emit: Emit) -> np
 
 def _record_files(folder: str, size: int, numbers: Iterator[int]) -> Iterator[ChunkInfo]:
     """A task on a worker: writes its files of the store and returns what they hold."""
-    recorder = _recorder(folder)
-    for number in numbers:
-        yield recorder.record(number, size)
+    with collecting_seldom():
+        recorder = _recorder(folder)
+        for number in numbers:
+            yield recorder.record(number, size)
 
 
 @lru_cache(maxsize=1)

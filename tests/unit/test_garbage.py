@@ -1,0 +1,62 @@
+"""How often garbage is looked for: seldom in our own processes, as before in those of others."""
+
+import gc
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from conformance.garbage import collecting_seldom
+
+PYTHON_S_OWN = 700
+
+
+def told_by(program: str) -> list[str]:
+    """What a program of its own prints."""
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_a_borrowed_process_gets_its_own_thresholds_back() -> None:
+    before = gc.get_threshold()
+
+    def work() -> None:
+        with collecting_seldom():
+            assert gc.get_threshold()[0] > before[0]
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+
+    assert gc.get_threshold() == before
+
+
+def test_a_program_that_imports_the_package_keeps_its_thresholds() -> None:
+    imports = "import gc, conformance, conformance.replay.suite, conformance.cli.main\n"
+
+    assert told_by(imports + "print(gc.get_threshold()[0])") == [str(PYTHON_S_OWN)]
+
+
+def test_the_command_and_its_workers_look_seldom() -> None:
+    program = """
+        import gc
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+        from conformance.replay.parallel import _prepare
+        spawning = get_context("spawn")
+        with ProcessPoolExecutor(1, spawning, _prepare, (spawning.Event(),)) as pool:
+            print(pool.submit(gc.get_threshold).result()[0])
+        import sys
+        from conformance.cli.entry import run
+        sys.argv = ["kconform", "--version"]
+        try:
+            run()
+        except SystemExit:
+            print(gc.get_threshold()[0])
+    """
+
+    worker, *_, command = told_by(program)
+
+    assert int(worker) > 100 * PYTHON_S_OWN
+    assert worker == command
