@@ -1,10 +1,11 @@
 """How often a process looks for objects that refer to each other and that nobody else refers to.
 
 A replay makes objects by the million, and counting references frees nearly all of them. Python
-looks for the others whenever 700 more were made than freed, through all new objects each time: two
-fifths of the processor time of a replay with a large state graph went into that (docs,
-measurements.md, replay). Commands and their worker processes look less often; a program that
-imports this package keeps what it has chosen.
+looks for the others whenever 700 more were made than freed, and now and then through all that there
+are. Commands and their worker processes look less often: a quarter of the processor time of a
+command's own replay, a twelfth of a worker's, which has less to look through. Far less often would
+cost more again: new objects would take fresh memory in place of what the processor's cache has. A
+program that imports this package keeps what it has chosen.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_THRESHOLDS = (100_000, 20, 20)
-"""Objects, then collections of the younger generation. Some 20 MB of garbage wait at most."""
+_THRESHOLDS = (5_000, 20, 20)
+"""Objects, then collections of the younger generation."""
 
 
 def collect_seldom() -> None:
