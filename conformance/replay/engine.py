@@ -20,6 +20,7 @@ from conformance.systems.protocol import (
     Observation,
     Offers,
     Patient,
+    Repeatable,
     SystemFailed,
     SystemHangs,
     SystemUnderTest,
@@ -184,7 +185,28 @@ class Driver:
         if self._patient is not None:
             self._patient.be_alone()
 
-    def reset(self, initial: State) -> Divergence | None:
+    @property
+    def repeats(self) -> bool:
+        """Whether what agreed once need not be looked at again."""
+        return isinstance(self._system, Repeatable) and self._system.repeatable
+
+    def retrace(self, action: Action, candidates: tuple[State, ...]) -> Divergence | None:
+        """Take an action that led to these candidates before, after the very same steps."""
+        before = self.candidates
+        self._actions.append(action)
+        try:
+            with self._watch:
+                self._system.apply(action)
+        except ActionRefused as refusal:
+            return self._divergence(Kind.REFUSED, before, candidates, {}, str(refusal))
+        except UserError:
+            raise  # not the system's fault
+        except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
+            return self._raised(error, before, candidates)
+        self.candidates = candidates
+        return None
+
+    def reset(self, initial: State, *, look: bool = True) -> Divergence | None:
         """Start the system in `initial`; a divergence if it shows another state."""
         self._initial = initial
         self._actions = []
@@ -192,6 +214,8 @@ class Driver:
         try:
             with self._watch:
                 self._system.reset(dict(zip(self._oracle.variables, initial, strict=True)))
+                if not look:
+                    return None
                 observed = self._system.observe()
         except ActionRefused as refusal:
             return self._divergence(Kind.REFUSED, (initial,), (initial,), {}, str(refusal))
@@ -354,35 +378,95 @@ class PathResult:
         return bool(self.late) and (self.divergence is not None or bool(self.disabled))
 
 
-def run_path(driver: Driver, initial: State, actions: Iterable[Action]) -> PathResult:
-    """Drive along one path from `initial` until its end, a divergence or a disabled action."""
+class Trail:
+    """The steps of the last path, as far as they agreed: where a path begins with the same ones, a
+    system that repeats itself is not looked at again until it leaves them.
+
+    Suites of a graph come by most transitions on the way to others: of their steps, sorted, two
+    thirds are such beginnings.
+    """
+
+    __slots__ = ("_actions", "_candidates", "_initial")
+
+    def __init__(self) -> None:
+        self._initial: State | None = None
+        self._actions: list[Action] = []
+        self._candidates: list[tuple[State, ...]] = []
+
+    def keep(self, initial: State, actions: Sequence[Action]) -> int:
+        """Forget all but the common beginning; how many steps that has, -1 for not even a state."""
+        common = -1
+        if self._initial is initial:
+            common = 0
+            for ours, theirs in zip(self._actions, actions, strict=False):
+                if ours != theirs:
+                    break
+                common += 1
+        self._initial = None
+        del self._actions[max(common, 0) :], self._candidates[max(common, 0) :]
+        return common
+
+    def begin(self, initial: State) -> None:
+        """The system was found in its initial state."""
+        self._initial = initial
+
+    def add(self, action: Action, candidates: tuple[State, ...]) -> None:
+        """A further step agreed."""
+        self._actions.append(action)
+        self._candidates.append(candidates)
+
+    def candidates(self, step: int) -> tuple[State, ...]:
+        """Those after a step, counted from 0."""
+        return self._candidates[step]
+
+
+def run_path(
+    driver: Driver, initial: State, actions: Iterable[Action], trail: Trail | None = None
+) -> PathResult:
+    """Drive along one path from `initial` until its end, a divergence or a disabled action.
+
+    With a `trail`, which then is this path's, what it shares with the last one is not looked at.
+    """
     actions = tuple(actions)
     if reason := driver.foresee(actions):
         return PathResult(0, not_driven=reason)
-    divergence = driver.reset(initial)
+    trail = Trail() if trail is None else trail
+    known = trail.keep(initial, actions)
+    divergence = driver.reset(initial, look=known < 0)
     if divergence is not None:
         return PathResult(0, divergence, late=driver.late)
+    trail.begin(initial)
     steps = 0
     for action in actions:
         try:
-            divergence = driver.step(action)
+            if steps < known:
+                divergence = driver.retrace(action, trail.candidates(steps))
+            else:
+                divergence = driver.step(action)
         except Disabled as disabled:
             return PathResult(steps, disabled=str(disabled), late=driver.late)
         steps += 1
         if divergence is not None:
             return PathResult(steps, divergence, late=driver.late)
+        if steps > known:
+            trail.add(action, driver.candidates)
     return PathResult(steps)
 
 
 def run_until_believed(
-    driver: Driver, initial: State, actions: Sequence[Action], believed: int = TRIES
+    driver: Driver,
+    initial: State,
+    actions: Sequence[Action],
+    believed: int = TRIES,
+    trail: Trail | None = None,
 ) -> tuple[PathResult, int]:
     """The path's outcome, and how often it was driven for it: in real time a divergence is believed
-    when it comes each time that all was in time, after so many such runs."""
+    when it comes each time that all was in time, after so many such runs. `trail`: see `run_path`.
+    """
     tries, in_time = 0, 0
     while True:
         tries += 1
-        outcome = run_path(driver, initial, actions)
+        outcome = run_path(driver, initial, actions, trail)
         in_time += not outcome.late
         diverges = outcome.divergence is not None and driver.in_real_time
         if not (diverges or outcome.spoiled):

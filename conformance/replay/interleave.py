@@ -14,7 +14,7 @@ from itertools import product
 from conformance.errors import UserError
 from conformance.replay.engine import close
 from conformance.replay.oracle import Oracle, Successors
-from conformance.systems.protocol import Interruptible, SystemUnderTest
+from conformance.systems.protocol import Interruptible, Repeatable, SystemUnderTest
 from conformance.tla import Action, State, Value
 
 _BETWEEN = "_interrupted_by_"
@@ -120,6 +120,7 @@ class InterruptedSystem:
         self._interruptible: Interruptible = system
         self.possible = system.make_interruptible()
         self.voluntary, self.unconditional = system.voluntary, system.unconditional
+        self.repeatable = isinstance(system, Repeatable) and system.repeatable
         self.stood_at = ""
 
     @property

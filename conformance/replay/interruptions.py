@@ -14,7 +14,7 @@ import numpy as np
 
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
-from conformance.replay.engine import Divergence, Driver, PathResult, close, run_path
+from conformance.replay.engine import Divergence, Driver, PathResult, Trail, close, run_path
 from conformance.replay.interleave import InterruptedSystem, SerialOrders, interrupted, together
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.suite import MakeSystem
@@ -162,6 +162,7 @@ class _Search:
         self._oracle = GraphOracle(graph)
         self._orders = SerialOrders(self._oracle, system)
         self._driver = Driver(system, self._orders)
+        self._trail = Trail() if self._driver.repeats else None
         self._shortest = shortest
         self._interruptions: Counter[str] = Counter()
         self._paths = self._steps = self._missed = 0
@@ -200,7 +201,7 @@ class _Search:
         initial, way = self._way(pair.state)
         for point in count(1):
             step = interrupted(pair.running, point, pair.between)
-            result = run_path(self._driver, initial, (*way, step))
+            result = run_path(self._driver, initial, (*way, step), self._trail)
             self._count(result, step.name)
             if result.divergence is not None:
                 yield self._placed(result.divergence, pair)

@@ -21,6 +21,7 @@ from conformance.replay.engine import (
     Divergence,
     Driver,
     PathResult,
+    Trail,
     close,
     run_path,
     run_until_believed,
@@ -120,6 +121,7 @@ class _Run:
         self._graph, self._suite, self._oracle = graph, suite, oracle
         self._make_system, self._emit, self._stop_after = make_system, emit, stop_after
         self._passed = self._inconclusive = self._steps = self._spoiled = self._again = 0
+        self._counted = 0
         self._divergences: list[Divergence] = []
         self._notes: list[str] = []
         self._taken: Counter[int] = Counter()
@@ -136,16 +138,25 @@ class _Run:
         self._lock = threading.Lock()
 
     def tests(self, driver: Driver) -> None:
-        """Drive the tests that nobody has taken yet."""
+        """Drive the tests that nobody has taken yet; with a system that repeats itself, those one
+        after the other that begin alike."""
+        trail = None
+        if driver.repeats:
+            trail, tests = Trail(), self._suite.tests
+            self._left = iter(
+                sorted(range(len(tests)), key=lambda one: (tests[one].initial, self._codes(one)))
+            )
         while (number := self._next()) is not None:
-            outcome, tries = self._drive(driver, number)
+            outcome, tries = self._drive(driver, number, trail=trail)
             with self._lock:
                 self._count(number, outcome, tries)
 
-    def _drive(self, driver: Driver, number: int, believed: int = TRIES) -> tuple[PathResult, int]:
+    def _drive(
+        self, driver: Driver, number: int, believed: int = TRIES, trail: Trail | None = None
+    ) -> tuple[PathResult, int]:
         initial = self._starts[self._suite.tests[number].initial]
         path = [self._graph.actions[code] for code in self._codes(number)]
-        return run_until_believed(driver, initial, path, believed)
+        return run_until_believed(driver, initial, path, believed, trail)
 
     def _codes(self, number: int) -> list[int]:
         codes: list[int] = self._graph.action[self._suite.tests[number].edges].tolist()
@@ -221,6 +232,7 @@ class _Run:
     # ---- counting --------------------------------------------------------------------------
 
     def _count(self, number: int, outcome: PathResult, tries: int) -> None:
+        self._counted += 1
         self._steps += outcome.steps
         self._taken.update(self._codes(number)[: outcome.steps])
         np.add.at(self._visits, self._suite.tests[number].edges[: outcome.steps], 1)
@@ -248,7 +260,7 @@ class _Run:
                 self._notes.append(f"test {number}: agreed at try {tries}; time is real")
         if time.monotonic() - self._told > 0.2:
             self._told = time.monotonic()
-            self._emit(Progress("replay", number + 1, len(self._suite)))
+            self._emit(Progress("replay", self._counted, len(self._suite)))
 
     def result(self, seconds: float) -> ReplayResult:
         names: Counter[str] = Counter()

@@ -131,6 +131,20 @@ class Patient(Protocol):
 
 
 @runtime_checkable
+class Repeatable(Protocol):
+    """Optional: a system that repeats itself, and that no look changes.
+
+    Where it was once found right, the same steps from the same beginning lead again: the harness
+    goes that way without looking, and looks at what comes after it. Clock, threads, disk and
+    everything random are then arguments of the implementation; see the bundled adapters.
+    """
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the state depends on the initial state and the actions alone."""
+
+
+@runtime_checkable
 class Limited(Protocol):
     """Optional: a system that ends its calls itself, after longer than others get."""
 

@@ -100,6 +100,7 @@ class AcknowledgementSystem:
     """Brokers with purgatories; an environment of producers and consumers."""
 
     variables = (*VARIABLES, "produce", "parked", "consumer", "checks")
+    repeatable = True
 
     def __init__(
         self, constants: Mapping[str, Value], make_disk: Callable[[str], CrashableDisk]

@@ -36,6 +36,7 @@ class ControllerSystem:
     """Controllers, named by their epochs, and brokers; nothing moves but by an action."""
 
     variables = VARIABLES
+    repeatable = True
 
     def __init__(self, constants: Mapping[str, Value]) -> None:
         replicas = constants["Replicas"]

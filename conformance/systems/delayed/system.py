@@ -92,6 +92,7 @@ class DelayedOperationsSystem:
     """Requests, completers, cancellers, a reaper and an executor around one purgatory."""
 
     variables = VARIABLES
+    repeatable = True
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -42,6 +42,7 @@ class GroupSystem:
     """Consumers and the coordinators of one group; the environment does what the actions say."""
 
     variables = VARIABLES
+    repeatable = True
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -38,6 +38,7 @@ class OffsetsSystem:
     """One coordinator at a time; no time passes but where positions expire."""
 
     variables = ("log", "inFlight", "committed", "pending", "pendingTxn")
+    repeatable = True
 
     def __init__(self, constants: Mapping[str, Value]) -> None:
         producers = constants["Producers"]

@@ -56,6 +56,7 @@ class ReplicationSystem:
     """Brokers on disks of their own, an environment that does what the actions say."""
 
     variables = VARIABLES
+    repeatable = True
 
     def __init__(
         self,

@@ -1,0 +1,130 @@
+"""A system that repeats itself is not looked at again where a path begins like the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from conformance.modelcheck.check import graph_and_spec
+from conformance.replay.engine import Driver, Kind, PathResult, Trail, run_path
+from conformance.replay.oracle import GraphOracle
+from conformance.replay.suite import ReplayResult, replay_suite
+from conformance.stages.context import constants_of, one_model
+from conformance.suites import transition_cover
+from conformance.systems.protocol import ActionRefused, SystemUnderTest
+from conformance.systems.registry import factory_path, load_factory
+from conformance.tla import Action, Value
+from tests.unit.replay.machines import actions, graph, moves
+
+EDGES = [(0, 1, "A"), (1, 2, "A"), (2, 0, "B"), (1, 3, "C"), (3, 0, "B")]
+GRAPH = graph(EDGES)
+ORACLE = GraphOracle(GRAPH)
+START = ORACLE.initial_states()[0]
+
+
+class Seen:
+    """Goes by a table, and counts how often it was looked at."""
+
+    variables = ("x",)
+
+    def __init__(self, *, repeatable: bool = True, **changed: int) -> None:
+        self.repeatable = repeatable
+        self._moves = moves(EDGES, **changed)
+        self.here = self.looks = self.resets = 0
+        self.refuses_from = 1_000
+
+    def reset(self, _initial: Mapping[str, Value]) -> None:
+        self.here = 0
+        self.resets += 1
+
+    def apply(self, action: Action) -> None:
+        if self.resets >= self.refuses_from:
+            raise ActionRefused("not again")
+        self.here = self._moves[self.here, action.name]
+
+    def observe(self) -> Mapping[str, Value]:
+        self.looks += 1
+        return {"x": self.here}
+
+
+def driven(system: Seen, *paths: str) -> list[PathResult]:
+    driver = Driver(system, ORACLE)
+    trail = Trail() if driver.repeats else None
+    return [run_path(driver, START, actions(path), trail) for path in paths]
+
+
+LOOKS = [
+    pytest.param(["A A B"], 4, id="the first path: its beginning and each step"),
+    pytest.param(["A A B", "A A B"], 4, id="the same path: nothing"),
+    pytest.param(["A A B", "A C B"], 4 + 2, id="from where it leaves the last one"),
+    pytest.param(["A A B", "A A", "A A B"], 4 + 1, id="a shorter one forgets the rest"),
+    pytest.param(["A A", "A A B"], 3 + 1, id="a longer one: what it adds"),
+]
+
+
+@pytest.mark.parametrize(("paths", "looks"), LOOKS)
+def test_only_what_is_new_is_looked_at(paths: Sequence[str], looks: int) -> None:
+    system = Seen()
+
+    results = driven(system, *paths)
+
+    assert [(one.steps, one.divergence) for one in results] == [
+        (len(path.split()), None) for path in paths
+    ]
+    assert system.looks == looks
+
+
+def test_a_system_that_does_not_say_so_is_always_looked_at() -> None:
+    system = Seen(repeatable=False)
+    driven(system, "A A B", "A A B")
+    assert system.looks == 8
+
+
+def test_a_divergence_behind_a_known_beginning_is_told_with_the_whole_path() -> None:
+    first, second = driven(Seen(C=2), "A A B", "A C B")
+    assert first.divergence is None
+    assert second.divergence is not None
+    assert second.divergence.actions == actions("A C")
+    assert second.divergence.before == (ORACLE.state(1),)
+
+
+def test_what_diverged_is_looked_at_again() -> None:
+    first, again = driven(Seen(C=2), "A C B", "A C B")
+    assert first.divergence == again.divergence
+    assert again.steps == 2
+
+
+def test_a_system_that_does_not_repeat_itself_after_all_is_found_by_what_it_refuses() -> None:
+    system = Seen()
+    system.refuses_from = 2
+    _, again = driven(system, "A A B", "A A B")
+    assert again.divergence is not None
+    assert (again.divergence.kind, again.divergence.step) == (Kind.REFUSED, 1)
+
+
+MODELS = ["acknowledgement/two-step-isr-2b", "delayed/shared-lock", "group/member-threads-1m"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_bundled_suite_shows_the_same_with_every_look(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = one_model(name)
+    states, prepared = graph_and_spec(model)
+    factory, constants = load_factory(factory_path(model.system)), constants_of(prepared)
+    suite = transition_cover(states)
+
+    def replayed(*, repeats: bool) -> ReplayResult:
+        monkeypatch.setattr(Driver, "repeats", property(lambda _: repeats))
+
+        def make() -> SystemUnderTest:
+            return factory(constants)
+
+        return replay_suite(states, suite, make)
+
+    seldom, always = replayed(repeats=True), replayed(repeats=False)
+    assert seldom.verdict == always.verdict == "pass"
+    assert (seldom.passed, seldom.steps) == (always.passed, always.steps)
+    assert np.array_equal(seldom.visits, always.visits)
