@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from impl.clock import MockClock
-from impl.concurrency import NoConcurrency
+from impl.concurrency import Concurrency, NoConcurrency
 from impl.disk import Disk, MemoryDisk
 from impl.errors import Errors
 from impl.log import Log
@@ -54,6 +54,7 @@ def make_log(
     directory: str = "logs/topic-0",
     log_start_offset: int = 0,
     recovery_point: int = 0,
+    concurrency: Concurrency | None = None,
 ) -> Log:
     """A log on a disk, by default a fresh one in memory."""
     return load_log(
@@ -61,7 +62,7 @@ def make_log(
         directory,
         disk or MemoryDisk(),
         scheduler or ImmediateScheduler(),
-        NoConcurrency(),
+        concurrency or NoConcurrency(),
         config=config,
         log_start_offset=log_start_offset,
         recovery_point=recovery_point,

@@ -147,6 +147,32 @@ def test_a_failed_directory_leaves_the_others_alone() -> None:
 
 
 @pytest.mark.parametrize("once", [False, True], ids=["for good", "once"])
+def test_a_follower_whose_log_cannot_be_made_does_not_keep_the_others_from_following(
+    once: bool,
+) -> None:
+    disk = FailingDisk(MemoryDisk(), "logs")
+    story = Story(disk)
+    story.decide(1, 0)  # the first goes to the directory that will fail, the second to the other
+    broker, fetchers = story.replicas, story.replicas.fetcher_manager
+    healthy = state(1, 0, partition=OTHER)
+    broker.become_leader_or_follower(LeaderAndIsrRequest(0, 0, (healthy,)))
+    disk.fail_at(1, once=once)
+
+    new = TopicPartition("new", 0)
+    decisions = (state(2, 1, partition=new), state(2, 1, partition=OTHER))
+    answer = broker.become_leader_or_follower(LeaderAndIsrRequest(0, 0, decisions))
+
+    assert (answer.error, answer.partitions) == (
+        Errors.NONE,
+        {new: Errors.KAFKA_STORAGE_ERROR, OTHER: Errors.NONE},
+    )
+    assert isinstance(fetchers, RecordedFetchers)
+    assert {tp: one.leader.id for tp, one in fetchers.added[-1].items()} == {OTHER: 2}
+    again = broker.become_leader_or_follower(LeaderAndIsrRequest(0, 0, decisions[:1]))
+    assert again.partitions == {new: Errors.KAFKA_STORAGE_ERROR}
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["for good", "once"])
 def test_the_next_start_finds_what_was_flushed_and_takes_the_same_decision(once: bool) -> None:
     for story, _, memory in failures(once=once):
         memory.crash(nothing)

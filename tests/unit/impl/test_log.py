@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from impl.disk import MemoryDisk
+from impl.deterministic_scheduler import DeterministicScheduler
+from impl.disk import File, MemoryDisk
 from impl.errors import (
     CorruptRecordException,
     IllegalArgumentException,
@@ -166,6 +169,30 @@ def test_follower_append_must_not_begin_below_the_log_end() -> None:
 
     assert (raised.value.first_offset, raised.value.last_offset) == (1, 2)
     assert log.log_end_offset == 2
+
+
+def test_two_fetchers_that_bring_the_same_batch_write_it_once() -> None:
+    """The batch must not come between another's look at the log end and its write."""
+    scheduler = DeterministicScheduler()
+    log = make_log(concurrency=scheduler)
+    refused: list[str] = []
+
+    def bring(fetcher: str) -> None:
+        try:
+            log.append_as_follower(batch(0, 0))
+        except UnexpectedAppendOffsetException:
+            refused.append(fetcher)
+
+    for fetcher in ("of the old leader", "of the new leader"):
+        scheduler.spawn(fetcher, lambda fetcher=fetcher: bring(fetcher))
+    while runnable := scheduler.runnable():
+        for fetcher in runnable:
+            if fetcher in scheduler.runnable():
+                scheduler.step(fetcher)
+
+    assert offsets(log) == [0]
+    assert (log.log_end_offset, log.size) == (1, ONE_BATCH)
+    assert refused == ["of the new leader"]
 
 
 def test_follower_keeps_gaps() -> None:
@@ -474,3 +501,39 @@ def test_impossible_length_is_corruption() -> None:
 def test_batches_without_records_cannot_be_made() -> None:
     with pytest.raises(ValueError, match="at least one record"):
         RecordBatch.create(())
+
+
+class LendingDisk(MemoryDisk):
+    """Notes whose files are open: an operating system lends a process only so many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lent: list[str] = []
+
+    def open(self, path: str) -> File:
+        self.lent.append(path)
+        return LentFile(self, path, super().open(path))
+
+
+class LentFile:
+    def __init__(self, disk: LendingDisk, path: str, file: File) -> None:
+        self._disk = disk
+        self._path = path
+        self.size, self.read = file.size, file.read
+        self.append, self.truncate, self.flush = file.append, file.truncate, file.flush
+
+    def close(self) -> None:
+        self._disk.lent.remove(self._path)
+
+
+@pytest.mark.parametrize("end", [Log.close, Log.delete], ids=["closed", "deleted"])
+def test_a_log_that_is_done_with_gives_every_file_back(end: Callable[[Log], None]) -> None:
+    disk = LendingDisk()
+    log = make_log(disk, config=LogConfig(segment_bytes=ONE_BATCH))
+    for offset in range(3):
+        log.append_as_follower(batch(offset, 0))
+    assert disk.lent == [f"logs/topic-0/{base:020d}.log" for base in range(3)]
+
+    end(log)
+
+    assert disk.lent == []

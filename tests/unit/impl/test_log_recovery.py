@@ -196,6 +196,32 @@ def test_truncation_lowers_the_checkpointed_recovery_point() -> None:
     assert disk.contents()["logs/recovery-point-offset-checkpoint"] == b"0\n1\ntopic 0 1\n"
 
 
+def test_an_emptied_log_takes_its_recovery_point_down_with_it() -> None:
+    """What is written into it later is not flushed, and a crash may damage it unseen."""
+    disk = MemoryDisk()
+    config = LogConfig(segment_bytes=2 * ONE_BATCH)
+    logs = LogManager(disk, ("logs",), DeferredScheduler(), NoConcurrency(), default_config=config)
+    log = logs.get_or_create_log(TP)
+    for offset in range(12):
+        log.append_as_follower(batch(offset, 0))
+    log.flush()
+    logs.checkpoint_all()
+
+    logs.truncate_fully_and_start_at(log, 0)
+    for offset in range(4):
+        log.append_as_follower(batch(offset, 1))
+    file = disk.open(SEGMENT)
+    damaged = bytearray(file.read(0, file.size()))
+    damaged[-1] ^= 1
+    file.truncate(0)
+    file.append(bytes(damaged))
+    disk.crash(everything)
+
+    reopened = manager(disk, config).get_log(TP)
+    assert reopened is not None
+    assert (reopened.log_end_offset, reopened.recovery_point) == (1, 0)
+
+
 @pytest.mark.parametrize(("old_start", "new_records"), [(5, 8), (10, 3)])
 def test_a_log_that_was_deleted_and_made_again_starts_at_zero(
     old_start: int, new_records: int

@@ -27,7 +27,7 @@ from impl.types import (
     ProtocolConfig,
     TopicPartition,
 )
-from tests.unit.impl.brokers import TP, state
+from tests.unit.impl.brokers import TP, records, state
 from tests.unit.impl.cluster import Cluster
 
 TRUNCATE_ON_FETCH = ProtocolConfig()
@@ -249,6 +249,41 @@ def test_fetch_limit_is_shared_but_something_is_always_returned() -> None:
     sizes = [data.records.size_in_bytes for data in answer.partitions.values()]
     assert sizes[0] > 0
     assert sizes[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("room", "expected"),
+    [
+        pytest.param(0.5, [1, 0, 0], id="for-half-a-batch"),
+        pytest.param(1, [1, 0, 0], id="for-one"),
+        pytest.param(1.5, [1, 0, 0], id="for-one-and-a-half"),
+        pytest.param(2, [1, 1, 0], id="for-two"),
+        pytest.param(2.5, [1, 1, 0], id="for-two-and-a-half"),
+        pytest.param(3, [1, 1, 1], id="for-all"),
+    ],
+)
+def test_a_fetch_goes_on_to_the_next_partitions_while_there_is_room(
+    room: float, expected: list[int]
+) -> None:
+    """`room` in batches; each of the partitions has one."""
+    cluster = Cluster()
+    broker = cluster.brokers[0]
+    partitions = (TP, OTHER, TopicPartition("third", 0))
+    decisions = tuple(
+        state(0, 0, replicas=(0, 1), isr=(0,), partition=partition) for partition in partitions
+    )
+    broker.become_leader_or_follower(LeaderAndIsrRequest(0, 0, decisions))
+    for partition in partitions:
+        broker.append_records(partition, records())
+    asked = FetchPartitionRequest(ZERO_UUID, 0, 0, 1 << 20, 0)
+    max_bytes = int(room * cluster.log(0).size)
+
+    request = FetchRequest(
+        16, 1, -1, 0, 1, max_bytes, SESSIONLESS, dict.fromkeys(partitions, asked)
+    )
+    answer = broker.fetch(request)
+
+    assert [len(answer.partitions[one].records.batches()) for one in partitions] == expected
 
 
 def test_a_session_answers_only_what_is_new_and_validates_every_fetch() -> None:

@@ -9,10 +9,16 @@ from impl.concurrency import NoConcurrency
 from impl.control_requests import StopReplicaRequest, UpdateMetadataBroker
 from impl.controller.channel_manager import ControllerChannelManager
 from impl.controller.context import ReplicaAssignment
+from impl.controller.events import (
+    LeaderAndIsrResponseReceived,
+    TopicDeletionStopReplicaResponseReceived,
+)
 from impl.controller.kafka_controller import KafkaController
 from impl.controller.request_batch import ControllerConfig
 from impl.controller.state_change_logger import StateChangeLogger
 from impl.controller.zookeeper_state import ControllerMovedException, ZooKeeperState
+from impl.errors import Errors
+from impl.replica_requests import LeaderAndIsrResponse
 from impl.types import NO_LEADER
 from tests.unit.impl.controller.cluster import (
     CONTROLLER,
@@ -167,3 +173,68 @@ def test_who_takes_over_knows_what_zookeeper_has_and_tells_everybody() -> None:
     for broker in (1, 2, 3):
         assert [one.leader for one in bed.batch.leader_and_isr(broker)[0].partition_states] == [2]
         assert len(bed.batch.update_metadata(broker)[0].partition_states) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_error", "error", "deleted"),
+    [
+        pytest.param(Errors.NONE, Errors.NONE, True, id="done"),
+        pytest.param(Errors.NONE, Errors.KAFKA_STORAGE_ERROR, False, id="disk-failed"),
+        pytest.param(Errors.STALE_BROKER_EPOCH, Errors.NONE, False, id="meant-for-a-former-life"),
+        pytest.param(
+            Errors.STALE_CONTROLLER_EPOCH,
+            Errors.STALE_CONTROLLER_EPOCH,
+            False,
+            id="from-a-former-controller",
+        ),
+    ],
+)
+def test_a_topic_is_deleted_when_every_broker_has_said_so(
+    request_error: Errors, error: Errors, deleted: bool
+) -> None:
+    """A broker that has not deleted its replica is asked again when it starts."""
+    bed = Controlling()
+    bed.controller.begin()
+    bed.controller.delete_topic("foo")
+    bed.controller.send()
+    done = dict.fromkeys((FOO_0, FOO_1), Errors.NONE)
+    for broker in (1, 3):
+        bed.controller.process(TopicDeletionStopReplicaResponseReceived(broker, Errors.NONE, done))
+    assert not bed.controller.is_deletion_complete("foo")
+
+    answer = TopicDeletionStopReplicaResponseReceived(2, request_error, {**done, FOO_0: error})
+    bed.controller.process(answer)
+
+    assert bed.controller.deleted_replicas(FOO_0) == ({1, 2, 3} if deleted else {1, 3})
+    assert bed.controller.is_deletion_complete("foo") is deleted
+    bed.batch.sent.clear()
+    bed.starts(2)
+    asked_again = [one for request in bed.batch.stop_replica(2) for one in request.partition_states]
+    assert (FOO_0 in asked_again) is not deleted
+
+
+@pytest.mark.parametrize(
+    ("request_error", "error", "online"),
+    [
+        pytest.param(Errors.NONE, Errors.NONE, True, id="taken-over"),
+        pytest.param(Errors.NONE, Errors.KAFKA_STORAGE_ERROR, False, id="disk-failed"),
+        pytest.param(Errors.NONE, Errors.STALE_CONTROLLER_EPOCH, True, id="known-already"),
+        pytest.param(
+            Errors.STALE_BROKER_EPOCH,
+            Errors.KAFKA_STORAGE_ERROR,
+            True,
+            id="meant-for-a-former-life",
+        ),
+    ],
+)
+def test_a_replica_is_offline_when_its_broker_says_that_the_disk_failed(
+    request_error: Errors, error: Errors, online: bool
+) -> None:
+    bed = Controlling()
+    answer = LeaderAndIsrResponse(request_error, {FOO_0: error, FOO_1: Errors.NONE})
+
+    bed.controller.process(LeaderAndIsrResponseReceived(answer, 2))
+
+    assert bed.context.is_replica_online(2, FOO_0) is online
+    assert bed.context.is_replica_online(2, FOO_1), "other partitions of the broker"
+    assert bed.context.is_replica_online(3, FOO_0), "other brokers of the partition"
