@@ -153,6 +153,21 @@ def test_partition_leaves_between_reading_the_answer_and_truncating(comes_back: 
     assert world.is_tracked(TP) is comes_back
 
 
+@pytest.mark.parametrize("point", ["latest offset asked", "earliest offset asked"])
+def test_the_leader_deletes_records_while_a_follower_asks_where_its_log_lies(point: str) -> None:
+    """The follower starts where the log starts by then, or its next fetch is out of range too."""
+    world = SteppedWorld()
+    leader = ReplicaLog(log_of((4, 0), (5, 0), (6, 0)), high_watermark=7)
+    world.given(TP, ReplicaLog(log_of((0, 0), (1, 0))), leader, offset=2)
+    world.start()
+    world.run_until(point)
+    leader.log, leader.log_start_offset = leader.log[1:], 5
+    world.rounds(1)
+    assert world.state(TP).fetch_offset == 5
+    world.rounds(3)
+    assert world.logs_equal(TP)
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_every_schedule_of_a_changing_leader_ends_with_equal_logs(seed: int) -> None:
     world = SteppedWorld(truncate_on_fetch=seed % 2 == 0)

@@ -75,11 +75,14 @@ class HeldOffsetsTopic:
 
     def __init__(self, inner: LocalOffsetsTopic) -> None:
         self._inner = inner
-        self.num_partitions = inner.num_partitions
         self.fail_with: Errors | None = None
         self.refuse_after_append: Errors | None = None
         self.hold = False
         self._held: list[Callable[[Errors], None]] = []
+
+    @property
+    def num_partitions(self) -> int:
+        return self._inner.num_partitions
 
     def become_leader(self, partition: int, leader_epoch: int, /) -> Log | None:
         return self._inner.become_leader(partition, leader_epoch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import threading
 import time
@@ -16,6 +17,7 @@ from impl.errors import Errors
 from impl.group.config import GroupConfig
 from impl.group.group_coordinator import GroupCoordinator, seeded_ids
 from impl.group.messages import (
+    DeleteGroupsRequest,
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -28,7 +30,7 @@ from impl.group.messages import (
 )
 from impl.group.offsets_topic import LocalOffsetsTopic
 from impl.scheduler import ImmediateScheduler
-from tests.unit.impl.group.driver import GROUP, Driver, protocols
+from tests.unit.impl.group.driver import CONFIG, GROUP, Driver, HeldOffsetsTopic, protocols
 
 PATIENCE_S = 30.0
 
@@ -124,6 +126,54 @@ def test_joins_and_a_fired_rebalance_in_any_order(seed: int) -> None:
     assert answers[1].response.error_code in (Errors.NONE, Errors.UNKNOWN_MEMBER_ID)
     assert driver.group.has(follower) is (answers[1].response.error_code is Errors.NONE)
     assert {kind for kind, _ in driver.timers()} == {"heartbeat", "sync"}
+
+
+def test_a_clean_up_that_began_before_a_deletion_spares_what_is_committed_after_it() -> None:
+    scheduler = DeterministicScheduler()
+    config = dataclasses.replace(CONFIG, offsets_retention_ms=1000)
+    driver = Driver(config, concurrency=scheduler)
+    driver.commit(offset=3)
+    driver.clock.sleep(1000)
+    removed: list[int] = []
+    scheduler.spawn(
+        "clean-up", lambda: removed.append(driver.coordinator.cleanup_expired_offsets())
+    )
+    scheduler.run_until("clean-up", f"lock group-{GROUP}")
+    driver.coordinator.handle_delete_groups(DeleteGroupsRequest((GROUP,)))
+    driver.commit(offset=5)
+    scheduler.run_until("clean-up", "finished")
+    assert removed == [0]
+    assert driver.failed_over(config).fetched() == (5, Errors.NONE)
+
+
+class InterruptedTopic(LocalOffsetsTopic):
+    """Whoever asks in which partition a group lies can be interrupted."""
+
+    def __init__(self, scheduler: DeterministicScheduler) -> None:
+        super().__init__(MemoryDisk(), ImmediateScheduler(), scheduler, 1)
+        self._scheduler = scheduler
+
+    @property
+    def num_partitions(self) -> int:
+        self._scheduler.checkpoint("partition asked")
+        return super().num_partitions
+
+
+def test_a_group_may_be_deleted_while_its_partition_is_given_up() -> None:
+    scheduler = DeterministicScheduler()
+    driver = Driver(topic=HeldOffsetsTopic(InterruptedTopic(scheduler)), concurrency=scheduler)
+    driver.commit(offset=3)
+    driver.commit(offset=4, group="other")
+    deletion = DeleteGroupsRequest(("other",))
+    scheduler.spawn("delete", lambda: driver.coordinator.handle_delete_groups(deletion) and None)
+    scheduler.spawn("resign", lambda: driver.coordinator.on_resignation(0, 1))
+    scheduler.run_until("delete", "lock group-other")
+    scheduler.run_until("resign", "partition asked")
+    while runnable := [name for name in ("delete", "resign") if name in scheduler.runnable()]:
+        scheduler.step(runnable[0])
+    assert (scheduler.point("delete"), scheduler.point("resign")) == ("finished", "finished")
+    assert [driver.coordinator.group(group_id) for group_id in (GROUP, "other")] == [None, None]
+    assert driver.failed_over().fetched() == (3, Errors.NONE)
 
 
 class Member(threading.Thread):

@@ -122,6 +122,16 @@ def test_timers_fire_in_the_order_of_their_deadlines() -> None:
     assert timer.pending() == (operations[0],)
 
 
+def test_without_a_delay_it_fires_behind_what_was_due_before() -> None:
+    clock, timer, purgatory = make()
+    due, at_once = Operation(10), Operation(0)
+    purgatory.try_complete_else_watch(due, [KEY])
+    clock.sleep(11)
+    purgatory.try_complete_else_watch(at_once, [KEY])
+    assert timer.pending() == (due, at_once)
+    assert timer.expire_due() == 2
+
+
 def test_many_restarts_leave_nothing_behind() -> None:
     driver = Driver()
     member_id = driver.stable()

@@ -100,6 +100,17 @@ def test_the_leader_divides_the_partitions() -> None:
     assert shares == {MEMBER: (T0,), "other": (T1,)}
 
 
+@pytest.mark.parametrize("joined_before", [False, True], ids=["never found", "lost"])
+def test_a_poll_without_a_coordinator_says_that_the_member_is_not_ready(
+    joined_before: bool,
+) -> None:
+    world = stable() if joined_before else ConsumerWorld()
+    world.consumer.mark_coordinator_unknown("test")
+    assert not world.consumer.poll(world.timer(1_000))
+    world.answer(found())
+    assert world.consumer.poll(world.timer(0)) is joined_before
+
+
 def test_the_join_names_every_assignor_in_order() -> None:
     world = ConsumerWorld((RoundRobinAssignor(), RangeAssignor()))
     world.prepare(found())
@@ -232,6 +243,15 @@ def test_only_a_retriable_failure_is_committed_again(error: Errors, commits: int
     world.consumer.poll(world.timer(0))
     world.consumer.poll(world.timer(0))
     assert len(world.requests(OffsetCommitRequest)) == commits
+
+
+def test_without_a_time_limit_a_member_tries_its_commit_again_and_then_joins() -> None:
+    world = rejoining()
+    world.prepare(committed(Errors.COORDINATOR_LOAD_IN_PROGRESS), committed())
+    world.prepare(joined(2), synced(T1))
+    assert world.consumer.ensure_active_group()
+    assert world.consumer.generation.generation_id == 2
+    assert world.subscriptions.assigned_partitions == {T1}
 
 
 # Answers to a commit.

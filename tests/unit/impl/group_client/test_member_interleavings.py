@@ -4,30 +4,41 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
 from impl.clock import MockClock
 from impl.deterministic_scheduler import DeterministicScheduler
 from impl.errors import Errors, KafkaException
+from impl.group.client.config import GroupRebalanceConfig
 from impl.group.client.generation import MemberState
 from impl.group.client.network_client import ClientRequest
 from impl.group.messages import (
     FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
+    LeaveGroupRequest,
     SyncGroupRequest,
 )
-from tests.unit.impl.group_client.world import MEMBER, World, beaten, found, joined, synced
+from tests.unit.impl.group_client.world import (
+    CONFIG,
+    MEMBER,
+    World,
+    beaten,
+    found,
+    joined,
+    synced,
+)
 
 HEARTBEAT = "heartbeat-dummy-group"
 
 
-def scheduled() -> tuple[World, DeterministicScheduler]:
+def scheduled(config: GroupRebalanceConfig = CONFIG) -> tuple[World, DeterministicScheduler]:
     """A member whose waits move the clock; its first join is done."""
     clock = MockClock()
     scheduler = DeterministicScheduler(elapse=clock.sleep)
-    world = World(concurrency=scheduler, clock=clock)
+    world = World(config, scheduler, clock)
     world.transport.moves_clock = False
     world.join()
     return world, scheduler
@@ -148,6 +159,38 @@ def assert_prepared_before_each_assignment(calls: list[str]) -> None:
     """No assignment without a preparation since the last one (I15)."""
     for before, call in itertools.pairwise(calls):
         assert (before, call) != ("complete", "complete")
+
+
+def test_who_left_joins_anew_as_such_whatever_an_older_heartbeat_is_answered() -> None:
+    """The application handles the answer while the heartbeat thread gives the group up."""
+    world, scheduler = scheduled(replace(CONFIG, rebalance_timeout_ms=5_000))
+    world.clock.sleep(CONFIG.heartbeat_interval_ms)
+    scheduler.run_until(HEARTBEAT, "wait coordinator")
+    (heartbeat,) = world.network.in_flight()
+    world.network.respond(heartbeat, beaten(Errors.REBALANCE_IN_PROGRESS))
+    scheduler.spawn("application", world.network.poll_no_wakeup)
+    scheduler.run_until("application", "lock coordinator")
+    world.clock.sleep(5_000 - CONFIG.heartbeat_interval_ms)
+    scheduler.run_until(HEARTBEAT, "wait coordinator")
+    assert len(world.requests(LeaveGroupRequest)) == 1
+    scheduler.run_until("application", "finished")
+    world.prepare(joined(2), synced())
+    assert world.member.ensure_active_group(world.timer(50))
+    reasons = [request.reason for request in world.requests(JoinGroupRequest)]
+    assert reasons == ["", "consumer pro-actively leaving the group"]
+
+
+def test_a_heartbeat_that_fails_sends_for_the_coordinator_without_a_back_off() -> None:
+    """The answer comes in the application's poll, while the heartbeat thread sleeps."""
+    world, scheduler = scheduled()
+    world.clock.sleep(CONFIG.heartbeat_interval_ms)
+    scheduler.run_until(HEARTBEAT, "wait coordinator")
+    world.answer(beaten(Errors.NOT_COORDINATOR))
+    failed_ms = world.clock.milliseconds()
+    scheduler.run_until(HEARTBEAT, "request queued")
+    assert world.clock.milliseconds() == failed_ms
+    world.network.poll_no_wakeup()
+    assert len(world.requests(FindCoordinatorRequest)) == 2
 
 
 @pytest.mark.parametrize("steps", range(12))

@@ -8,6 +8,7 @@ import pytest
 
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
+from impl.deterministic_scheduler import DeterministicScheduler
 from impl.purgatory.atomic import AtomicInteger
 from impl.purgatory.deadline_timer import DeadlineTimer, TimerShare
 from impl.purgatory.delay_queue import DelayQueue
@@ -170,6 +171,19 @@ def test_the_queue_hands_out_the_earliest_that_is_due() -> None:
     assert queue.poll(5) is None
     clock.sleep(10)
     assert [queue.poll() for _ in range(3)] == ["early", "second", None]
+
+
+def test_who_waits_for_the_queue_takes_what_comes_due_before_that_in_time() -> None:
+    clock = MockClock()
+    scheduler = DeterministicScheduler(elapse=clock.sleep)
+    queue: DelayQueue[str] = DelayQueue(clock, scheduler)
+    queue.offer("late", 500)
+    taken: list[tuple[str | None, int]] = []
+    scheduler.spawn("reaper", lambda: taken.append((queue.poll(1_000), clock.milliseconds())))
+    scheduler.run_until("reaper", "wait delay queue")
+    queue.offer("early", 20)
+    scheduler.run_until("reaper", "finished")
+    assert taken == [("early", 20)]
 
 
 def test_an_executor_survives_a_task_that_raises() -> None:
