@@ -161,7 +161,7 @@ def assert_prepared_before_each_assignment(calls: list[str]) -> None:
         assert (before, call) != ("complete", "complete")
 
 
-def test_who_left_joins_anew_as_such_whatever_an_older_heartbeat_is_answered() -> None:
+def test_who_left_joins_again_as_such_whatever_an_older_heartbeat_is_answered() -> None:
     """The application handles the answer while the heartbeat thread gives the group up."""
     world, scheduler = scheduled(replace(CONFIG, rebalance_timeout_ms=5_000))
     world.clock.sleep(CONFIG.heartbeat_interval_ms)
