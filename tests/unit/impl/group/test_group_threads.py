@@ -6,6 +6,7 @@ import dataclasses
 import random
 import threading
 import time
+from itertools import count
 
 import pytest
 
@@ -174,6 +175,30 @@ def test_a_group_may_be_deleted_while_its_partition_is_given_up() -> None:
     assert (scheduler.point("delete"), scheduler.point("resign")) == ("finished", "finished")
     assert [driver.coordinator.group(group_id) for group_id in (GROUP, "other")] == [None, None]
     assert driver.failed_over().fetched() == (3, Errors.NONE)
+
+
+def test_a_partition_is_given_up_at_any_moment_of_a_deletion() -> None:
+    """After so many steps of the deletion, until it has none left."""
+    deletion = DeleteGroupsRequest((GROUP,))
+    for steps in count():
+        scheduler = DeterministicScheduler()
+        driver = Driver(concurrency=scheduler)
+        driver.commit(offset=3)
+        scheduler.spawn(
+            "delete",
+            lambda driver=driver: driver.coordinator.handle_delete_groups(deletion) and None,
+        )
+        for _ in range(steps):
+            if scheduler.point("delete") != "finished":
+                scheduler.step("delete")
+        is_done = scheduler.point("delete") == "finished"
+        scheduler.spawn("resign", lambda driver=driver: driver.coordinator.on_resignation(0, 1))
+        while runnable := [one for one in ("resign", "delete") if one in scheduler.runnable()]:
+            scheduler.step(runnable[0])
+        assert (scheduler.point("delete"), scheduler.point("resign")) == ("finished", "finished")
+        assert driver.coordinator.group(GROUP) is None
+        if is_done:
+            return
 
 
 class Member(threading.Thread):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -162,22 +163,33 @@ def assert_prepared_before_each_assignment(calls: list[str]) -> None:
 
 
 def test_who_left_joins_again_as_such_whatever_an_older_heartbeat_is_answered() -> None:
-    """The application handles the answer while the heartbeat thread gives the group up."""
-    world, scheduler = scheduled(replace(CONFIG, rebalance_timeout_ms=5_000))
-    world.clock.sleep(CONFIG.heartbeat_interval_ms)
-    scheduler.run_until(HEARTBEAT, "wait coordinator")
-    (heartbeat,) = world.network.in_flight()
-    world.network.respond(heartbeat, beaten(Errors.REBALANCE_IN_PROGRESS))
-    scheduler.spawn("application", world.network.poll_no_wakeup)
-    scheduler.run_until("application", "lock coordinator")
-    world.clock.sleep(5_000 - CONFIG.heartbeat_interval_ms)
-    scheduler.run_until(HEARTBEAT, "wait coordinator")
-    assert len(world.requests(LeaveGroupRequest)) == 1
-    scheduler.run_until("application", "finished")
-    world.prepare(joined(2), synced())
-    assert world.member.ensure_active_group(world.timer(50))
-    reasons = [request.reason for request in world.requests(JoinGroupRequest)]
-    assert reasons == ["", "consumer pro-actively leaving the group"]
+    """The application handles the answer, so many steps of it before the heartbeat thread gives the
+    group up, the others after."""
+    for steps in count():
+        world, scheduler = scheduled(replace(CONFIG, rebalance_timeout_ms=5_000))
+        world.clock.sleep(CONFIG.heartbeat_interval_ms)
+        scheduler.run_until(HEARTBEAT, "wait coordinator")
+        (heartbeat,) = world.network.in_flight()
+        world.network.respond(heartbeat, beaten(Errors.REBALANCE_IN_PROGRESS))
+        scheduler.spawn("application", world.network.poll_no_wakeup)
+        for _ in range(steps):
+            if scheduler.point("application") != "finished":
+                scheduler.step("application")
+        is_done = scheduler.point("application") == "finished"
+        world.clock.sleep(5_000 - CONFIG.heartbeat_interval_ms)
+        while not world.requests(LeaveGroupRequest):
+            runnable = [one for one in (HEARTBEAT, "application") if one in scheduler.runnable()]
+            scheduler.step(runnable[0])
+        while scheduler.point("application") != "finished":
+            runnable = [one for one in ("application", HEARTBEAT) if one in scheduler.runnable()]
+            scheduler.step(runnable[0])
+        scheduler.run_until(HEARTBEAT, "wait coordinator")
+        world.prepare(joined(2), synced())
+        assert world.member.ensure_active_group(world.timer(50))
+        reasons = [request.reason for request in world.requests(JoinGroupRequest)]
+        assert reasons == ["", "consumer pro-actively leaving the group"], f"after {steps} steps"
+        if is_done:
+            return
 
 
 def test_a_heartbeat_that_fails_sends_for_the_coordinator_without_a_back_off() -> None:
