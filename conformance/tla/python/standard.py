@@ -173,4 +173,7 @@ def bag_cardinality(bag: Unforced) -> int:
 
 def copies_in(element: Unforced, bag: Unforced) -> int:
     """CopiesIn(e, B)."""
-    return _counts(bag).get(value_of(element), 0)
+    count = pairs(bag).get(value_of(element), 0)
+    if type(count) is not int:
+        raise EvaluationError(f"a bag is needed here, not {shown(value_of(bag))}")
+    return count

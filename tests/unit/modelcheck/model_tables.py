@@ -64,6 +64,8 @@ def main() -> None:
 
         text = page(family).read_text(encoding="utf-8")
         page(family).write_text(ROW.sub(row, text), encoding="utf-8")
+        for name in sorted(wanted.keys() - dict(shown(family))):
+            print(f"{page(family).name} has no row that begins with | `{name}` | BOUNDS | ci |")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ def main(arguments: list[str]) -> int:
         before = path.read_text(encoding="utf-8")
         after = compiled(read(before))
         differing += before != after
-        print(f"{path.name}: {'the same' if before == after else 'differs'}")
+        changed = "rewritten" if rewrite else "differs"
+        print(f"{path.name}: {'the same' if before == after else changed}")
         if rewrite:
             path.write_text(after, encoding="utf-8")
     return 1 if differing and not rewrite else 0
