@@ -19,17 +19,20 @@ def told_by(program: str) -> list[str]:
 
 
 def test_a_borrowed_process_gets_its_own_thresholds_back() -> None:
-    before = gc.get_threshold()
+    found, its_own = gc.get_threshold(), (PYTHON_S_OWN + 1, 11, 12)
+    gc.set_threshold(*its_own)
 
     def work() -> None:
         with collecting_seldom():
-            assert gc.get_threshold()[0] > before[0]
+            assert gc.get_threshold()[0] > its_own[0]
             raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        work()
-
-    assert gc.get_threshold() == before
+    try:
+        with pytest.raises(ZeroDivisionError):
+            work()
+        assert gc.get_threshold() == its_own
+    finally:
+        gc.set_threshold(*found)
 
 
 def test_a_program_that_imports_the_package_keeps_its_thresholds() -> None:
