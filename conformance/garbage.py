@@ -2,10 +2,9 @@
 
 A replay makes objects by the million, and counting references frees nearly all of them. Python
 looks for the others whenever 700 more were made than freed, and now and then through all that there
-are. Commands and their worker processes look less often: a quarter of the processor time of a
-command's own replay, a twelfth of a worker's, which has less to look through. Far less often would
-cost more again: new objects would take fresh memory in place of what the processor's cache has. A
-program that imports this package keeps what it has chosen.
+are. Commands and their worker processes look less often, which gains most where there is
+much to look through. Far less often would cost more again: new objects would take fresh memory in
+place of what the processor's cache has. A program that imports this package keeps what it chose.
 """
 
 from __future__ import annotations

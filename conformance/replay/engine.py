@@ -197,12 +197,10 @@ class Driver:
         try:
             with self._watch:
                 self._system.apply(action)
-        except ActionRefused as refusal:
-            return self._divergence(Kind.REFUSED, before, candidates, {}, str(refusal))
         except UserError:
             raise  # not the system's fault
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
-            return self._raised(error, before, candidates)
+            return self._failed(error, before, candidates)
         self.candidates = candidates
         return None
 
@@ -217,12 +215,10 @@ class Driver:
                 if not look:
                     return None
                 observed = self._system.observe()
-        except ActionRefused as refusal:
-            return self._divergence(Kind.REFUSED, (initial,), (initial,), {}, str(refusal))
         except UserError:
             raise  # not the system's fault
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
-            return self._raised(error, (initial,), (initial,))
+            return self._failed(error, (initial,), (initial,))
         if self._agreements.holds(initial, observed):
             return None
         if self._matches(initial, observed):
@@ -250,12 +246,10 @@ class Driver:
                 observed = self._system.observe()
                 if self._patient is not None:
                     observed = self._look_again(self._patient, allowed, observed)
-        except ActionRefused as refusal:
-            return self._divergence(Kind.REFUSED, before, allowed, {}, str(refusal))
         except UserError:
             raise  # not the system's fault
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
-            return self._raised(error, before, allowed)
+            return self._failed(error, before, allowed)
         if len(allowed) == 1 and self._agreements.holds(allowed[0], observed):
             self.candidates = tuple(allowed)
             return None
@@ -337,6 +331,14 @@ class Driver:
             detail,
         )
 
+    def _failed(
+        self, error: Exception, before: Sequence[State], allowed: Sequence[State]
+    ) -> Divergence:
+        """Of a step: it was refused, or the system raised something else."""
+        if isinstance(error, ActionRefused):
+            return self._divergence(Kind.REFUSED, before, allowed, {}, str(error))
+        return self._raised(error, before, allowed)
+
     def _raised(
         self, error: Exception, before: Sequence[State], allowed: Sequence[State]
     ) -> Divergence:
@@ -382,8 +384,8 @@ class Trail:
     """The steps of the last path, as far as they agreed: where a path begins with the same ones, a
     system that repeats itself is not looked at again until it leaves them.
 
-    Suites of a graph come by most transitions on the way to others: of their steps, sorted, two
-    thirds are such beginnings.
+    Suites of a graph come by most transitions on the way to others: of their steps, sorted, more
+    than half are such beginnings.
     """
 
     __slots__ = ("_actions", "_candidates", "_initial")
