@@ -191,7 +191,7 @@ def _record_and_audit(
     chosen = _largest_of_each_variant(benches)
     share = max(1, gate.tier.traces // len(chosen))
     results: dict[str, list[AuditResult]] = {}
-    with spark_session(gate.master) as spark:
+    with spark_session(gate.master, steps=gate.tier.traces * gate.tier.trace_length) as spark:
         for bench in chosen:
             store = gate.output / "stores" / bench.model.name.replace("/", "-")
             length = gate.tier.trace_length

@@ -349,6 +349,10 @@ def _output_folder(context: Context) -> Iterator[Context]:
         yield Context(settings, context.emit, context.check, context.seed)
 
 
+_BULK_LENGTH = 30
+"""Steps of a recorded trace."""
+
+
 def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort) -> Found:
     """Random traces, recorded and audited on Spark."""
     # Spark costs a second at import, and few faults live that long.
@@ -357,10 +361,14 @@ def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort)
 
     events: list[Event] = []
     watched = Context(context.settings, events.append, context.check, context.seed)
-    with tempfile.TemporaryDirectory(prefix="kconform-bugs-") as folder, spark_session() as spark:
+    steps = len(benches) * job.traces * _BULK_LENGTH
+    with (
+        tempfile.TemporaryDirectory(prefix="kconform-bugs-") as folder,
+        spark_session(steps=steps) as spark,
+    ):
         for number, bench in enumerate(benches):
             store = Path(folder) / str(number)
-            record(watched, bench, spark, store, traces=job.traces, length=30)
+            record(watched, bench, spark, store, traces=job.traces, length=_BULK_LENGTH)
             result = audit(
                 watched, Subject(TraceStore.open(store), bench.prepared, bench.graph), spark
             )

@@ -60,11 +60,12 @@ def audit(
         context = Context(work.settings, work.emit, CheckOptions(cold=cold), chosen)
         subject = open_subject(context, store, model)
         with _listing(listing, wanted=referees is not None) as listed:
-            few = subject.store.manifest.counts.steps <= MOST_STEPS
+            steps = subject.store.manifest.counts.steps
+            few = steps <= MOST_STEPS
             if few and master is None and listed is None and not native:
                 result = audit_stage(context, subject, None)
             else:
-                with spark_session(master) as spark:
+                with spark_session(master, steps=steps) as spark:
                     result = audit_stage(context, subject, spark, listing=listed, native=native)
             for line in unjudged_lines(result):
                 work.say(line)

@@ -52,14 +52,15 @@ def record(
             work.settings.seed if seed is None else seed,
         )
         bench = workbench(context, one_model(model), system)
-        with spark_session(master) as spark:
+        traces, length = traces or tier.traces, length or tier.trace_length
+        with spark_session(master, steps=traces * length) as spark:
             record_stage(
                 context,
                 bench,
                 spark,
                 output,
-                traces=traces or tier.traces,
-                length=length or tier.trace_length,
+                traces=traces,
+                length=length,
                 overwrite=force,
             )
         work.closing = f"store: {output}\naudit it: kconform audit {output}"
