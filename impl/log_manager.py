@@ -7,7 +7,8 @@ Source: LogManager. Names of directories: `<topic>-<partition>`, with the suffix
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from impl.checkpoint import OffsetCheckpointFile
 from impl.concurrency import Concurrency
@@ -41,6 +42,9 @@ class LogManager:
     ) -> None:
         self._disk = disk
         self.log_directories = log_directories
+        self.failed_directories: set[str] = set()
+        """Where no log could be made: they go offline, when their failure is handled
+        (LogDirFailureChannel)."""
         self._scheduler = scheduler
         self._concurrency = concurrency
         self._default_config = default_config or LogConfig()
@@ -123,16 +127,28 @@ class LogManager:
         return (self._future if is_future else self._current).get(partition)
 
     def get_or_create_log(self, partition: TopicPartition, directory: str | None = None) -> Log:
-        """The log; a new one goes to `directory`, by default to the one with the fewest logs."""
+        """The log; a new one goes to `directory`, by default to the one with the fewest logs.
+
+        Where it cannot be made the whole directory has failed (LogManager.createLogDirectory).
+        """
         with self._lock:
             log = self._current.get(partition)
             if log is None:
                 if not self.log_directories:
                     raise KafkaStorageException("all log directories are offline")
                 target = directory or min(self.log_directories, key=self._logs_in)
-                log = self._load(partition, f"{target}/{partition}")
+                with self._failing(target):
+                    log = self._load(partition, f"{target}/{partition}")
                 self._current[partition] = log
             return log
+
+    @contextmanager
+    def _failing(self, directory: str) -> Iterator[None]:
+        try:
+            yield
+        except KafkaStorageException:
+            self.failed_directories.add(directory)
+            raise
 
     def _logs_in(self, directory: str) -> int:
         return sum(self.is_in(log, directory) for log in self._current.values())
@@ -174,6 +190,7 @@ class LogManager:
     def handle_log_dir_failure(self, directory: str) -> None:
         """Forget the directory and its logs; they are loaded again by the next start."""
         with self._lock:
+            self.failed_directories.discard(directory)
             self.log_directories = tuple(one for one in self.log_directories if one != directory)
             for logs in (self._current, self._future):
                 for partition in [tp for tp, log in logs.items() if self.is_in(log, directory)]:
@@ -185,7 +202,8 @@ class LogManager:
         """An empty copy of the partition's log in another directory."""
         with self._lock:
             path = self._temporary_name(partition, f"{directory}/{partition}", "future")
-            self._future[partition] = self._load(partition, path)
+            with self._failing(directory):
+                self._future[partition] = self._load(partition, path)
             return self._future[partition]
 
     def replace_current_with_future_log(self, current: Log, future: Log) -> None:

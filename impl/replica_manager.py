@@ -563,8 +563,15 @@ class ReplicaManager:
             partition = self._partitions.get(topic_partition)
             if partition is not None and partition.log is not None:
                 self.handle_log_dir_failure(parent(partition.log.directory))
-            elif topic_partition not in self._offline:
+                return
+            self._handle_failed_directories()
+            if topic_partition not in self._offline:
                 self._mark_partitions_offline([topic_partition])
+
+    def _handle_failed_directories(self) -> None:
+        """Where a log could not be made, nothing else is written either (LogDirFailureHandler)."""
+        for directory in sorted(self.log_manager.failed_directories):
+            self.handle_log_dir_failure(directory)
 
     def handle_log_dir_failure(self, directory: str) -> None:
         """Nothing in this log directory is read or written any more until the next start.
@@ -599,7 +606,12 @@ class ReplicaManager:
             if directory not in self.log_manager.log_directories:
                 raise Errors.LOG_DIR_NOT_FOUND.exception(f"{directory} is no log directory")
             partition = self.get_partition_or_exception(topic_partition)
-            if partition.maybe_create_future_replica(directory):
+            try:
+                created = partition.maybe_create_future_replica(directory)
+            except KafkaStorageException:
+                self._handle_failed_directories()
+                raise
+            if created:
                 self._maybe_add_log_dir_fetchers([topic_partition])
 
     def _maybe_add_log_dir_fetchers(self, topic_partitions: list[TopicPartition]) -> None:

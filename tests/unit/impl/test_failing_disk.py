@@ -11,7 +11,7 @@ from conformance.systems.replication.failing_disk import FailingDisk
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
 from impl.disk import MemoryDisk, nothing
-from impl.errors import ApiException, Errors
+from impl.errors import ApiException, Errors, KafkaStorageException
 from impl.log_manager import LogManager
 from impl.partition import FetchParams
 from impl.replica import StaticMetadataCache
@@ -146,6 +146,52 @@ def test_a_failed_directory_leaves_the_others_alone() -> None:
     assert story.replicas.append_records(OTHER, records()).first_offset == 0
 
 
+NEW = TopicPartition("new", 0)
+
+
+def two_directories() -> Story:
+    """TP in the directory whose next call fails, once; OTHER in the healthy one."""
+    disk = FailingDisk(MemoryDisk(), "logs")
+    story = Story(disk)
+    for partition in (TP, OTHER):
+        lead(story, partition)
+    disk.fail_at(1, once=True)
+    return story
+
+
+def lead(story: Story, partition: TopicPartition) -> Errors:
+    decision = state(0, 0, isr=(0, 1), partition=partition)
+    answer = story.replicas.become_leader_or_follower(LeaderAndIsrRequest(0, 0, (decision,)))
+    return answer.partitions[partition]
+
+
+def assert_only_the_healthy_one_is_left(story: Story) -> None:
+    assert story.replicas.log_manager.log_directories == ("healthy",)
+    assert story.append() is Errors.KAFKA_STORAGE_ERROR
+    assert story.replicas.append_records(OTHER, records()).first_offset == 0
+
+
+def test_where_a_log_cannot_be_made_the_whole_directory_goes_offline() -> None:
+    story = two_directories()
+
+    assert lead(story, NEW) is Errors.KAFKA_STORAGE_ERROR
+
+    assert_only_the_healthy_one_is_left(story)
+    assert lead(story, NEW) is Errors.KAFKA_STORAGE_ERROR
+    newer = TopicPartition("newer", 0)
+    assert lead(story, newer) is Errors.NONE
+    assert story.replicas.local_log_or_exception(newer).directory == "healthy/newer-0"
+
+
+def test_a_move_to_a_directory_that_fails_takes_it_offline_and_not_where_the_log_is() -> None:
+    story = two_directories()
+
+    with pytest.raises(KafkaStorageException):
+        story.replicas.alter_replica_log_dir(OTHER, "logs")
+
+    assert_only_the_healthy_one_is_left(story)
+
+
 @pytest.mark.parametrize("once", [False, True], ids=["for good", "once"])
 def test_a_follower_whose_log_cannot_be_made_does_not_keep_the_others_from_following(
     once: bool,
@@ -158,18 +204,17 @@ def test_a_follower_whose_log_cannot_be_made_does_not_keep_the_others_from_follo
     broker.become_leader_or_follower(LeaderAndIsrRequest(0, 0, (healthy,)))
     disk.fail_at(1, once=once)
 
-    new = TopicPartition("new", 0)
-    decisions = (state(2, 1, partition=new), state(2, 1, partition=OTHER))
+    decisions = (state(2, 1, partition=NEW), state(2, 1, partition=OTHER))
     answer = broker.become_leader_or_follower(LeaderAndIsrRequest(0, 0, decisions))
 
     assert (answer.error, answer.partitions) == (
         Errors.NONE,
-        {new: Errors.KAFKA_STORAGE_ERROR, OTHER: Errors.NONE},
+        {NEW: Errors.KAFKA_STORAGE_ERROR, OTHER: Errors.NONE},
     )
     assert isinstance(fetchers, RecordedFetchers)
     assert {tp: one.leader.id for tp, one in fetchers.added[-1].items()} == {OTHER: 2}
     again = broker.become_leader_or_follower(LeaderAndIsrRequest(0, 0, decisions[:1]))
-    assert again.partitions == {new: Errors.KAFKA_STORAGE_ERROR}
+    assert again.partitions == {NEW: Errors.KAFKA_STORAGE_ERROR}
 
 
 @pytest.mark.parametrize("once", [False, True], ids=["for good", "once"])
