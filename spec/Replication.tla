@@ -162,17 +162,15 @@ LeaderEpochIsCached ==
 
 \* The answer to OffsetsForLeaderEpoch is what the log itself says.
 EndOffsetIsExact ==
-  \A l \in Brokers : ActingLeader(l) => \A asked \in Epochs :
-    LET known  == {log[l][i] : i \in 1..Len(log[l])} \union {leaderEpoch[l]}
-        upTo   == {e \in known : e <= asked}
-        above  == {i \in 1..Len(log[l]) : log[l][i] > asked}
-        end    == IF above = {} THEN LogEndOffset(l)
-                                ELSE logStartOffset[l] + Smallest(above) - 1
-        answer == EndOffsetFor(epochCache[l], asked, LogEndOffset(l))
-    IN  asked <= leaderEpoch[l] /\ upTo # {} =>
-          \/ /\ answer.offset = end
-             /\ answer.epoch = (CHOOSE e \in upTo : \A other \in upTo : other <= e)
-          \/ logStartOffset[l] > 0  \* entries below the log start are gone
+  \A l \in Brokers : ActingLeader(l) /\ logStartOffset[l] = 0 =>  \* else old entries are gone
+    LET known == {log[l][i] : i \in 1..Len(log[l])} \union {leaderEpoch[l]}
+    IN  \A asked \in {e \in Epochs : e <= leaderEpoch[l]} :
+          LET upTo   == {e \in known : e <= asked}
+              above  == {i \in 1..Len(log[l]) : log[l][i] > asked}
+              end    == IF above = {} THEN LogEndOffset(l) ELSE Smallest(above) - 1
+              answer == EndOffsetFor(epochCache[l], asked, LogEndOffset(l))
+          IN  upTo # {} => /\ answer.offset = end
+                           /\ answer.epoch = (CHOOSE e \in upTo : \A other \in upTo : other <= e)
 
 \* A follower fetches from where its log ends: nothing skipped, nothing twice.
 FetchOffsetIsLogEnd ==
@@ -196,13 +194,13 @@ FetchedIffFollower ==
 \* agrees with it. Presupposes that no broker crashes (a leader may be late to hear
 \* that a member lost its tail).
 WeakIsr ==
-  \A l \in OwingLeaders : \A b \in isr[l] : AgreesBelowHighWatermark(b, l)
+  \A l \in OwingLeaders : \A b \in isr[l] \ {l} : AgreesBelowHighWatermark(b, l)
 
 \* Below a leader's high watermark, every member of the true ISR that runs agrees
 \* with it: whatever consumers of any leader could read, whom the controller may
 \* elect has.
 StrongIsr ==
-  \A l \in OwingLeaders : \A b \in registration.isr :
+  \A l \in OwingLeaders : \A b \in registration.isr \ {l} :
     online[b] => AgreesBelowHighWatermark(b, l)
 
 \* A record once exposed below the high watermark of a leader is, at its offset, in
@@ -224,9 +222,8 @@ OneExposedRecordPerOffset ==
 \* Two logs that agree on one record agree on all before it; otherwise they diverge
 \* silently, for ever.
 LogMatching ==
-  \A a, b \in Brokers : \A o \in Offsets :
-    a # b /\ Holds(a, o) /\ Holds(b, o) /\ EpochAt(a, o) = EpochAt(b, o)
-      => IsPrefixUpTo(a, b, o)
+  \A a \in Brokers : \A b \in Brokers \ {a} : \A o \in Offsets :
+    Holds(a, o) /\ Holds(b, o) /\ EpochAt(a, o) = EpochAt(b, o) => IsPrefixUpTo(a, b, o)
 
 \* A follower that is past truncation, and in the leader's epoch, has a prefix of the
 \* leader's log. Not TruncateOnFetch, where fetching itself finds the divergence.
@@ -266,6 +263,9 @@ BelowLogStartIsOutOfRange ==
 (* Action properties.                                                      *)
 (***************************************************************************)
 
+\* Where it does not, nothing is taken from a log, and TLC need not compare the records.
+LogChanges(b) == log'[b] # log[b] \/ logStartOffset'[b] # logStartOffset[b]
+
 \* Nobody goes back to an older leader, but by forgetting (a crash).
 LeaderEpochsNeverFall ==
   [][/\ registration'.leaderEpoch >= registration.leaderEpoch
@@ -280,21 +280,22 @@ LeaderHighWatermarkNeverFalls ==
 \* A leader only appends.
 LeaderLogIsAppendOnly ==
   [][\A l \in Brokers :
-       ActingLeader(l) /\ ActingLeader(l)' /\ leaderEpoch'[l] = leaderEpoch[l]
+       LogChanges(l) /\ ActingLeader(l) /\ ActingLeader(l)' /\ leaderEpoch'[l] = leaderEpoch[l]
          => \A o \in Offsets : Holds(l, o) =>
               \/ o < logStartOffset'[l]
               \/ o < LogEndOffset(l)' /\ EpochAt(l, o)' = EpochAt(l, o)]_vars
 
 \* What was exposed is never replaced by something else on a replica that may lead.
 CommittedNeverOverwritten ==
-  [][\A b \in registration.isr : \A record \in exposed \intersect exposed' :
-       b \in registration'.isr /\ HasRecord(b, record)
-         /\ LogEndOffset(b)' > record.offset => HasRecord(b, record)']_vars
+  [][\A b \in registration.isr \intersect registration'.isr : LogChanges(b) =>
+       \A record \in exposed \intersect exposed' :
+         HasRecord(b, record) /\ LogEndOffset(b)' > record.offset => HasRecord(b, record)']_vars
 
 \* A member of the ISR never truncates an exposed record. Clean elections, no crash.
 NoExposedRecordTruncated ==
-  [][\A b \in registration.isr : \A record \in exposed \intersect exposed' :
-       HasRecord(b, record) => HasRecord(b, record)']_vars
+  [][\A b \in registration.isr : LogChanges(b) =>
+       \A record \in exposed \intersect exposed' :
+         HasRecord(b, record) => HasRecord(b, record)']_vars
 
 \* Whom the leader lets into the ISR runs, reaches the leader's high watermark and the offset
 \* at which the leader's epoch began (KAFKA-7128), and is the process that the leader means.
@@ -329,7 +330,7 @@ FailedPartitionUnchanged ==
 \* epoch that it still has, since its thread holds partitionMapLock meanwhile.
 FencedResetFails ==
   [][\A f \in Brokers :
-       ProcessListOffsetsResponse(f) /\ channel[f].error = "FENCED_LEADER_EPOCH"
+       channel[f].error = "FENCED_LEADER_EPOCH" /\ ProcessListOffsetsResponse(f)
          => fetchState'[f] = "Failed"]_vars
 
 (***************************************************************************)

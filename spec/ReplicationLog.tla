@@ -115,8 +115,8 @@ RecordsBelow(r, offset) ==
 
 \* What the cache must say of a log: each epoch with its first offset.
 CacheOf(r) ==
-  LET starts == {i \in 1..Len(r.log) : i = 1 \/ r.log[i] # r.log[i - 1]}
-  IN  [k \in 1..Cardinality(starts) |->
-        LET i == CHOOSE j \in starts : Cardinality({s \in starts : s <= j}) = k
-        IN  [epoch |-> r.log[i], start |-> r.logStart + i - 1]]
+  LET Begins(i) == i = 1 \/ r.log[i] # r.log[i - 1]
+      starts    == SelectSeq([i \in 1..Len(r.log) |-> i], Begins)
+  IN  [k \in 1..Len(starts) |->
+        [epoch |-> r.log[starts[k]], start |-> r.logStart + starts[k] - 1]]
 =============================================================================

@@ -80,7 +80,7 @@ def check_models(
         ThreadPoolExecutor(engine.options.jobs) as pool,
     ):
         # The large ones first, so that no long run is left over for the end.
-        order = sorted(range(len(models)), key=lambda i: -_expected_size(models[i]))
+        order = sorted(range(len(models)), key=lambda i: _expected_work(models[i]), reverse=True)
         futures = {i: pool.submit(engine.check, models[i], run) for i in order}
         _await(list(futures.values()), processes)
     return [futures[i].result() for i in range(len(models))]
@@ -104,6 +104,13 @@ def _await(futures: Sequence[Future[CheckResult]], processes: Processes) -> None
 
 def _expected_size(model: Model) -> int:
     return model.expect.distinct_states if model.expect else model.likely_states
+
+
+def _expected_work(model: Model) -> tuple[int, int]:
+    """More of it is more work. Of models that must fail only the counterexample's length is known:
+    TLC stops there, the sooner the shorter it is."""
+    expect = model.expect
+    return _expected_size(model), expect.counterexample_length if expect else 0
 
 
 def _is_short(model: Model) -> bool:
