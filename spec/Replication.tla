@@ -263,7 +263,7 @@ BelowLogStartIsOutOfRange ==
 (* Action properties.                                                      *)
 (***************************************************************************)
 
-\* Where it does not, nothing is taken from a log, and TLC need not compare the records.
+\* From a log that does not change nothing is taken: TLC need not compare its records.
 LogChanges(b) == log'[b] # log[b] \/ logStartOffset'[b] # logStartOffset[b]
 
 \* Nobody goes back to an older leader, but by forgetting (a crash).

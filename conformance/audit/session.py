@@ -67,9 +67,9 @@ LOCAL_SETTINGS: Mapping[str, str] = MappingProxyType(
 """For a JVM of our own on this machine; a container's host name often has no address."""
 
 SHORT = 1_000_000
-"""Steps up to which the JVM's optimizing compiler costs more than it saves: an audit of a million
-takes 20 processor seconds of the JVM without it in place of 35, and ends earlier; one of 50,000
-takes 18 in place of 29. (TLC's runs have such a limit too: `modelcheck.tlc.SHORT_RUN`.)"""
+"""Steps up to which the JVM's optimizing compiler was seen to cost more than it saves, by the clock
+and in processor time; more were not tried. (TLC's runs have such a limit too:
+`modelcheck.tlc.SHORT_RUN`.)"""
 
 _LAUNCH: Callable[[SparkConf, dict[str, object]], JavaGateway] = launch_gateway  # untyped there
 
