@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+from conformance.audit.local import MOST_STEPS
 from conformance.audit.result import AuditResult
 from conformance.audit.session import spark_session
 from conformance.bugs.canary import run_canary
@@ -27,12 +30,12 @@ from conformance.stages.context import (
 )
 from conformance.stages.coverage import coverage
 from conformance.stages.deviations import deviations
-from conformance.stages.drive import driving
+from conformance.stages.drive import Driving, driving
 from conformance.stages.explore import Search, search_of
 from conformance.stages.fetch import fetched_meanwhile
 from conformance.stages.mutation import mutation
 from conformance.stages.overridden import deviating
-from conformance.stages.record import Subject, audit, record, referee
+from conformance.stages.record import Subject, Underway, audit, record, referee
 from conformance.stages.replay import replay
 from conformance.stages.selection import LeftOut, select
 from conformance.stages.story import keep_counterexamples
@@ -122,8 +125,17 @@ def run(context: Context, gate: GatePlan) -> None:
     ]
     samples = gate.tier.interruptions
     # These need nothing of the suites, and each leaves a core idle at times.
-    with driving(context, benches, suites, samples=samples, searches=searches) as drive:
-        covered = _record_and_audit(context, gate, benches, drive.report_ended)
+    with (
+        _stores(context, gate, benches) as stores,
+        driving(
+            context, benches, suites, samples=samples, searches=searches, stores=stores
+        ) as drive,
+    ):
+        covered = (
+            _audited_here(context, gate, drive)
+            if stores
+            else _record_and_audit(context, gate, benches, drive.report_ended)
+        )
         _known_deviations(context, system, benches)
         drive.report_ended()
         if gate.canary:
@@ -177,6 +189,56 @@ def _largest_of_each_variant(benches: Sequence[Workbench]) -> list[Workbench]:
     return list(found.values())
 
 
+@contextmanager
+def _stores(
+    context: Context, gate: GatePlan, benches: Sequence[Workbench]
+) -> Iterator[Sequence[Underway]]:
+    """The stores that the driving processes are to record: none if Spark is to do it."""
+    chosen = _largest_of_each_variant(benches)
+    traces, length = _share(gate, chosen), gate.tier.trace_length
+    if gate.master is not None or traces * length > MOST_STEPS:
+        yield ()
+        return
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                Underway(context, bench, _store(gate, bench), traces=traces, length=length)
+            )
+            for bench in chosen
+        ]
+
+
+def _share(gate: GatePlan, chosen: Sequence[Workbench]) -> int:
+    """The traces of each."""
+    return max(1, gate.tier.traces // len(chosen))
+
+
+def _store(gate: GatePlan, bench: Workbench) -> Path:
+    return gate.output / "stores" / bench.model.name.replace("/", "-")
+
+
+def _audited_here(
+    context: Context, gate: GatePlan, drive: Driving
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """Audit each store in this process as soon as it is recorded; as `_record_and_audit`."""
+    results: dict[str, list[AuditResult]] = {}
+    for store in drive.recorded():
+        audited = _audit(context, gate, store.bench, store.path, None)
+        results.setdefault(store.bench.factory, []).append(audited)
+    return {system: _covered(of_system) for system, of_system in results.items()}
+
+
+def _audit(
+    context: Context, gate: GatePlan, bench: Workbench, store: Path, spark: SparkSession | None
+) -> AuditResult:
+    subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
+    listing = _fresh(store.with_suffix(".failing"))
+    audited = audit(context, subject, spark, listing=listing)
+    if gate.tier.name == "nightly":
+        referee(context, subject, listing, traces=REFEREED)
+    return audited
+
+
 def _record_and_audit(
     context: Context,
     gate: GatePlan,
@@ -189,19 +251,14 @@ def _record_and_audit(
     `between` is called after each model.
     """
     chosen = _largest_of_each_variant(benches)
-    share = max(1, gate.tier.traces // len(chosen))
+    share, length = _share(gate, chosen), gate.tier.trace_length
     results: dict[str, list[AuditResult]] = {}
-    with spark_session(gate.master, steps=gate.tier.traces * gate.tier.trace_length) as spark:
+    with spark_session(gate.master, steps=gate.tier.traces * length) as spark:
         for bench in chosen:
-            store = gate.output / "stores" / bench.model.name.replace("/", "-")
-            length = gate.tier.trace_length
+            store = _store(gate, bench)
             record(context, bench, spark, store, traces=share, length=length, overwrite=True)
-            subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
-            listing = _fresh(store.with_suffix(".failing"))
-            audited = audit(context, subject, spark, listing=listing)
+            audited = _audit(context, gate, bench, store, spark)
             results.setdefault(bench.factory, []).append(audited)
-            if gate.tier.name == "nightly":
-                referee(context, subject, listing, traces=REFEREED)
             between()
     return {system: _covered(of_system) for system, of_system in results.items()}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -23,6 +23,7 @@ from conformance.audit.scan import INITIAL
 from conformance.audit.verdicts import Options, check_counts, dispute, finished, verdict_of
 from conformance.audit.workers import Evaluator, bound_worker
 from conformance.events import Emit, Finding, StageStarted, ignore
+from conformance.files import space_for
 from conformance.tla import collision_probability
 from conformance.traces.model import End
 from conformance.traces.states import FINGERPRINT
@@ -30,8 +31,9 @@ from conformance.traces.store import TraceStore
 
 __all__ = ["MOST_STEPS", "audit_here"]
 
-MOST_STEPS = 20_000
-"""Up to so many steps a store is judged without Spark."""
+MOST_STEPS = 400_000
+"""Up to so many steps a store is judged without Spark: half the time of Spark's audit, without its
+start, where walks share most transitions (`benchmarks/audit_here.py`); more were not tried."""
 
 Visit = tuple[int, int, int]
 """Source, action code, target: the initial state has source 0 and the code `INITIAL`."""
@@ -51,6 +53,24 @@ class _Row:
         if self.states:
             yield 0, INITIAL, self.states[0]
         yield from zip(self.states, self.actions, self.states[1:], strict=False)
+
+
+_LISTING = pa.schema(
+    [
+        ("suspect", pa.int64()),
+        ("trace_id", pa.int64()),
+        ("failed", pa.bool_()),
+        ("step", pa.int32()),
+        ("cause", pa.string()),
+        ("source", pa.int64()),
+        ("action", pa.int32()),
+        ("target", pa.int64()),
+        ("visits", pa.int64()),
+        ("violations", pa.list_(pa.string())),
+        ("doubts", pa.list_(pa.string())),
+    ]
+)
+"""A listing's columns: what is there of a trace that a visit decided, or its divergence."""
 
 
 @dataclass(slots=True)
@@ -121,14 +141,17 @@ class _Audit:
         check_counts(self.store.manifest, len(self._rows), steps.total())
         of_states = self._states()
         self._visits = self._judge(of_states)
-        groups, outcome = self._groups()
+        decided = [(row.trace_id, one) for row in self._rows if (one := self._decided(row))]
+        groups = self._groups(decided)
+        self._list(decided)
+        failed = sum(one.key[0] for _, one in decided)
         visits = self._visits
         transitions = [v for v in visits if v[1] != INITIAL]
         listed = sum(visits[v].listed for v in transitions)
         disputed = sum(one.disputed for one in visits.values())
         covered = self._coverage(steps, of_states, listed)
         accounting = Accounting(
-            len(self._rows), outcome["pass"], outcome["fail"], outcome["inconclusive"]
+            len(self._rows), len(self._rows) - len(decided), failed, len(decided) - failed
         )
         reasons = vacuous(len(self._rows), covered, self.options.optional_actions)
         return AuditResult(
@@ -204,20 +227,43 @@ class _Audit:
 
     # --- traces -------------------------------------------------------------------------------
 
-    def _groups(self) -> tuple[list[_Group], Counter[str]]:
+    def _groups(self, decided: Iterable[tuple[int, _Decided]]) -> list[_Group]:
         found: dict[tuple[bool, Visit | None, str], _Group] = {}
-        outcome: Counter[str] = Counter()
-        for row in self._rows:
-            decided = self._decided(row)
-            if decided is None:
-                outcome["pass"] += 1
-                continue
-            outcome["fail" if decided.key[0] else "inconclusive"] += 1
-            example = decided.step, row.trace_id
-            group = found.setdefault(decided.key, _Group(*decided.key, example))
+        for trace_id, one in decided:
+            example = one.step, trace_id
+            group = found.setdefault(one.key, _Group(*one.key, example))
             group.traces += 1
             group.first = min(group.first, example)
-        return list(found.values()), outcome
+        return list(found.values())
+
+    def _list(self, decided: Sequence[tuple[int, _Decided]]) -> None:
+        """Write the traces that do not pass as `scan.outcomes` and `judge.suspects` have them."""
+        if self.options.listing is None or not decided:
+            return
+        bad = sorted(visit for visit, one in self._visits.items() if one.violations or one.doubts)
+        numbers = {visit: number for number, visit in enumerate(bad, 1)}
+        rows = [self._listed_row(trace_id, one, numbers) for trace_id, one in decided]
+        with space_for(self.options.listing):
+            self.options.listing.mkdir(parents=True)
+            table = pa.Table.from_pylist(rows, schema=_LISTING)
+            pq.write_table(table, self.options.listing / "part-00000.parquet")
+
+    def _listed_row(
+        self, trace_id: int, one: _Decided, numbers: Mapping[Visit, int]
+    ) -> dict[str, object]:
+        failed, visit, cause = one.key
+        row = {"trace_id": trace_id, "failed": failed, "step": one.step}
+        if visit is None:
+            return {**row, "suspect": 0, "cause": cause}
+        judged = self._visits[visit]
+        return {
+            **row,
+            "suspect": numbers[visit],
+            **dict(zip(("source", "action", "target"), visit, strict=True)),
+            "visits": judged.visits,
+            "violations": judged.violations,
+            "doubts": judged.doubts,
+        }
 
     def _decided(self, row: _Row) -> _Decided | None:
         """What decides a trace: its first failing visit or its divergence, else its first doubt."""

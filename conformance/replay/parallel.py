@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -108,7 +109,7 @@ class Running(Protocol[Result_co]):
         """Those that ended since the last look; does not wait."""
 
     def rest(self) -> Iterator[Ended[Result_co]]:
-        """All that were not yet told, as they end."""
+        """All that were not yet told, as they end; one may stop, and ask for the others later."""
 
 
 @contextmanager
@@ -144,18 +145,19 @@ def side_by_side(jobs: Sequence[Job[Result]], processes: int) -> Iterator[tuple[
             yield one.number, one.result
 
 
-@dataclass(frozen=True, slots=True)
 class _Here(Generic[Result]):
-    """Jobs that this process does itself, when it is asked for them all."""
+    """Jobs that this process does itself, one after the other, as it is asked for them."""
 
-    jobs: Sequence[Job[Result]]
-    order: Sequence[int]
+    def __init__(self, jobs: Sequence[Job[Result]], order: Sequence[int]) -> None:
+        self._jobs, self._left = jobs, deque(order)
 
     def ended(self) -> Iterator[Ended[Result]]:
         return iter(())
 
     def rest(self) -> Iterator[Ended[Result]]:
-        return (_run(self.jobs[number], number) for number in self.order)
+        while self._left:
+            number = self._left.popleft()
+            yield _run(self._jobs[number], number)
 
 
 @dataclass(frozen=True, slots=True)

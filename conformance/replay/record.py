@@ -1,4 +1,4 @@
-"""Records what an implementation does along random walks, spread over Spark's workers.
+"""Records what an implementation does along random walks: many on Spark, few in other processes.
 
 Every trace's choices derive from the seed and the trace's number, files hold fixed ranges of
 numbers, and states are written once and sorted: the store is the same whatever the number of
@@ -10,7 +10,8 @@ from __future__ import annotations
 import pickle
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -106,32 +107,114 @@ def record(
     `graph` chooses the actions and is the fast oracle; the spec's evaluator decides where it
     does not reach. Without a graph the evaluator does all.
     """
+    with recording(plan, spec, identity, path, graph=graph, replace=replace) as store:
+        _run(spark, store, plan, emit)
+        return store.finish()
+
+
+@contextmanager
+def recording(
+    plan: Plan,
+    spec: Spec,
+    identity: Identity,
+    path: Path,
+    *,
+    graph: StateGraph | None = None,
+    replace: bool = False,
+) -> Iterator[Recording]:
+    """A store whose files any process may record; it appears at `path` when the block ends."""
     if plan.traces < 1 or plan.length < 1:
         raise UserError("Nothing to record: give at least one trace of at least one step.")
-    started = time.monotonic()
-    variables = spec.variables
     reference = list(spec.initial_states())
-    placeholder = infer_columns(variables, reference)
+    placeholder = infer_columns(spec.variables, reference)
     with open_writer(path, identity, placeholder, replace=replace) as writer:
         spill = writer.folder / "spill"
         spill.mkdir()
         _write_job(spill, _Job(plan, identity.parsed_actions(), spec.module, spec.config), graph)
-        seen = _run(spark, writer, plan, emit)
-        states = _distinct_states(spill, seen, graph)
+        yield Recording(path, plan, writer, spec.variables, graph)
+
+
+class Recording:
+    """A store under way: files that wait to be recorded, files that were, and then the rest."""
+
+    def __init__(
+        self,
+        path: Path,
+        plan: Plan,
+        writer: StoreWriter,
+        variables: tuple[str, ...],
+        graph: StateGraph | None,
+    ) -> None:
+        self.path, self.plan = path, plan
+        # A cluster's workers have current folders of their own.
+        self.folder = str(writer.folder.absolute())
+        self.size = traces_per_file(plan.traces)
+        """Traces in a file."""
+        self.files = range(-(-plan.traces // self.size))
+        self._writer, self._variables, self._graph = writer, variables, graph
+        self._started = time.monotonic()
+
+    def jobs(self, count: int) -> list[RecordJob]:
+        """All files, shared out among at most so many jobs."""
+        shares = [tuple(self.files[first::count]) for first in range(count)]
+        return [RecordJob(self.folder, self.size, share) for share in shares if share]
+
+    def add(self, chunks: Iterable[ChunkInfo]) -> None:
+        """Files that were recorded."""
+        for chunk in chunks:
+            self._writer.add_chunk(chunk)
+
+    def finish(self) -> RecordResult:
+        """Write what all files together say, when all are there."""
+        writer, spill = self._writer, self._writer.folder / "spill"
+        states = _distinct_states(spill, _union(spill, "seen"), self._graph)
         allowed = [state for state, known in states.values() if known]
         every = [state for state, _ in states.values()]
-        writer.columns = infer_columns(variables, every, reference=allowed)
+        writer.columns = infer_columns(self._variables, every, reference=allowed)
         writer.write_states(np.fromiter(states, np.int64, count=len(states)), every)
         transitions = _union(spill, "transitions")
         shutil.rmtree(spill)
         manifest = writer.manifest()
-    return RecordResult(
-        path,
-        manifest,
-        manifest.counts.ends.get(End.DIVERGED.value, 0),
-        len(transitions),
-        time.monotonic() - started,
-    )
+        return RecordResult(
+            self.path,
+            manifest,
+            manifest.counts.ends.get(End.DIVERGED.value, 0),
+            len(transitions),
+            time.monotonic() - self._started,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Files of the store that is being written in `folder`, recorded since `began`."""
+
+    folder: str
+    chunks: tuple[ChunkInfo, ...]
+    began: float
+    """By `time.monotonic()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordJob:
+    """Some of a store's files, to be recorded by another process of this machine."""
+
+    folder: str
+    size: int
+    numbers: tuple[int, ...]
+
+    @property
+    def weight(self) -> int:
+        """Above that of any suite: whoever is to audit the store waits for it."""
+        return 1_000_000_000 + self.size * len(self.numbers)
+
+    def run(self, emit: Emit) -> Recorded:
+        """Record them."""
+        began = time.monotonic()
+        recorder, chunks = _recorder(self.folder), []
+        for done, number in enumerate(self.numbers):
+            emit(Progress(STAGE, done * self.size, None))
+            chunks.append(recorder.record(number, self.size))
+        return Recorded(self.folder, tuple(chunks), began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,22 +236,18 @@ def _write_job(spill: Path, job: _Job, graph: StateGraph | None) -> None:
         (spill / "graph.npz").write_bytes(graph_to_bytes(graph))
 
 
-def _run(spark: SparkSession, writer: StoreWriter, plan: Plan, emit: Emit) -> npt.NDArray[np.int64]:
-    """Record every file, in a few rounds; the fingerprints of all states that were seen."""
-    size = traces_per_file(plan.traces)
-    numbers = list(range(-(-plan.traces // size)))
-    per_round = max(-(-len(numbers) // _ROUNDS), spark.sparkContext.defaultParallelism)
-    folder = str(writer.folder.absolute())  # a cluster's workers have current folders of their own
+def _run(spark: SparkSession, store: Recording, plan: Plan, emit: Emit) -> None:
+    """Record every file on Spark, in a few rounds."""
+    per_round = max(-(-len(store.files) // _ROUNDS), spark.sparkContext.defaultParallelism)
     done = 0
-    for first in range(0, len(numbers), per_round):
-        part = numbers[first : first + per_round]
+    for first in range(0, len(store.files), per_round):
+        part = store.files[first : first + per_round]
         tasks = spark.sparkContext.parallelize(part, len(part))
-        chunks = tasks.mapPartitions(partial(_record_files, folder, size)).collect()
-        for chunk in chunks:
-            writer.add_chunk(chunk)
-            done += chunk.entry.rows
+        record_files = partial(_record_files, store.folder, store.size)
+        chunks: list[ChunkInfo] = tasks.mapPartitions(record_files).collect()
+        store.add(chunks)
+        done += sum(chunk.entry.rows for chunk in chunks)
         emit(Progress(STAGE, done, plan.traces))
-    return _union(writer.folder / "spill", "seen")
 
 
 def _record_files(folder: str, size: int, numbers: Iterator[int]) -> Iterator[ChunkInfo]:

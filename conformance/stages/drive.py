@@ -1,4 +1,7 @@
-"""Stages `replay`, `interleave`, `explore` of all models, as many at a time as there are jobs."""
+"""Stages `replay`, `interleave`, `explore` of all models, as many at a time as there are jobs.
+
+The recording of small stores is among them, first of all, since audits wait for it.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,17 @@ from contextlib import contextmanager
 from conformance.events import Progress, StageStarted
 from conformance.replay.interruptions import InterruptionResult
 from conformance.replay.parallel import Ended, InterleaveJob, Job, ReplayJob, Running, begun
+from conformance.replay.record import Recorded
 from conformance.replay.suite import ReplayResult
 from conformance.stages import explore, interleave
 from conformance.stages.context import Context, Outcome, Workbench, emit_finished
 from conformance.stages.explore import Explored, ExploreJob, Search, report_explore
 from conformance.stages.interleave import interruptible, report_interleave
+from conformance.stages.record import Underway
 from conformance.stages.replay import report_replay
 from conformance.suites.suite import Suite
 
-Driven = ReplayResult | InterruptionResult | Explored
+Driven = ReplayResult | InterruptionResult | Explored | Recorded
 
 
 @contextmanager
@@ -27,9 +32,11 @@ def driving(
     *,
     samples: int,
     searches: Sequence[tuple[Workbench, Search]],
+    stores: Sequence[Underway] = (),
 ) -> Iterator[Driving]:
-    """Begin to replay each bench's suite, to interrupt its steps in so many states where that can
-    be, and to explore the benches of `searches`; the caller goes on with other work.
+    """Begin to record `stores`, to replay each bench's suite, to interrupt its steps in so many
+    states where that can be, and to explore the benches of `searches`; the caller goes on with
+    other work.
     """
     meeting = [bench for bench in benches if interruptible(bench)]
     jobs: list[Job[Driven]] = [
@@ -42,8 +49,11 @@ def driving(
     ]
     jobs += [ExploreJob.of(bench, search) for bench, search in searches]
     owners = [*benches, *meeting, *(bench for bench, _ in searches)]
+    recordings = [(store, job) for store in stores for job in store.jobs()]
+    jobs += [job for _, job in recordings]
+    owners += [store.bench for store, _ in recordings]
     with begun(jobs, context.check.jobs) as running:
-        yield Driving(context, running, owners, suites)
+        yield Driving(context, running, owners, suites, stores)
 
 
 class Driving:
@@ -55,8 +65,10 @@ class Driving:
         running: Running[Driven],
         owners: Sequence[Workbench],
         suites: Sequence[Suite],
+        stores: Sequence[Underway],
     ) -> None:
         self._context, self._running = context, running
+        self._stores = {store.folder: store for store in stores}
         self._owners, self._suites = owners, suites
         self._results: dict[int, ReplayResult] = {}
         self._left = len(owners)
@@ -68,19 +80,42 @@ class Driving:
         for one in self._running.ended():
             self._report(one)
 
+    def recorded(self) -> Iterator[Underway]:
+        """Each store when it is whole; reports what else ends until then."""
+        if not self._stores:
+            return
+        for one in self._running.rest():
+            if store := self._report(one):
+                yield store
+            if not self._stores:
+                return
+
     def finish(self) -> list[ReplayResult]:
         """Wait for all of it; the results of the suites, in the order of their benches."""
         for one in self._running.rest():
             self._report(one)
         return [self._results[number] for number in range(len(self._suites))]
 
-    def _report(self, one: Ended[Driven]) -> None:
-        context, bench, result, outcome = (
-            self._context,
-            self._owners[one.number],
-            one.result,
-            Outcome(),
-        )
+    def _report(self, one: Ended[Driven]) -> Underway | None:
+        """Report a result; the store, if it was the last of a store's parts."""
+        self._left -= 1
+        if isinstance(one.result, Recorded):
+            return self._add(one.result)
+        self._report_driven(one, one.result)
+        self._tell_what_is_left()
+        return None
+
+    def _add(self, part: Recorded) -> Underway | None:
+        store = self._stores[part.folder]
+        if not store.add(part):
+            return None
+        del self._stores[part.folder]
+        return store
+
+    def _report_driven(
+        self, one: Ended[Driven], result: ReplayResult | InterruptionResult | Explored
+    ) -> None:
+        context, bench, outcome = self._context, self._owners[one.number], Outcome()
         if isinstance(result, ReplayResult):
             self._results[one.number] = result
             report_replay(context, bench, self._suites[one.number], result, outcome)
@@ -92,12 +127,10 @@ class Driving:
             report_explore(context, bench, result, outcome)
             name, seconds = explore.STAGE, result.result.seconds
         emit_finished(context, name, bench.model.name, outcome, seconds, at=one.at)
-        self._left -= 1
-        self._tell_what_is_left()
 
     def _tell_what_is_left(self) -> None:
         if self._left:
-            left = f"{self._left} suites, interleavings and explorations"
+            left = f"{self._left} suites, interleavings, explorations and recordings"
             done = sum(result.steps for result in self._results.values())
             self._context.emit(StageStarted("replay", left, self._total))
             self._context.emit(Progress("replay", done, self._total))

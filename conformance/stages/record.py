@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from pyspark.sql import SparkSession
 
@@ -31,13 +35,21 @@ from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.printable import counted
-from conformance.replay.record import Plan, RecordResult
+from conformance.replay.record import STAGE, Plan, Recorded, RecordJob, RecordResult, recording
 from conformance.replay.record import record as run_record
-from conformance.stages.context import Context, Workbench, stage, with_constants
+from conformance.stages.context import (
+    Context,
+    Outcome,
+    Workbench,
+    emit_finished,
+    stage,
+    with_constants,
+)
 from conformance.stages.held import held
 from conformance.stages.identity import FOREIGN, identity, spec_hash
 from conformance.story.exhibit import exhibit
 from conformance.tla import find_tools
+from conformance.traces.manifest import Identity
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
 
@@ -53,33 +65,103 @@ def record(
     overwrite: bool = False,
 ) -> RecordResult:
     """Record random walks of the system into a new store."""
-    with stage(context, "record", bench.model.name, traces) as outcome:
+    with stage(context, STAGE, bench.model.name, traces) as outcome:
         result = run_record(
             spark,
-            Plan(bench.factory, bench.constants, traces, length, context.seed),
+            _plan(context, bench, traces, length),
             bench.prepared.spec,
-            identity(
-                bench.prepared,
-                bench.factory,
-                {"seed": str(context.seed), "length": str(length)},
-            ),
+            _identity(context, bench, length),
             path,
             graph=bench.graph,
             emit=context.emit,
             replace=overwrite,
         )
-        # What was recorded is judged by the audit; but what a walk could not follow is known.
-        counts = result.manifest.counts
-        outcome.verdict = Verdict.PASS if counts.traces else Verdict.INCONCLUSIVE
-        outcome.figures = {"store": str(path), **result.figures()}
-        outcome.summary = (
-            f"{counted(counts.traces, 'trace')}, {counted(counts.steps, 'step')}, "
-            f"{counts.states:,} distinct states"
-        )
-        if result.diverged:
-            outcome.verdict = Verdict.FAIL
-            outcome.summary += f"; {result.diverged:,} left what the spec allows: audit them"
+        _tell(result, outcome)
     return result
+
+
+class Underway:
+    """A store of a bench that other processes record: Spark is worth its start for many steps only.
+
+    A context: left by an exception, also of who else works meanwhile, it leaves no store.
+    """
+
+    def __init__(
+        self, context: Context, bench: Workbench, path: Path, *, traces: int, length: int
+    ) -> None:
+        self.bench, self.path = bench, path
+        self._context = context
+        self._stack = ExitStack()
+        self._recording = self._stack.enter_context(
+            recording(
+                _plan(context, bench, traces, length),
+                bench.prepared.spec,
+                _identity(context, bench, length),
+                path,
+                graph=bench.graph,
+                replace=True,
+            )
+        )
+        self._began: list[float] = []
+        self._left = len(self._recording.files)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    @property
+    def folder(self) -> str:
+        """What its parts name it by."""
+        return self._recording.folder
+
+    def jobs(self) -> list[RecordJob]:
+        """As many as there may be processes."""
+        return self._recording.jobs(self._context.check.jobs)
+
+    def add(self, part: Recorded) -> bool:
+        """A part that was recorded; with the last one the store is there, and is reported."""
+        self._recording.add(part.chunks)
+        self._began.append(part.began)
+        self._left -= len(part.chunks)
+        if self._left:
+            return False
+        result = self._recording.finish()
+        self._stack.close()
+        outcome = Outcome()
+        _tell(result, outcome)
+        seconds = time.monotonic() - min(self._began)
+        emit_finished(self._context, STAGE, self.bench.model.name, outcome, seconds)
+        return True
+
+
+def _plan(context: Context, bench: Workbench, traces: int, length: int) -> Plan:
+    return Plan(bench.factory, bench.constants, traces, length, context.seed)
+
+
+def _identity(context: Context, bench: Workbench, length: int) -> Identity:
+    origin = {"seed": str(context.seed), "length": str(length)}
+    return identity(bench.prepared, bench.factory, origin)
+
+
+def _tell(result: RecordResult, outcome: Outcome) -> None:
+    """What was recorded is judged by the audit; but what a walk could not follow is known."""
+    counts = result.manifest.counts
+    outcome.verdict = Verdict.PASS if counts.traces else Verdict.INCONCLUSIVE
+    outcome.figures = {"store": str(result.path), **result.figures()}
+    outcome.summary = (
+        f"{counted(counts.traces, 'trace')}, {counted(counts.steps, 'step')}, "
+        f"{counts.states:,} distinct states"
+    )
+    if result.diverged:
+        outcome.verdict = Verdict.FAIL
+        outcome.summary += f"; {result.diverged:,} left what the spec allows: audit them"
 
 
 @dataclass(frozen=True, slots=True)

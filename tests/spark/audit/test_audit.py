@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
@@ -49,8 +51,21 @@ def judge(
     model: ModelTable | None = None,
     options: Options | None = None,
 ) -> AuditResult:
+    with tempfile.TemporaryDirectory() as folder:
+        return judged(spark, store, model, options or Options(), Path(folder))
+
+
+def judged(
+    spark: SparkSession,
+    store: TraceStore,
+    model: ModelTable | None,
+    options: Options,
+    folder: Path,
+) -> AuditResult:
+    """On Spark; without it the same is said, and the same traces are listed."""
     events: list[Event] = []
-    chosen = replace(options or Options(), reproduce=lambda trace: f"show {trace}")
+    listing = options.listing or folder / "on-spark"
+    chosen = replace(options, reproduce=lambda trace: f"show {trace}", listing=listing)
     result = audit(
         spark,
         store,
@@ -65,9 +80,17 @@ def judge(
     assert isinstance(events[-1], StageFinished)
     assert events[-1].fault is bool(result.disputed)
     assert [event for event in events if isinstance(event, Finding)] == list(result.findings)
+    found = here(store, model, replace(chosen, listing=folder / "here"))
     if chosen.max_causes == Options().max_causes:
-        assert said(here(store, model, chosen)) == said(result)
+        assert said(found) == said(result)
+    assert listed(folder / "here") == listed(listing)
     return result
+
+
+def listed(listing: Path) -> list[dict[str, object]]:
+    """What an audit's listing says of the traces that do not pass; it is absent if all pass."""
+    rows = ds.dataset(listing).to_table().to_pylist() if listing.exists() else []
+    return sorted(rows, key=lambda row: row["trace_id"])
 
 
 def here(store: TraceStore, model: ModelTable | None, options: Options) -> AuditResult:

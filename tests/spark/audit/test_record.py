@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from conformance.audit.engine import audit
 from conformance.audit.explain import EvaluatedSpec
 from conformance.errors import UserError
+from conformance.events import ignore
 from conformance.modelcheck.graph import Edges, StateGraph, StateTable, build_graph
-from conformance.replay.record import Plan, RecordResult, record
+from conformance.replay.record import Plan, RecordResult, record, recording
 from conformance.traces.model import End
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
@@ -50,6 +51,36 @@ def take(
         seed=seed,
     )
     return record(spark, plan, lock.spec(), lock.IDENTITY, path, graph=model)
+
+
+def test_other_processes_record_the_same_store(spark: SparkSession, tmp_path: Path) -> None:
+    on_spark = take(spark, tmp_path / "a", model=graph())
+    plan = Plan("tests.spark.audit.lock_system:honest", {"Limit": 3}, 300, 6, 1)
+    with recording(plan, lock.spec(), lock.IDENTITY, tmp_path / "b", graph=graph()) as store:
+        jobs = store.jobs(2)
+        assert sorted(number for job in jobs for number in job.numbers) == [*store.files]
+        for job in reversed(jobs):
+            store.add(job.run(ignore).chunks)
+        here = store.finish()
+        assert not (tmp_path / "b").exists()
+    assert here.manifest == on_spark.manifest
+    assert here.distinct_transitions == on_spark.distinct_transitions
+    assert [*TraceStore.open(tmp_path / "b").traces()] == [
+        *TraceStore.open(tmp_path / "a").traces()
+    ]
+
+
+def test_a_recording_that_breaks_off_leaves_no_store(tmp_path: Path) -> None:
+    plan = Plan("tests.spark.audit.lock_system:honest", {"Limit": 3}, 300, 6, 1)
+
+    def break_off() -> None:
+        with recording(plan, lock.spec(), lock.IDENTITY, tmp_path / "s", graph=graph()) as store:
+            store.add(store.jobs(2)[0].run(ignore).chunks)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        break_off()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_honest_system_passes_and_its_ghosts_are_completed(

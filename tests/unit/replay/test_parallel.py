@@ -68,6 +68,16 @@ def test_with_one_at_a_time_the_caller_does_it_when_it_asks(
         assert [one.result for one in running.rest()] == [(name, os.getpid()) for name in jobs]
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_who_stops_asking_may_ask_for_the_others_later(tmp_path: Path, processes: int) -> None:
+    for name in "abc":
+        (tmp_path / name).touch()
+    with begun(waits(tmp_path, *"abc"), processes) as running:
+        first = next(iter(running.rest()))
+        others = [*running.rest()]
+    assert sorted(one.result[0] for one in [first, *others]) == ["a", "b", "c"]
+
+
 def test_the_heaviest_is_begun_first(tmp_path: Path) -> None:
     (tmp_path / "light").touch()
     (tmp_path / "heavy").touch()
