@@ -1,4 +1,4 @@
-"""Seconds to record and to audit random walks in this process and on Spark, and whether they differ.
+"""Seconds to record and to audit random walks in this process and on Spark, the results compared.
 
     python -m benchmarks.audit_here [--traces N] MODEL...
 
@@ -44,8 +44,8 @@ def main() -> None:
 def compare(context: Context, bench: Workbench, traces: int, folder: Path) -> None:
     """Print both ways' seconds; exit if they differ."""
     began = time.monotonic()
-    with Underway(context, bench, folder / "here", traces=traces, length=LENGTH) as underway:
-        for job in underway.jobs():
+    with Underway(context, bench, folder / "here", (traces, LENGTH), overwrite=False) as underway:
+        for job in underway.jobs(1):
             underway.add(job.run(ignore))
     recorded = time.monotonic()
     here = audit(context, subject(bench, folder / "here"), None)

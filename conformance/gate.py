@@ -195,14 +195,14 @@ def _stores(
 ) -> Iterator[Sequence[Underway]]:
     """The stores that the driving processes are to record: none if Spark is to do it."""
     chosen = _largest_of_each_variant(benches)
-    traces, length = _share(gate, chosen), gate.tier.trace_length
+    share = traces, length = _share(gate, chosen), gate.tier.trace_length
     if gate.master is not None or traces * length > MOST_STEPS:
         yield ()
         return
     with ExitStack() as stack:
         yield [
             stack.enter_context(
-                Underway(context, bench, _store(gate, bench), traces=traces, length=length)
+                Underway(context, bench, _store(gate, bench), share, overwrite=True)
             )
             for bench in chosen
         ]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.audit.local import MOST_STEPS
 from conformance.audit.session import spark_session
 from conformance.cli.options import (
     ColdOption,
@@ -24,6 +25,7 @@ from conformance.config import settled_tier
 from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.record import record as record_stage
+from conformance.stages.record import record_here
 
 
 def record(
@@ -53,14 +55,17 @@ def record(
         )
         bench = workbench(context, one_model(model), system)
         traces, length = traces or tier.traces, length or tier.trace_length
-        with spark_session(master, steps=traces * length) as spark:
-            record_stage(
-                context,
-                bench,
-                spark,
-                output,
-                traces=traces,
-                length=length,
-                overwrite=force,
-            )
+        if master is None and traces * length <= MOST_STEPS:
+            record_here(context, bench, output, traces=traces, length=length, overwrite=force)
+        else:
+            with spark_session(master, steps=traces * length) as spark:
+                record_stage(
+                    context,
+                    bench,
+                    spark,
+                    output,
+                    traces=traces,
+                    length=length,
+                    overwrite=force,
+                )
         work.closing = f"store: {output}\naudit it: kconform audit {output}"

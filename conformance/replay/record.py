@@ -211,9 +211,8 @@ class RecordJob:
         """Record them."""
         began = time.monotonic()
         recorder, chunks = _recorder(self.folder), []
-        for done, number in enumerate(self.numbers):
-            emit(Progress(STAGE, done * self.size, None))
-            chunks.append(recorder.record(number, self.size))
+        for number in self.numbers:
+            chunks.append(recorder.record(number, self.size, emit))
         return Recorded(self.folder, tuple(chunks), began)
 
 
@@ -284,12 +283,16 @@ class _Recorder:
         system = load_factory(job.plan.factory)(job.plan.constants)
         self._walker = Walker(system, *_oracles(spec, self._graph))
 
-    def record(self, number: int, size: int) -> ChunkInfo:
-        """Record the traces of one file; beside it, spill the states that the graph lacks."""
+    def record(self, number: int, size: int, emit: Emit = ignore) -> ChunkInfo:
+        """Record the traces of one file; beside it, spill the states that the graph lacks.
+
+        `emit` is told of each trace, and raises when nobody wants the file any more.
+        """
         plan = self._plan
         rows = TraceRows()
         fresh: dict[int, tuple[PartialState, bool]] = {}
         for trace_id in range(number * size, min((number + 1) * size, plan.traces)):
+            emit(Progress(STAGE, trace_id, plan.traces))
             seed = trace_seed(plan.seed, trace_id)
             walk = self._walker.walk(seed, plan.length)
             prints = self._fingerprints(walk, fresh)

@@ -49,7 +49,7 @@ def driving(
     ]
     jobs += [ExploreJob.of(bench, search) for bench, search in searches]
     owners = [*benches, *meeting, *(bench for bench, _ in searches)]
-    recordings = [(store, job) for store in stores for job in store.jobs()]
+    recordings = [(store, job) for store in stores for job in store.jobs(context.check.jobs)]
     jobs += [job for _, job in recordings]
     owners += [store.bench for store, _ in recordings]
     with begun(jobs, context.check.jobs) as running:

@@ -26,7 +26,7 @@ from conformance.audit.result import AuditResult
 from conformance.audit.rules import compile_rules
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError, UserError
-from conformance.events import Emit, Event, Finding, StageFinished
+from conformance.events import Emit, Event, Finding, Progress, StageFinished, StageStarted
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
@@ -35,6 +35,7 @@ from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.printable import counted
+from conformance.replay.parallel import side_by_side
 from conformance.replay.record import STAGE, Plan, Recorded, RecordJob, RecordResult, recording
 from conformance.replay.record import record as run_record
 from conformance.stages.context import (
@@ -80,6 +81,29 @@ def record(
     return result
 
 
+def record_here(
+    context: Context,
+    bench: Workbench,
+    path: Path,
+    *,
+    traces: int,
+    length: int,
+    overwrite: bool = False,
+) -> None:
+    """As `record`, in processes of this machine."""
+    context.emit(StageStarted(STAGE, bench.model.name, traces))
+    share = traces, length
+    with Underway(context, bench, path, share, overwrite=overwrite) as store:
+        processes = context.check.jobs
+        for _, part in side_by_side(store.jobs(processes * _ROUNDS), processes):
+            store.add(part)
+            context.emit(Progress(STAGE, store.done, traces))
+
+
+_ROUNDS = 8
+"""Parts for each process, to show progress between them."""
+
+
 class Underway:
     """A store of a bench that other processes record: Spark is worth its start for many steps only.
 
@@ -87,8 +111,16 @@ class Underway:
     """
 
     def __init__(
-        self, context: Context, bench: Workbench, path: Path, *, traces: int, length: int
+        self,
+        context: Context,
+        bench: Workbench,
+        path: Path,
+        share: tuple[int, int],
+        *,
+        overwrite: bool,
     ) -> None:
+        """`share`: how many traces of how many steps."""
+        traces, length = share
         self.bench, self.path = bench, path
         self._context = context
         self._stack = ExitStack()
@@ -99,11 +131,13 @@ class Underway:
                 _identity(context, bench, length),
                 path,
                 graph=bench.graph,
-                replace=True,
+                replace=overwrite,
             )
         )
         self._began: list[float] = []
         self._left = len(self._recording.files)
+        self.done = 0
+        """Traces that were recorded."""
 
     def __enter__(self) -> Self:
         return self
@@ -121,15 +155,16 @@ class Underway:
         """What its parts name it by."""
         return self._recording.folder
 
-    def jobs(self) -> list[RecordJob]:
-        """As many as there may be processes."""
-        return self._recording.jobs(self._context.check.jobs)
+    def jobs(self, count: int) -> list[RecordJob]:
+        """All that is to be recorded, in at most so many parts."""
+        return self._recording.jobs(count)
 
     def add(self, part: Recorded) -> bool:
         """A part that was recorded; with the last one the store is there, and is reported."""
         self._recording.add(part.chunks)
         self._began.append(part.began)
         self._left -= len(part.chunks)
+        self.done += sum(chunk.entry.rows for chunk in part.chunks)
         if self._left:
             return False
         result = self._recording.finish()

@@ -422,12 +422,21 @@ def full(constants):
 
 
 @pytest.mark.spark
-def test_a_disk_that_fills_while_recording_leaves_no_store(here: Path) -> None:
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ((), "The disk that holds store is full"),
+        (("--master", "local[2]"), "no space left on a disk"),
+    ],
+)
+def test_a_disk_that_fills_while_recording_leaves_no_store(
+    here: Path, where: tuple[str, ...], said: str
+) -> None:
     with (here / "store.py").open("a") as store:
         store.write(FULL_IN_WORKERS)
-    options = ("--system", "store:full", "-o", "store", "--traces", "100")
+    options = ("--system", "store:full", "-o", "store", "--traces", "100", *where)
     run = in_child("", "record", MODEL, *options)
     assert run.code == 2, run
-    assert "no space left on a disk" in run.paragraph()
+    assert said in run.paragraph()
     assert not list(here.glob("*store*partial*"))
     assert not (here / "store").exists()

@@ -102,12 +102,15 @@ PHASES = {
     "explore": Phase(f"explore {SLOW}", touched, ("kconform-out",)),
     "import": Phase(f"import run.ndjson -o store --model {MODEL}", reading, ("store",)),
     "judge here": Phase(f"judge run.ndjson --model {MODEL}", reading),
+    "record": Phase(f"record {SLOW} -o store --traces 10", touched, ("store",)),
     "bugs": Phase("bugs A1 --traces 0", running("conformance.bugs.worker")),
     "gate": Phase("gate models/endless.toml --no-canary", running("tlc2.TLC")),
 }
 ON_SPARK = {
-    "Spark's start": Phase(f"record {SLOW} -o store", running("SparkSubmit"), ("store",)),
-    "record": Phase(f"record {SLOW} -o store --traces 10", touched, ("store",)),
+    "Spark's start": Phase(
+        f"record {SLOW} -o store --master local[2]", running("SparkSubmit"), ("store",)
+    ),
+    "record": Phase(f"record {SLOW} -o store --traces 10 --master local[2]", touched, ("store",)),
     "audit": Phase("audit recorded --master local[1]", running("pyspark.daemon")),
     "judge": Phase(
         f"judge begin.ndjson --model {MODEL} --master local[1] --report told",
