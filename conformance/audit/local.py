@@ -32,8 +32,9 @@ from conformance.traces.store import TraceStore
 __all__ = ["MOST_STEPS", "audit_here"]
 
 MOST_STEPS = 400_000
-"""Up to so many steps a store is judged without Spark: half the time of Spark's audit, without its
-start, where walks share most transitions (`benchmarks/audit_here.py`); more were not tried."""
+"""Up to so many steps a store is judged without Spark: of so many it took less time than Spark did
+even without its start, where walks share most transitions (`benchmarks/audit_here.py`); more were
+not tried."""
 
 Visit = tuple[int, int, int]
 """Source, action code, target: the initial state has source 0 and the code `INITIAL`."""
