@@ -13,6 +13,7 @@ import argparse
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from conformance.audit.result import AuditResult
@@ -20,7 +21,7 @@ from conformance.audit.session import spark_session
 from conformance.events import ignore
 from conformance.modelcheck.manifest import find_models
 from conformance.stages.context import Context, Workbench, workbench
-from conformance.stages.record import Subject, Underway, audit, record
+from conformance.stages.record import Subject, Underway, audit, plan_of, record
 from conformance.traces.store import TraceStore
 
 LENGTH = 20
@@ -44,7 +45,9 @@ def main() -> None:
 def compare(context: Context, bench: Workbench, traces: int, folder: Path) -> None:
     """Print both ways' seconds; exit if they differ."""
     began = time.monotonic()
-    with Underway(context, bench, folder / "here", (traces, LENGTH), overwrite=False) as underway:
+    plan = plan_of(context, bench, traces=traces, length=LENGTH)
+    with ExitStack() as stack:
+        underway = Underway(context, bench, folder / "here", plan, stack, overwrite=False)
         for job in underway.jobs(1):
             underway.add(job.run(ignore))
     recorded = time.monotonic()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from conformance.audit.local import MOST_STEPS
+from conformance.audit.local import is_small
 from conformance.audit.result import AuditResult
 from conformance.audit.session import spark_session
 from conformance.bugs.canary import run_canary
@@ -35,7 +35,7 @@ from conformance.stages.explore import Search, search_of
 from conformance.stages.fetch import fetched_meanwhile
 from conformance.stages.mutation import mutation
 from conformance.stages.overridden import deviating
-from conformance.stages.record import Subject, Underway, audit, record, referee
+from conformance.stages.record import Subject, Underway, audit, plan_of, record, referee
 from conformance.stages.replay import replay
 from conformance.stages.selection import LeftOut, select
 from conformance.stages.story import keep_counterexamples
@@ -131,11 +131,12 @@ def run(context: Context, gate: GatePlan) -> None:
             context, benches, suites, samples=samples, searches=searches, stores=stores
         ) as drive,
     ):
-        covered = (
+        audited = (
             _audited_here(context, gate, drive)
             if stores
-            else _record_and_audit(context, gate, benches, drive.report_ended)
+            else _audited_on_spark(context, gate, benches, drive.report_ended)
         )
+        covered = _covered_by_traces(audited)
         _known_deviations(context, system, benches)
         drive.report_ended()
         if gate.canary:
@@ -195,21 +196,20 @@ def _stores(
 ) -> Iterator[Sequence[Underway]]:
     """The stores that the driving processes are to record: none if Spark is to do it."""
     chosen = _largest_of_each_variant(benches)
-    share = traces, length = _share(gate, chosen), gate.tier.trace_length
-    if gate.master is not None or traces * length > MOST_STEPS:
+    traces, length = _share(gate, chosen), gate.tier.trace_length
+    if not is_small(traces * length, gate.master):
         yield ()
         return
     with ExitStack() as stack:
+        plans = [plan_of(context, bench, traces=traces, length=length) for bench in chosen]
         yield [
-            stack.enter_context(
-                Underway(context, bench, _store(gate, bench), share, overwrite=True)
-            )
-            for bench in chosen
+            Underway(context, bench, _store(gate, bench), plan, stack, overwrite=True)
+            for bench, plan in zip(chosen, plans, strict=True)
         ]
 
 
 def _share(gate: GatePlan, chosen: Sequence[Workbench]) -> int:
-    """The traces of each."""
+    """The tier's traces are shared out among the models: so many for each."""
     return max(1, gate.tier.traces // len(chosen))
 
 
@@ -219,18 +219,33 @@ def _store(gate: GatePlan, bench: Workbench) -> Path:
 
 def _audited_here(
     context: Context, gate: GatePlan, drive: Driving
-) -> dict[str, dict[str, tuple[int, int]]]:
-    """Audit each store in this process as soon as it is recorded; as `_record_and_audit`."""
-    results: dict[str, list[AuditResult]] = {}
+) -> Iterator[tuple[Workbench, AuditResult]]:
+    """Audit each store in this process as soon as it is recorded."""
     for store in drive.recorded():
-        audited = _audit(context, gate, store.bench, store.path, None)
-        results.setdefault(store.bench.factory, []).append(audited)
-    return {system: _covered(of_system) for system, of_system in results.items()}
+        yield store.bench, _audit(context, gate, store.bench, None)
+
+
+def _audited_on_spark(
+    context: Context,
+    gate: GatePlan,
+    benches: Sequence[Workbench],
+    between: Callable[[], None],
+) -> Iterator[tuple[Workbench, AuditResult]]:
+    """Record and audit each store, in one Spark session; `between` is called after each."""
+    chosen = _largest_of_each_variant(benches)
+    share, length = _share(gate, chosen), gate.tier.trace_length
+    with spark_session(gate.master, steps=gate.tier.traces * length) as spark:
+        for bench in chosen:
+            store = _store(gate, bench)
+            record(context, bench, spark, store, traces=share, length=length, overwrite=True)
+            yield bench, _audit(context, gate, bench, spark)
+            between()
 
 
 def _audit(
-    context: Context, gate: GatePlan, bench: Workbench, store: Path, spark: SparkSession | None
+    context: Context, gate: GatePlan, bench: Workbench, spark: SparkSession | None
 ) -> AuditResult:
+    store = _store(gate, bench)
     subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
     listing = _fresh(store.with_suffix(".failing"))
     audited = audit(context, subject, spark, listing=listing)
@@ -239,27 +254,13 @@ def _audit(
     return audited
 
 
-def _record_and_audit(
-    context: Context,
-    gate: GatePlan,
-    benches: Sequence[Workbench],
-    between: Callable[[], None],
+def _covered_by_traces(
+    audited: Iterable[tuple[Workbench, AuditResult]],
 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """Share the tier's traces out among the models, in one Spark session.
-
-    Gives by system what its traces covered, and all that there is, of states and transitions.
-    `between` is called after each model.
-    """
-    chosen = _largest_of_each_variant(benches)
-    share, length = _share(gate, chosen), gate.tier.trace_length
+    """By system what its traces covered, and all that there is, of states and transitions."""
     results: dict[str, list[AuditResult]] = {}
-    with spark_session(gate.master, steps=gate.tier.traces * length) as spark:
-        for bench in chosen:
-            store = _store(gate, bench)
-            record(context, bench, spark, store, traces=share, length=length, overwrite=True)
-            audited = _audit(context, gate, bench, store, spark)
-            results.setdefault(bench.factory, []).append(audited)
-            between()
+    for bench, result in audited:
+        results.setdefault(bench.factory, []).append(result)
     return {system: _covered(of_system) for system, of_system in results.items()}
 
 

@@ -29,12 +29,19 @@ from conformance.traces.model import End
 from conformance.traces.states import FINGERPRINT
 from conformance.traces.store import TraceStore
 
-__all__ = ["MOST_STEPS", "audit_here"]
+__all__ = ["audit_here", "is_small"]
 
 MOST_STEPS = 400_000
 """Up to so many steps a store is judged without Spark: of so many it took less time than Spark did
 even without its start, where walks share most transitions (`benchmarks/audit_here.py`); more were
 not tried."""
+
+
+def is_small(steps: int, master: str | None) -> bool:
+    """Whether a store of so many steps is recorded and judged without Spark: not if the user names
+    a master."""
+    return master is None and steps <= MOST_STEPS
+
 
 Visit = tuple[int, int, int]
 """Source, action code, target: the initial state has source 0 and the code `INITIAL`."""

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.audit.local import MOST_STEPS
+from conformance.audit.local import is_small
 from conformance.audit.result import unjudged_lines
 from conformance.audit.session import spark_session
 from conformance.cli.options import (
@@ -61,8 +61,7 @@ def audit(
         subject = open_subject(context, store, model)
         with _listing(listing, wanted=referees is not None) as listed:
             steps = subject.store.manifest.counts.steps
-            few = steps <= MOST_STEPS
-            if few and master is None and listed is None and not native:
+            if is_small(steps, master) and listed is None and not native:
                 result = audit_stage(context, subject, None)
             else:
                 with spark_session(master, steps=steps) as spark:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.audit.local import MOST_STEPS
+from conformance.audit.local import is_small
 from conformance.audit.session import spark_session
 from conformance.cli.options import (
     ColdOption,
@@ -55,7 +55,7 @@ def record(
         )
         bench = workbench(context, one_model(model), system)
         traces, length = traces or tier.traces, length or tier.trace_length
-        if master is None and traces * length <= MOST_STEPS:
+        if is_small(traces * length, master):
             record_here(context, bench, output, traces=traces, length=length, overwrite=force)
         else:
             with spark_session(master, steps=traces * length) as spark:

@@ -108,7 +108,7 @@ def record(
     does not reach. Without a graph the evaluator does all.
     """
     with recording(plan, spec, identity, path, graph=graph, replace=replace) as store:
-        _run(spark, store, plan, emit)
+        _run(spark, store, emit)
         return store.finish()
 
 
@@ -145,7 +145,7 @@ class Recording:
         variables: tuple[str, ...],
         graph: StateGraph | None,
     ) -> None:
-        self.path, self.plan = path, plan
+        self.path, self.traces = path, plan.traces
         # A cluster's workers have current folders of their own.
         self.folder = str(writer.folder.absolute())
         self.size = traces_per_file(plan.traces)
@@ -235,7 +235,7 @@ def _write_job(spill: Path, job: _Job, graph: StateGraph | None) -> None:
         (spill / "graph.npz").write_bytes(graph_to_bytes(graph))
 
 
-def _run(spark: SparkSession, store: Recording, plan: Plan, emit: Emit) -> None:
+def _run(spark: SparkSession, store: Recording, emit: Emit) -> None:
     """Record every file on Spark, in a few rounds."""
     per_round = max(-(-len(store.files) // _ROUNDS), spark.sparkContext.defaultParallelism)
     done = 0
@@ -246,7 +246,7 @@ def _run(spark: SparkSession, store: Recording, plan: Plan, emit: Emit) -> None:
         chunks: list[ChunkInfo] = tasks.mapPartitions(record_files).collect()
         store.add(chunks)
         done += sum(chunk.entry.rows for chunk in chunks)
-        emit(Progress(STAGE, done, plan.traces))
+        emit(Progress(STAGE, done, store.traces))
 
 
 def _record_files(folder: str, size: int, numbers: Iterator[int]) -> Iterator[ChunkInfo]:

@@ -7,8 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from pyspark.sql import SparkSession
 
@@ -66,12 +64,13 @@ def record(
     overwrite: bool = False,
 ) -> RecordResult:
     """Record random walks of the system into a new store."""
+    plan = plan_of(context, bench, traces=traces, length=length)
     with stage(context, STAGE, bench.model.name, traces) as outcome:
         result = run_record(
             spark,
-            _plan(context, bench, traces, length),
+            plan,
             bench.prepared.spec,
-            _identity(context, bench, length),
+            _identity(bench, plan),
             path,
             graph=bench.graph,
             emit=context.emit,
@@ -92,9 +91,9 @@ def record_here(
 ) -> None:
     """As `record`, in processes of this machine."""
     context.emit(StageStarted(STAGE, bench.model.name, traces))
-    share = traces, length
-    with Underway(context, bench, path, share, overwrite=overwrite) as store:
-        processes = context.check.jobs
+    plan, processes = plan_of(context, bench, traces=traces, length=length), context.check.jobs
+    with ExitStack() as stack:
+        store = Underway(context, bench, path, plan, stack, overwrite=overwrite)
         for _, part in side_by_side(store.jobs(processes * _ROUNDS), processes):
             store.add(part)
             context.emit(Progress(STAGE, store.done, traces))
@@ -107,7 +106,7 @@ _ROUNDS = 8
 class Underway:
     """A store of a bench that other processes record: Spark is worth its start for many steps only.
 
-    A context: left by an exception, also of who else works meanwhile, it leaves no store.
+    If the stack is left by an exception, whoever's it was, there will be no store.
     """
 
     def __init__(
@@ -115,20 +114,20 @@ class Underway:
         context: Context,
         bench: Workbench,
         path: Path,
-        share: tuple[int, int],
+        plan: Plan,
+        stack: ExitStack,
         *,
         overwrite: bool,
     ) -> None:
-        """`share`: how many traces of how many steps."""
-        traces, length = share
         self.bench, self.path = bench, path
         self._context = context
-        self._stack = ExitStack()
+        # Within the other stack, since a store is whole before all of them are.
+        self._stack = stack.enter_context(ExitStack())
         self._recording = self._stack.enter_context(
             recording(
-                _plan(context, bench, traces, length),
+                plan,
                 bench.prepared.spec,
-                _identity(context, bench, length),
+                _identity(bench, plan),
                 path,
                 graph=bench.graph,
                 replace=overwrite,
@@ -138,17 +137,6 @@ class Underway:
         self._left = len(self._recording.files)
         self.done = 0
         """Traces that were recorded."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
 
     @property
     def folder(self) -> str:
@@ -176,12 +164,13 @@ class Underway:
         return True
 
 
-def _plan(context: Context, bench: Workbench, traces: int, length: int) -> Plan:
+def plan_of(context: Context, bench: Workbench, *, traces: int, length: int) -> Plan:
+    """So many walks of the bench's system, of so many steps at most, by the context's seed."""
     return Plan(bench.factory, bench.constants, traces, length, context.seed)
 
 
-def _identity(context: Context, bench: Workbench, length: int) -> Identity:
-    origin = {"seed": str(context.seed), "length": str(length)}
+def _identity(bench: Workbench, plan: Plan) -> Identity:
+    origin = {"seed": str(plan.seed), "length": str(plan.length)}
     return identity(bench.prepared, bench.factory, origin)
 
 
