@@ -8,7 +8,7 @@
 The goal: 600 processor seconds for the models of then, which took 965, nothing checked less; 60 s
 by the clock with cached state graphs. The same models have more formulas and counts of disjuncts to
 be checked today, and the gate more stages. The figure of then is another machine's: `--against` a
-checkout of commit fc5f3fc, installed in its own `.venv`, gives the ratio of one machine.
+checkout of commit fc5f3fc, installed in its own `.venv`, gives the ratios of one machine.
 """
 
 from __future__ import annotations
