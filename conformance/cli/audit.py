@@ -22,6 +22,7 @@ from conformance.cli.options import (
     SeedOption,
 )
 from conformance.cli.session import session
+from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context
 from conformance.stages.record import audit as audit_stage
@@ -56,13 +57,17 @@ def audit(
 ) -> None:
     """Refinement, invariants and action properties of every recorded trace."""
     with session("audit", as_json=as_json, report=report, compare=compare) as work:
+        if listing is not None and listing.exists():
+            raise UserError(
+                f"{listing} is there already. Name another place with --listing, or remove it."
+            )
         chosen = work.settings.seed if seed is None else seed
         context = Context(work.settings, work.emit, CheckOptions(cold=cold), chosen)
         subject = open_subject(context, store, model)
         with _listing(listing, wanted=referees is not None) as listed:
             steps = subject.store.manifest.counts.steps
-            if is_small(steps, master) and listed is None and not native:
-                result = audit_stage(context, subject, None)
+            if is_small(steps, master) and not native:
+                result = audit_stage(context, subject, None, listing=listed)
             else:
                 with spark_session(master, steps=steps) as spark:
                     result = audit_stage(context, subject, spark, listing=listed, native=native)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from conformance.tla.spark import functions, numbers, sql
-from conformance.tla.spark.branches import as_formula
+from conformance.tla.spark.branches import as_formula, choose_branch
 from conformance.tla.spark.candidates import known_elements
 from conformance.tla.spark.choice import cardinality
 from conformance.tla.spark.columns import function, materialise, sequence
@@ -256,6 +256,34 @@ def _override(context: Application, left: Operand, right: Operand) -> Term:
     return functions.override(context.term(left), context.term(right))
 
 
+# Bags: functions from elements to positive numbers
+
+
+def _elements(context: Application, bag: Operand) -> tuple[Term, Term]:
+    """A bag and the set of what it holds."""
+    counted = context.term(bag)
+    return counted, functions.domain(context.scope, counted)
+
+
+def _bag_to_set(context: Application, bag: Operand) -> Term:
+    return _elements(context, bag)[1]
+
+
+def _bag_in(context: Application, element: Operand, bag: Operand) -> Term:
+    return Boolean(member(context.scope, context.term(element), _elements(context, bag)[1]))
+
+
+def _copies_in(context: Application, element: Operand, bag: Operand) -> Term:
+    item = context.term(element)
+    counted, elements = _elements(context, bag)
+    inside = member(context.scope, item, elements)
+    cause = context.cause("CopiesIn of what is no bag")
+    copies = functions.apply(context.scope, counted, item, cause)
+    if not isinstance(copies, Nothing):
+        copies = materialise(context.scope, copies, INTEGER)
+    return choose_branch(context.scope, inside, copies, Known(0))
+
+
 def _assert(context: Application, operand: Operand, _message: Operand) -> Term:
     test = context.formula(operand)
     cause = context.cause("the assertion failed")
@@ -341,6 +369,10 @@ OPERATORS: Mapping[str, Implementation] = {
     "Cardinality": _cardinality,
     ":>": _pair,
     "@@": _override,
+    "EmptyBag": lambda _: Known(()),
+    "BagToSet": _bag_to_set,
+    "BagIn": _bag_in,
+    "CopiesIn": _copies_in,
     "Assert": _assert,
     "Print": _second,
     "PrintT": _print,

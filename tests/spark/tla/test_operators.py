@@ -162,6 +162,25 @@ Cardinality(T) = 1
 \A k \in i..j : IF k = 1 THEN Head(q) > 0 ELSE k < 2
 \A n \in N, k \in Z : IF k = 1 THEN m[i] = n ELSE k > 0
 \A k \in Z, l \in {Head(q)} : k > l
+BagToSet(m) = Z
+BagToSet(q) = {1, 2}
+BagToSet(EmptyBag) = Z
+BagIn(i, m) /\ m # EmptyBag
+BagIn(s, f)
+BagIn("d", f) \/ BagIn("a", f)
+BagIn(i, q) => q[i] > 0
+CopiesIn(s, f) = 1
+CopiesIn("d", f) = i
+CopiesIn("a", f) + CopiesIn("b", f) = 2
+CopiesIn(i, q) > 1
+CopiesIn(i, q) = j
+CopiesIn(Head(q), q) = 1
+\A x \in Z : CopiesIn(x, q) <= j
+{x \in Z : CopiesIn(x, q) = 0} = {}
+CopiesIn(i, [x \in Z |-> x + 1]) = 2
+CopiesIn(i, (1 :> j @@ 3 :> 2)) = 2
+BagToSet([x \in Z |-> x]) = {i}
+BagIn(i, EmptyBag) \/ CopiesIn(s, EmptyBag) = i
 """.strip().splitlines()
 
 
@@ -198,7 +217,7 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Spec:
     names = ", ".join(SCHEMA.names())
     path = tmp_path_factory.mktemp("spec") / "Operators.tla"
     path.write_text(
-        "---- MODULE Operators ----\nEXTENDS Integers, Sequences, FiniteSets, TLC\n"
+        "---- MODULE Operators ----\nEXTENDS Integers, Sequences, FiniteSets, Bags, TLC\n"
         f"VARIABLES {names}\n{definitions}\nUnsupported == \\E x \\in STRING : x = s\n"
         "Init == TRUE\nNext == FALSE\n====\n"
     )
