@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.kafka_needed import VERSIONS, jars_or_skip
@@ -157,7 +158,7 @@ def test_the_seconds_are_those_of_the_whole_command(here: Path) -> None:
 def test_record_and_audit_print_what_is_documented(here: Path) -> None:
     hold(run(here, f"record {MODEL} -o store --traces 50"))
     hold(run(here, "export store -o some.ndjson --trace 3 --trace 5"))
-    audited = run(here, "audit store --referee 8")
+    audited = run(here, "audit store --referee 8 --listing failing")
     hold(audited)
     stages = audited["stages"]
     assert isinstance(stages, dict)
@@ -169,3 +170,10 @@ def test_record_and_audit_print_what_is_documented(here: Path) -> None:
     traces = audited["traces"]
     assert isinstance(traces, dict)
     assert traces["in"] == traces["pass"] + traces["fail"] + traces["inconclusive"] == 50
+    listed = pq.read_table(here / "failing").to_pylist()
+    assert len(listed) == traces["fail"] + traces["inconclusive"] > 0
+    again = [sys.executable, "-m", "conformance.cli", "audit", "store", "--listing", "failing"]
+    refused = subprocess.run(again, cwd=here, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "failing is there already. Name another place" in " ".join(refused.stderr.split())
+    assert pq.read_table(here / "failing").to_pylist() == listed
