@@ -1,13 +1,21 @@
 """Audits a large synthetic store and prints the ratios that the harness promises.
 
 The protocol is a walk in a cube: three counters, six actions. With the default side it has
-157,464 states and 927,000 transitions. Run: python benchmarks/audit.py [--traces N]
+157,464 states and 927,000 transitions.
+
+    python -m benchmarks.audit [--traces N]
+    python -m benchmarks.audit --against CHECKOUT    the ratio to another commit's audit
+
+The goal of the second: 60 % of the processor time of commit fc5f3fc, whose checkout is installed in
+its own `.venv`. The two take turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +25,7 @@ import numpy.typing as npt
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from benchmarks import audit_cost
 from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options, audit
 from conformance.audit.rules import compile_rules
@@ -52,13 +61,20 @@ ACTIONS = tuple(map(Action, ("Right", "Left", "North", "South", "Rise", "Sink"))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--traces", type=int, default=1_000_000)
     parser.add_argument("--length", type=int, default=20)
     parser.add_argument("--side", type=int, default=54)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--no-table", action="store_true", help="let the formulas decide all")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="with a .venv of its own")
+    parser.add_argument("--rounds", type=int, default=3, help="of --against")
     options = parser.parse_args()
+    if options.against is not None:
+        against(options.against.absolute(), options.traces, options.rounds)
+        return
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "Cube.tla").write_text(CUBE)
         config = parse_config(f"CONSTANT Side = {options.side} INIT Init NEXT Next")
@@ -93,6 +109,35 @@ def main() -> None:
     print(f"audit in all          {result.seconds:.2f} s")
     print(f"driver's heap, peak   {memory / 2**20:,.0f} MiB (all pools)")
     print(f"driver's Python, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
+
+
+def against(checkout: Path, traces: int, rounds: int) -> None:
+    """Print what the audit takes here and there, and the ratios."""
+    ours: list[tuple[float, float]] = []
+    theirs: list[tuple[float, float]] = []
+    print(f"{'':<20}{'processor s':>12}{'wall s':>8}")
+    for _ in range(rounds):
+        for costs, root, python in (
+            (ours, Path.cwd(), Path(sys.executable)),
+            (theirs, checkout, checkout / ".venv" / "bin" / "python"),
+        ):
+            costs.append(cost_of_audit(root, python, traces))
+            print(f"{root.name:<20}{costs[-1][0]:12.1f}{costs[-1][1]:8.1f}", flush=True)
+    for what, here, there in zip(
+        ("processor", "by the clock"),
+        zip(*ours, strict=True),
+        zip(*theirs, strict=True),
+        strict=True,
+    ):
+        print(f"{what}, sums: {sum(here) / sum(there):.2f}")
+
+
+def cost_of_audit(root: Path, python: Path, traces: int) -> tuple[float, float]:
+    """Processor seconds and seconds by the clock of a checkout's audit, the JVM's included."""
+    words = ["env", *(f"{name}={python}" for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"))]
+    words += [str(python), audit_cost.__file__, "--traces", str(traces)]
+    done = subprocess.run(words, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
+    return audit_cost.read(done.stdout)
 
 
 def cube(side: int) -> tuple[list[State], Ints]:

@@ -12,7 +12,7 @@ and configuration as they are, nothing rewritten. The table says for each one
 * refused: an error that says what we lack;
 * slow: not finished within `--seconds` of processor time.
 
-Exit code 1 if any differs.
+Exit code 3 if any differs.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from conformance.errors import UserError
 from conformance.tla import bind, load_module, parse_config
 from conformance.tla.search import FormulaKind, SearchResult, problem_of, search
 
+DIFFER = 3
+"""The exit code where the table names a difference; a fault of this program gives Python's 1."""
 _COUNTS = ("distinctStates", "totalStates")
 _KINDS = {
     FormulaKind.INVARIANT: "safety failure",
@@ -146,7 +148,7 @@ def compare(example: Example, found: Mapping[str, object]) -> Row:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; 1 if anything differs."""
+    """Print the table; DIFFER if anything differs."""
     if arguments is None and len(sys.argv) == 4 and sys.argv[1] == "--one":
         print(json.dumps(run_one(Path(sys.argv[2]), Path(sys.argv[3]))))
         return 0
@@ -177,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 flush=True,
             )
     print(f"{len(chosen)} models: " + ", ".join(f"{n} {what}" for what, n in total.most_common()))
-    return 1 if total["differ"] else 0
+    return DIFFER if total["differ"] else 0
 
 
 if __name__ == "__main__":

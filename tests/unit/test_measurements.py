@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,13 @@ def test_what_a_run_printed_and_where_gets_into_its_document(
     assert page.endswith(f"\n```\n2\n```\n{end}\nafter\n")
     assert record.machine() in page
     assert record.written("docs/other.md", "as it was", [one]) == "as it was"
+
+
+def test_a_failure_is_no_measurement_unless_its_exit_code_is_known() -> None:
+    one = record.Measurement("four", ("{python}", "-c", "print(3); exit(3)"), "docs/x.md")
+    with pytest.raises(subprocess.CalledProcessError):
+        record.run(one)
+    assert record.run(replace(one, codes=(0, 3))).output == "3"
 
 
 def test_a_measurement_without_a_run_says_so(

@@ -147,7 +147,8 @@ class WireSystem:
         self._in_turn = False
         self._early_fail_over = self._failed_over = False
         self._settled = False
-        """Whether a coordinator has answered: of a broker that has just started it loads yet."""
+        """Whether a coordinator has answered, and what it writes is replicated: when a broker has
+        just started it loads yet, and nobody follows an offsets topic that has just been made."""
         self._observer = Observer(settings)
         self._ports = Ports(address, security)
         self._entry = self._coordinator = self._ports.at(address.host, address.port)
@@ -199,8 +200,10 @@ class WireSystem:
         self._failed_over = False
         if self._demands.fail_overs or not self._settled:
             self._await(self._is_coordinated, "after it was found")
-            self._settled = True
         self._leaders.look(again=self._demands.fail_overs)
+        if not self._settled:
+            self._await(self._replicates, "after it was found")
+            self._settled = True
         self._begun = self._looked_at = self._seen_at = self._phase_since = time.monotonic()
         self._coordinator.slowest = 0.0
         self._patience = self._window = self._usual_patience
@@ -528,8 +531,10 @@ class WireSystem:
         return False
 
     def _replicates(self) -> bool:
-        """Whether what the new coordinator writes is replicated: until it is, DescribeGroups of the
+        """Whether what a new coordinator writes is replicated: until it is, DescribeGroups of the
         rewrite shows what was before (it reads what is committed)."""
+        if not self._coordinator.offers("offset_commit"):
+            return True
         probe = beside(self._group_id, self._leaders.count)
         error = commit(self._coordinator, probe)
         if error is Errors.NONE:
