@@ -96,7 +96,8 @@ def run_one(module: Path, config: Path) -> dict[str, object]:
         problem = problem_of(spec)
         return _published(search(problem)) | {"unchecked": list(problem.unchecked)}
     except UserError as error:
-        return {"result": "refused", "said": " ".join(str(error).split())[:200]}
+        said = " ".join(str(error).split()).replace(f"{Path.cwd()}/", "")
+        return {"result": "refused", "said": said[:200]}
 
 
 def _published(found: SearchResult) -> dict[str, object]:
