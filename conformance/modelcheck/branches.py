@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +45,10 @@ class BranchCounts:
         """Count one step."""
         self.add(action.name, self.taken(action, state, next_state))
 
+    def places(self, names: Iterable[str]) -> BranchPlaces:
+        """What the bits of these actions stand for."""
+        return {name: [key(place) for place in self._spec.branch_places(name)] for name in names}
+
     def by_place(self) -> dict[str, int]:
         """Steps by the disjunct's `key`; what was never taken is left out."""
         found: Counter[str] = Counter()
@@ -56,12 +64,71 @@ def key(place: Location) -> str:
     return f"{place}-{place.end_line}:{place.end_column}"
 
 
-def count_edges(counts: BranchCounts, graph: StateGraph, visits: npt.NDArray[np.int64]) -> None:
-    """Count the steps along a graph; `visits` says for each edge how many there were."""
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeBranches:
+    """The disjuncts that each edge of a graph takes.
+
+    They follow from the specification and the graph alone, whatever is driven along it.
+    """
+
+    kind: npt.NDArray[np.int32]
+    """By edge: an index of `taken`, -1 where nobody asked."""
+    taken: tuple[int, ...]
+    """Sets of disjuncts as bits."""
+
+    @staticmethod
+    def of(counts: BranchCounts, graph: StateGraph, wanted: npt.NDArray[np.bool_]) -> EdgeBranches:
+        """Ask the specification about the wanted edges of actions that have disjuncts."""
+        kind = np.full(len(graph.source), -1, np.int32)
+        chosen = np.flatnonzero(wanted & asked_edges(counts, graph))
+        states = list(graph.states) if len(chosen) else []
+        columns = graph.action, graph.source, graph.target
+        kinds: dict[int, int] = {}
+        steps = zip(*(one[chosen].tolist() for one in columns), strict=True)
+        kind[chosen] = [
+            kinds.setdefault(
+                counts.taken(graph.actions[code], states[source], states[target]), len(kinds)
+            )
+            for code, source, target in steps
+        ]
+        return EdgeBranches(kind, tuple(kinds))
+
+    def count(self, counts: BranchCounts, graph: StateGraph, visits: npt.NDArray[np.int64]) -> None:
+        """Count the steps along the graph; `visits` says for each edge how many there were."""
+        went = np.flatnonzero((visits > 0) & (self.kind >= 0))
+        both, place = np.unique(
+            np.stack([graph.action[went], self.kind[went]]), axis=1, return_inverse=True
+        )
+        totals = np.bincount(place.ravel(), weights=visits[went], minlength=both.shape[1])
+        for (code, kind), steps in zip(both.T.tolist(), totals.tolist(), strict=True):
+            counts.add(graph.actions[code].name, self.taken[kind], int(steps))
+
+    def to_bytes(self, places: BranchPlaces) -> bytes:
+        """As an npz archive, with the places that the bits stand for."""
+        head = json.dumps({"places": places, "taken": [f"{bits:x}" for bits in self.taken]})
+        buffer = io.BytesIO()
+        np.savez(buffer, head=np.frombuffer(head.encode(), np.uint8), kind=self.kind)
+        return buffer.getvalue()
+
+    @staticmethod
+    def from_bytes(blob: bytes, places: BranchPlaces, edges: int) -> EdgeBranches | None:
+        """What `to_bytes` wrote; None if it is of other disjuncts or another graph."""
+        try:
+            with np.load(io.BytesIO(blob), allow_pickle=False) as data:
+                head, kind = json.loads(data["head"].tobytes()), data["kind"]
+            taken = tuple(int(bits, 16) for bits in head["taken"])
+            fits = head["places"] == places and kind.shape == (edges,)
+        except (ValueError, KeyError, TypeError):
+            return None
+        return EdgeBranches(kind, taken) if fits else None
+
+
+BranchPlaces = dict[str, list[str]]
+"""By an action's name the `key` of each of its disjuncts, in the order of their bits."""
+
+
+def asked_edges(counts: BranchCounts, graph: StateGraph) -> npt.NDArray[np.bool_]:
+    """The edges of actions that have disjuncts."""
     asked = np.array([counts.asks(action.name) for action in graph.actions], bool)
-    chosen = np.flatnonzero((visits > 0) & asked[graph.action])
-    states = list(graph.states) if len(chosen) else []
-    columns = graph.action, graph.source, graph.target, visits
-    for code, source, target, steps in zip(*(one[chosen].tolist() for one in columns), strict=True):
-        action = graph.actions[code]
-        counts.add(action.name, counts.taken(action, states[source], states[target]), steps)
+    edges: npt.NDArray[np.bool_] = asked[graph.action]
+    return edges

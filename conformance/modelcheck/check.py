@@ -12,9 +12,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from conformance.errors import UserError
 from conformance.events import Emit, Event, Progress, StageFinished, StageStarted, ignore
 from conformance.modelcheck import outcome as outcomes
+from conformance.modelcheck.branches import BranchCounts, EdgeBranches, asked_edges
 from conformance.modelcheck.cache import Cache, cache_dir
 from conformance.modelcheck.dump import read_dump
 from conformance.modelcheck.graph import StateGraph
@@ -168,6 +172,23 @@ def graph_and_spec(
     return graph, prepared
 
 
+def edge_branches(
+    prepared: PreparedModel,
+    graph: StateGraph,
+    visited: npt.NDArray[np.bool_],
+    options: CheckOptions | None = None,
+) -> EdgeBranches:
+    """The disjuncts that the visited edges of the model's graph take, at least.
+
+    From the cache, which gets them when every edge that has any was visited: asking the
+    specification takes longer than driving some suites.
+    """
+    counts = BranchCounts(prepared.spec)
+    return _Engine(options or CheckOptions(), ignore).edge_branches(
+        prepared, graph, visited, counts
+    )
+
+
 def _no_graph(model: Model, outcome: EngineOutcome) -> str:
     reason = {
         "violated": f"TLC stops at a violation of {outcome.violated}",
@@ -288,6 +309,25 @@ class _Engine:
         except (ValueError, KeyError, UserError):
             self._cache.discard("graph", key)
             return None
+
+    def edge_branches(
+        self,
+        prepared: PreparedModel,
+        graph: StateGraph,
+        visited: npt.NDArray[np.bool_],
+        counts: BranchCounts,
+    ) -> EdgeBranches:
+        """See the function of this name."""
+        key = model_key(prepared.model, self.tools)
+        places = counts.places(sorted({action.name for action in graph.actions}))
+        blob = self._cache.load("branches", key)
+        known = blob and EdgeBranches.from_bytes(blob, places, len(graph.source))
+        if known:
+            return known
+        found = EdgeBranches.of(counts, graph, visited)
+        if not (asked_edges(counts, graph) & ~visited).any():
+            self._cache.store("branches", key, found.to_bytes(places))
+        return found
 
     def _cached_outcome(self, key: str) -> EngineOutcome | None:
         blob = self._cache.load("check", key)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Reason
-from conformance.modelcheck.branches import BranchCounts, count_edges
+from conformance.modelcheck.branches import BranchCounts
+from conformance.modelcheck.check import edge_branches
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
@@ -78,7 +79,7 @@ def report_replay(
         "notes": [*not_driven_lines(result), *result.notes],
         "shape": shape(bench.graph, bench.prepared, context.seed),
         "unvisited": unvisited(bench.graph, result.visits > 0),
-        "branches": _branches(bench, result),
+        "branches": _branches(context, bench, result),
     }
 
 
@@ -113,10 +114,11 @@ def _tests(suite: Suite, result: ReplayResult) -> JsonValue:
     }
 
 
-def _branches(bench: Workbench, result: ReplayResult) -> JsonValue:
+def _branches(context: Context, bench: Workbench, result: ReplayResult) -> JsonValue:
     """Steps by the disjuncts that they took."""
     counts = BranchCounts(bench.prepared.spec)
-    count_edges(counts, bench.graph, result.visits)
+    of_edges = edge_branches(bench.prepared, bench.graph, result.visits > 0, context.check)
+    of_edges.count(counts, bench.graph, result.visits)
     return {**counts.by_place()}
 
 

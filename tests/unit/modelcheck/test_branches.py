@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.modelcheck.branches import BranchCounts, count_edges
+from conformance.modelcheck.branches import BranchCounts, EdgeBranches
 from conformance.modelcheck.graph import Edges, StateGraph, StateTable, build_graph
 from conformance.tla import Action, Spec
 from tests.unit.tla.small import spec
@@ -46,7 +46,8 @@ def counts_of(found: Spec, graph: StateGraph, visits: dict[tuple[int, int], int]
     """Steps by the line of the disjunct, given steps by source and target."""
     pairs = zip(graph.source.tolist(), graph.target.tolist(), strict=True)
     counts = BranchCounts(found)
-    count_edges(counts, graph, np.array([visits.get(pair, 0) for pair in pairs], np.int64))
+    went = np.array([visits.get(pair, 0) for pair in pairs], np.int64)
+    EdgeBranches.of(counts, graph, went > 0).count(counts, graph, went)
     return {int(place.split(":")[1]): steps for place, steps in counts.by_place().items()}
 
 
@@ -82,3 +83,23 @@ def test_places_tell_nested_disjuncts_apart(tmp_path: Path) -> None:
     counts = BranchCounts(spec(tmp_path, body))
     counts.count((0,), Action("A"), (1,))
     assert counts.by_place() == {"Small:4:20-4:35": 1, "Small:4:20-4:25": 1}
+
+
+def test_the_disjuncts_of_edges_are_kept(found: Spec, graph: StateGraph) -> None:
+    counts = BranchCounts(found)
+    places = counts.places(("Move", "Stay"))
+    every = EdgeBranches.of(counts, graph, np.ones(len(graph.source), bool))
+    blob = every.to_bytes(places)
+    again = EdgeBranches.from_bytes(blob, places, len(graph.source))
+    assert again is not None
+    again.count(counts, graph, np.ones(len(graph.source), np.int64))
+    assert list(counts.by_place().values()) == [2, 2]
+
+
+def test_what_is_kept_of_other_disjuncts_is_not_taken(found: Spec, graph: StateGraph) -> None:
+    counts, edges = BranchCounts(found), len(graph.source)
+    places = counts.places(("Move", "Stay"))
+    blob = EdgeBranches.of(counts, graph, np.ones(edges, bool)).to_bytes(places)
+    assert EdgeBranches.from_bytes(blob, {**places, "Stay": ["Small:1:1-1:2"]}, edges) is None
+    assert EdgeBranches.from_bytes(blob, places, edges + 1) is None
+    assert EdgeBranches.from_bytes(b"torn" + blob[4:], places, edges) is None
