@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,6 +14,7 @@ from conformance.replay.oracle import Oracle
 from conformance.replay.watch import WALL_SECONDS, StepNeverEnds, watch
 from conformance.systems.protocol import (
     ActionRefused,
+    CannotSnapshot,
     Closeable,
     LeavesOut,
     Limited,
@@ -21,6 +22,7 @@ from conformance.systems.protocol import (
     Offers,
     Patient,
     Repeatable,
+    Snapshots,
     SystemFailed,
     SystemHangs,
     SystemUnderTest,
@@ -127,6 +129,7 @@ class Driver:
         "_offers",
         "_oracle",
         "_patient",
+        "_snapshots",
         "_sometimes",
         "_system",
         "_watch",
@@ -158,6 +161,7 @@ class Driver:
         self._actions: list[Action] = []
         self._offers = system if isinstance(system, Offers) else None
         self._patient = system if isinstance(system, Patient) else None
+        self._snapshots = system if isinstance(system, Snapshots) and self.repeats else None
         self._agreed: set[State] = set()
         self._agreements = _Agreements()
 
@@ -202,6 +206,42 @@ class Driver:
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
             return self._failed(error, before, candidates)
         self.candidates = candidates
+        return None
+
+    def snapshot(self) -> object | None:
+        """What leads back to where the system is now; None if nothing does."""
+        if self._snapshots is None:
+            return None
+        try:
+            with self._watch:
+                return self._snapshots.snapshot()
+        except CannotSnapshot:
+            return None
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether snapshots lead back."""
+        return self._snapshots is not None
+
+    def never_go_back(self) -> None:
+        """From now on nothing leads back."""
+        self._snapshots = None
+
+    def go_back(
+        self,
+        snapshot: object,
+        initial: State,
+        actions: Sequence[Action],
+        candidates: tuple[State, ...],
+    ) -> Divergence | None:
+        """Be where the system was after these actions, when the snapshot was taken there."""
+        self._initial, self._actions, self.candidates = initial, list(actions), candidates
+        assert self._snapshots is not None
+        try:
+            with self._watch:
+                self._snapshots.restore(snapshot)
+        except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
+            return self._failed(error, candidates, candidates)
         return None
 
     def reset(self, initial: State, *, look: bool = True) -> Divergence | None:
@@ -385,15 +425,16 @@ class Trail:
     system that repeats itself is not looked at again until it leaves them.
 
     Suites of a graph come by most transitions on the way to others: of their steps, sorted, more
-    than half are such beginnings.
+    than half are such beginnings. A system that has snapshots goes back to where the paths part.
     """
 
-    __slots__ = ("_actions", "_candidates", "_initial")
+    __slots__ = ("_actions", "_candidates", "_initial", "_marks")
 
     def __init__(self) -> None:
         self._initial: State | None = None
         self._actions: list[Action] = []
         self._candidates: list[tuple[State, ...]] = []
+        self._marks: list[tuple[int, object]] = []
 
     def keep(self, initial: State, actions: Sequence[Action]) -> int:
         """Forget all but the common beginning; how many steps that has, -1 for not even a state."""
@@ -406,6 +447,8 @@ class Trail:
                 common += 1
         self._initial = None
         del self._actions[max(common, 0) :], self._candidates[max(common, 0) :]
+        while self._marks and self._marks[-1][0] > common:
+            self._marks.pop()
         return common
 
     def begin(self, initial: State) -> None:
@@ -421,25 +464,43 @@ class Trail:
         """Those after a step, counted from 0."""
         return self._candidates[step]
 
+    def mark(self, driver: Driver, steps: int) -> None:
+        """Take a snapshot after so many steps, unless there is one."""
+        if self._marks and self._marks[-1][0] >= steps:
+            return
+        snapshot = driver.snapshot()
+        if snapshot is not None:
+            self._marks.append((steps, snapshot))
+
+    def last_mark(self) -> tuple[int, object] | None:
+        """After how many of the kept steps the last snapshot was taken, and the snapshot."""
+        return self._marks[-1] if self._marks else None
+
 
 def run_path(
-    driver: Driver, initial: State, actions: Iterable[Action], trail: Trail | None = None
+    driver: Driver,
+    initial: State,
+    actions: Iterable[Action],
+    trail: Trail | None = None,
+    marks: Collection[int] = (),
 ) -> PathResult:
     """Drive along one path from `initial` until its end, a divergence or a disabled action.
 
     With a `trail`, which then is this path's, what it shares with the last one is not looked at.
+    `marks`: after how many steps later paths will part from this one.
     """
     actions = tuple(actions)
     if reason := driver.foresee(actions):
         return PathResult(0, not_driven=reason)
     trail = Trail() if trail is None else trail
     known = trail.keep(initial, actions)
-    divergence = driver.reset(initial, look=known < 0)
+    steps, divergence = _begin(driver, initial, actions, trail, known)
     if divergence is not None:
-        return PathResult(0, divergence, late=driver.late)
+        return PathResult(steps, divergence, late=driver.late)
     trail.begin(initial)
-    steps = 0
-    for action in actions:
+    if steps in marks:
+        trail.mark(driver, steps)
+    for action in actions[steps:]:
         try:
             if steps < known:
                 divergence = driver.retrace(action, trail.candidates(steps))
@@ -452,7 +513,21 @@ def run_path(
             return PathResult(steps, divergence, late=driver.late)
         if steps > known:
             trail.add(action, driver.candidates)
+        if steps in marks:
+            trail.mark(driver, steps)
     return PathResult(steps)
+
+
+def _begin(
+    driver: Driver, initial: State, actions: tuple[Action, ...], trail: Trail, known: int
+) -> tuple[int, Divergence | None]:
+    """Set the system up, or go back to where it was on the last path: after how many steps."""
+    mark = trail.last_mark() if driver.goes_back else None
+    if mark is None:
+        return 0, driver.reset(initial, look=known < 0)
+    steps, snapshot = mark
+    candidates = trail.candidates(steps - 1) if steps else (initial,)
+    return steps, driver.go_back(snapshot, initial, actions[:steps], candidates)
 
 
 def run_until_believed(
@@ -460,15 +535,14 @@ def run_until_believed(
     initial: State,
     actions: Sequence[Action],
     believed: int = TRIES,
-    trail: Trail | None = None,
 ) -> tuple[PathResult, int]:
     """The path's outcome, and how often it was driven for it: in real time a divergence is believed
-    when it comes each time that all was in time, after so many such runs. `trail`: see `run_path`.
+    when it comes each time that all was in time, after so many such runs.
     """
     tries, in_time = 0, 0
     while True:
         tries += 1
-        outcome = run_path(driver, initial, actions, trail)
+        outcome = run_path(driver, initial, actions)
         in_time += not outcome.late
         diverges = outcome.divergence is not None and driver.in_real_time
         if not (diverges or outcome.spoiled):

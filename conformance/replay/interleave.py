@@ -14,7 +14,13 @@ from itertools import product
 from conformance.errors import UserError
 from conformance.replay.engine import close
 from conformance.replay.oracle import Oracle, Successors
-from conformance.systems.protocol import Interruptible, Repeatable, SystemUnderTest
+from conformance.systems.protocol import (
+    CannotSnapshot,
+    Interruptible,
+    Repeatable,
+    Snapshots,
+    SystemUnderTest,
+)
 from conformance.tla import Action, State, Value
 
 _BETWEEN = "_interrupted_by_"
@@ -140,6 +146,18 @@ class InterruptedSystem:
 
     def observe(self) -> Mapping[str, Value]:
         return self._system.observe()
+
+    def snapshot(self) -> object:
+        """As the system does, if it does."""
+        if not isinstance(self._system, Snapshots):
+            raise CannotSnapshot("the adapter has no snapshots")
+        return self._system.snapshot()
+
+    def restore(self, snapshot: object) -> None:
+        """As the system does."""
+        assert isinstance(self._system, Snapshots)
+        self.stood_at = ""
+        self._system.restore(snapshot)
 
     def concurrent(self, running: Action, between: Action) -> bool:
         """As the system says."""

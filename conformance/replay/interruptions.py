@@ -199,9 +199,10 @@ class _Search:
         if self._orders.bounded(self._oracle.state(pair.state), pair.running, pair.between):
             return
         initial, way = self._way(pair.state)
+        marks = {0, len(way)}
         for point in count(1):
             step = interrupted(pair.running, point, pair.between)
-            result = run_path(self._driver, initial, (*way, step), self._trail)
+            result = run_path(self._driver, initial, (*way, step), self._trail, marks)
             self._count(result, step.name)
             if result.divergence is not None:
                 yield self._placed(result.divergence, pair)

@@ -46,13 +46,15 @@ class Walker:
         self._oracle = oracle
         self._wider = wider
         self._initial = sorted(oracle.initial_states(), key=fingerprint)
+        self._started: dict[State, object | None] = {}
+        """By initial state, what leads back to a system that was set up in it."""
 
     def walk(self, seed: int, length: int) -> Walk:
         """One walk of at most `length` steps; the same for the same seed."""
         choose = random.Random(seed).random
         driver = self._driver
         initial = self._initial[int(choose() * len(self._initial))]
-        divergence = driver.reset(initial)
+        divergence = self._begin(initial)
         if divergence is not None:
             return self._diverged([], [], divergence)
         actions: list[Action] = []
@@ -70,6 +72,16 @@ class Walker:
             actions.append(action)
             path.append(driver.candidates)
         return Walk(self._witness(path, actions), tuple(actions), end)
+
+    def _begin(self, initial: State) -> Divergence | None:
+        """Set the system up, or go back to where it was set up before."""
+        known = self._started.get(initial) if self._driver.goes_back else None
+        if known is not None:
+            return self._driver.go_back(known, initial, (), (initial,))
+        divergence = self._driver.reset(initial)
+        if divergence is None:
+            self._started[initial] = self._driver.snapshot()
+        return divergence
 
     def _enabled(self, candidates: Sequence[State]) -> Sequence[Action]:
         """The actions that every candidate enables: whichever is real, the system can take it."""

@@ -28,6 +28,13 @@ class SystemHangs(SystemFailed):
     """An implementation outside this process has not answered in time."""
 
 
+class CannotSnapshot(Exception):
+    """The system cannot go back to its present state; the message says what is in the way.
+
+    Raised by `Snapshots.snapshot`: the harness sets the system up again, and walks there.
+    """
+
+
 class Observation(Mapping[str, Value]):
     """Observed values that can never change: a copy of the mapping that it is made of.
 
@@ -155,10 +162,14 @@ class Limited(Protocol):
 
 @runtime_checkable
 class Snapshots(Protocol):
-    """Optional: a system that can go back, which makes exploration cheaper."""
+    """Optional: a system that can go back.
+
+    If it is `Repeatable` too, the harness returns to where the next test leaves the last one, in
+    place of setting the system up again and walking there.
+    """
 
     def snapshot(self) -> object:
-        """An opaque copy of the present state."""
+        """An opaque copy of the present state. Raises CannotSnapshot where there can be none."""
 
     def restore(self, snapshot: object) -> None:
         """Return to a state that `snapshot` gave; the snapshot stays usable."""

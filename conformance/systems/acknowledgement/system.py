@@ -21,6 +21,7 @@ from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.replication.broker import RECORD, TOPIC_PARTITION, CrashableDisk
 from conformance.systems.replication.observation import VARIABLES
 from conformance.systems.replication.system import ReplicationSystem
+from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.tla import Action, Fn, Value, make_function
 from impl.delayed.delayed_produce import ProducePartitionResponse
 from impl.disk import MemoryDisk
@@ -128,6 +129,8 @@ class AcknowledgementSystem:
             "BreaksDown": self._break_down,
         }
         self._known: dict[tuple[object, ...], tuple[Observation, Mapping[str, Value]]] = {}
+        apart = (*self._replication.remembered, self._known, self._actions)
+        self._rewinder = Rewinder(self, apart)
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
@@ -136,6 +139,7 @@ class AcknowledgementSystem:
 
         How the brokers came to know of their first leader is over: nothing waited, nobody looks.
         """
+        self._rewinder.forget()
         self._replication.reset(initial)
         for name in self._names:
             self._requests_of(name).actions.forget()
@@ -180,6 +184,17 @@ class AcknowledgementSystem:
         requests = self._replication.broker(name).requests
         assert isinstance(requests, BrokerRequests)
         return requests
+
+    # ---- Snapshots -------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """As `ReplicationSystem.snapshot`, with those who asked and what waits."""
+        return self._rewinder.take()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """All of it as it was."""
+        self._replication.end_threads()
+        self._rewinder.restore(snapshot)
 
     # ---- Offers ----------------------------------------------------------------------------
 

@@ -90,6 +90,11 @@ class Connection:
         if self._thread.dead:
             self._thread, self.request = None, None
 
+    @property
+    def waits(self) -> bool:
+        """Whether the thread stands still in the middle of a turn."""
+        return self._thread is not None
+
     def end(self) -> None:
         """The controller talks to the broker no longer: its thread ends where it waits."""
         if self._thread is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import cast
 
 from conformance.errors import UserError
@@ -17,7 +18,8 @@ from conformance.systems.controller.observation import (
     Observer,
     topic_id,
 )
-from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.protocol import ActionRefused, CannotSnapshot, Observation
+from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Value, make_function
 from impl.control_requests import ControlRequest
@@ -72,11 +74,13 @@ class ControllerSystem:
             "LoseConnection": self._lose_connection,
             "HandleLateRequest": self._handle_late_request,
         }
+        self._rewinder = Rewinder(self, apart=(self._observer, self._names, self._actions))
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """The first controller is elected, and all brokers have heard who is alive."""
+        self._rewinder.forget()
         if self._interruptible:
             self._concurrency = InterruptibleThreads()
         self.close()
@@ -156,6 +160,20 @@ class ControllerSystem:
         if seen is None:
             seen = self._seen_nodes[broker] = self._observer.node(self._nodes[broker])
         return seen
+
+    # ---- Snapshots -------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Controllers, brokers, ZooKeeper and what is under way between them."""
+        connections = (one.connections.values() for one in self._controllers.values())
+        if any(connection.waits for connection in chain.from_iterable(connections)):
+            raise CannotSnapshot("a sending thread waits for an answer")
+        return self._rewinder.take()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """All of it as it was."""
+        self.close()
+        self._rewinder.restore(snapshot)
 
     # ---- Offers ----------------------------------------------------------------------------
 

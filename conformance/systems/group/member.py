@@ -58,7 +58,7 @@ class Process:
         self.clock, self.network = client.clock, client.network
         self.consumer, self.subscriptions = client.consumer, client.subscriptions
         self.callbacks = client.callbacks
-        self._application = greenlet(self._run_application)
+        self._application: greenlet | None = None
 
     def _sent(self, request: ClientRequest) -> None:
         sent = self.consumer.sent_in(request.request)
@@ -82,6 +82,8 @@ class Process:
     def _go_on(self, *, may_join: bool = False) -> None:
         """Let the application run until it waits, or would join without being told to."""
         self.consumer.may_join = may_join
+        if self._application is None:
+            self._application = greenlet(self._run_application)
         self._application.parent = getcurrent()
         self._application.switch()
         self.consumer.may_join = False
@@ -135,7 +137,13 @@ class Process:
     def end(self) -> None:
         """The process is gone. Garbage collection does not see the frames of a suspended greenlet
         (greenlet's documentation): left alone, it would keep all that the consumer holds."""
-        self._application.throw()
+        if self._application is not None:
+            self._application.throw()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the application stands still in the middle of a call."""
+        return bool(self._application)
 
     def restart(self) -> None:
         """A new process; what the old one has sent may still arrive."""

@@ -26,7 +26,8 @@ from conformance.systems.group.threads import (
     of_member,
 )
 from conformance.systems.group.view import GroupView, ProcessView, group_view, process_view
-from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.protocol import ActionRefused, CannotSnapshot, Observation
+from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Value
 from impl.group.messages import (
@@ -63,13 +64,14 @@ class GroupSystem:
             "FailOver": lambda: self._coordinators.fail_over(),
             "DeleteGroup": lambda: self._coordinators.delete_group(),
         }
+        self._rewinder = Rewinder(self, apart=(self._observer, self._settings, self._others))
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """New brokers without a group, new processes; there is but one initial state."""
-        for process in self._processes.values():
-            process.end()
+        self._rewinder.forget()
+        self._end_processes()
         if self._interruptible:
             self._concurrency = InterruptibleThreads()
         self._joining = {}
@@ -81,6 +83,10 @@ class GroupSystem:
         self._ids_given = dict.fromkeys(self._settings.members, 0)
         self._views = {}
         self._group_view = None
+
+    def _end_processes(self) -> None:
+        for process in self._processes.values():
+            process.end()
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if the implementation cannot."""
@@ -123,6 +129,19 @@ class GroupSystem:
         return self._observer.observe(
             self._group_view, tuple([views[name] for name in self._processes])
         )
+
+    # ---- Snapshots -------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Consumers, coordinators and what is under way between them."""
+        if any(process.waits for process in self._processes.values()):
+            raise CannotSnapshot("an application stands still in the middle of a call")
+        return self._rewinder.take()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """All of it as it was."""
+        self._end_processes()
+        self._rewinder.restore(snapshot)
 
     # ---- Offers ----------------------------------------------------------------------------
 

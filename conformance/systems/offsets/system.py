@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from conformance.errors import UserError
 from conformance.systems.offsets.topic import Entry, HeldTopic
 from conformance.systems.protocol import ActionRefused, Observation
+from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.tla import Action, Fn, Value, make_function
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
@@ -57,11 +58,13 @@ class OffsetsSystem:
             "ExpireOffsets": self._expire,
             "FailOver": self._fail_over,
         }
+        self._rewinder = Rewinder(self, apart=(self._actions,))
 
     # ---- SystemUnderTest -------------------------------------------------------------------
 
     def reset(self, _initial: Mapping[str, Value]) -> None:
         """An empty log, and a coordinator that has loaded it."""
+        self._rewinder.forget()
         self._clock = MockClock(1_000_000)
         self._topic = HeldTopic()
         self._epoch = 0
@@ -100,6 +103,16 @@ class OffsetsSystem:
     def _record(self, entry: Entry) -> Fn:
         producer = self._names[entry.producer]
         return Fn({"kind": entry.kind, "value": entry.value, "producer": producer})
+
+    # ---- Snapshots -------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The coordinator, the log and the answers."""
+        return self._rewinder.take()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """All of it as it was."""
+        self._rewinder.restore(snapshot)
 
     # ---- clients ---------------------------------------------------------------------------
 

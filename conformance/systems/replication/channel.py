@@ -244,6 +244,11 @@ class Channel:
         if not isinstance(trip, FetchRoundTrip) or trip.response is not None:
             self.end()
 
+    @property
+    def waits(self) -> bool:
+        """Whether a fetcher stands still in the middle of a turn, until ListOffsets is answered."""
+        return isinstance(self.trip, ListOffsetsRoundTrip)
+
     def end(self) -> None:
         """Nobody waits any more. Garbage collection does not see the frames of a suspended greenlet
         (greenlet's documentation): left alone, it would keep all that its broker holds."""

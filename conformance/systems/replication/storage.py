@@ -42,7 +42,8 @@ class StorageChecks:
 
     def __init__(self) -> None:
         self._looked_at: dict[int, object] = {}
-        self._started_on: set[object] = set()
+        self.started_on: set[object] = set()
+        """Files of which it is known what a start finds on them."""
 
     def forget(self) -> None:
         """Other brokers come. Of files that were found right it stays known that they are."""
@@ -60,10 +61,10 @@ class StorageChecks:
         check_reads(log, segments)
         durable = broker.disk.durable()
         of_files = (log.log_start_offset, log.recovery_point, *contents.items(), *durable.items())
-        if of_files not in self._started_on:
+        if of_files not in self.started_on:
             check_durable(log, batches, durable)
             check_start(log, batches, entries, contents)
-            self._started_on.add(of_files)
+            self.started_on.add(of_files)
         self._looked_at[broker.id] = now
 
 

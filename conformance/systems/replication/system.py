@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from conformance.errors import UserError
-from conformance.systems.protocol import ActionRefused, Turn
+from conformance.systems.protocol import ActionRefused, CannotSnapshot, Turn
 from conformance.systems.replication.broker import (
     LOG_DIRECTORY,
     RECORD,
@@ -32,6 +32,7 @@ from conformance.systems.replication.observation import VARIABLES, Observer
 from conformance.systems.replication.storage import StorageChecks, check_append, found_by_start
 from conformance.systems.replication.threads import concurrent, in_parts
 from conformance.systems.replication.view import BrokerView, running, stopped
+from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Fn, Value
 from impl.disk import MemoryDisk, Surviving, bytes_of
@@ -94,6 +95,7 @@ class ReplicationSystem:
         self._restarts = constants["Crashes"] is True or bool(self._failing)
         self._found: dict[int, Log] = {}
         """Of brokers whose log directory is offline: what the next process finds there."""
+        self._rewinder = Rewinder(self, apart=self.remembered)
 
     def _by_action(self) -> dict[str, Callable[..., None]]:
         """What each action of the specification does here."""
@@ -143,6 +145,7 @@ class ReplicationSystem:
 
         `Init` lies after the followers' first round, which truncates nothing.
         """
+        self._rewinder.forget()
         if self._interruptible:
             self._concurrency = InterruptibleThreads()
         first = cast("Fn", initial["registration"])
@@ -158,8 +161,7 @@ class ReplicationSystem:
             broker: self._start(broker, 0, self._disk(name)) for name, broker in self._ids.items()
         }
         self._online = dict.fromkeys(self._all, True)
-        for channel in self._channels.values():
-            channel.end()
+        self.end_threads()
         self._channels = {broker: self._channel(broker) for broker in self._all}
         self._views = {}
         self._found = {}
@@ -193,6 +195,24 @@ class ReplicationSystem:
         return self._observer.observe(
             self._controller.registration, tuple([views[broker] for broker in self._all])
         )
+
+    # ---- Snapshots -------------------------------------------------------------------------
+
+    @property
+    def remembered(self) -> tuple[object, ...]:
+        """What is true in every state: not a part of any snapshot."""
+        return (self._observer, self._storage.started_on, self._actions)
+
+    def snapshot(self) -> Snapshot:
+        """The brokers, their disks in memory, the controller and what is under way."""
+        if any(channel.waits for channel in self._channels.values()):
+            raise CannotSnapshot("a fetcher waits for an answer to ListOffsets")
+        return self._rewinder.take()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """All of it as it was."""
+        self.end_threads()
+        self._rewinder.restore(snapshot)
 
     # ---- Offers ----------------------------------------------------------------------------
 
@@ -308,6 +328,11 @@ class ReplicationSystem:
         for channel in self._channels.values():
             if channel.trip is not None and channel.trip.leader == self._ids[leader]:
                 channel.unpark()
+
+    def end_threads(self) -> None:
+        """End the fetchers that wait in the middle of a turn."""
+        for channel in self._channels.values():
+            channel.end()
 
     def look_again(self) -> None:
         """An action has changed brokers that it does not name."""
@@ -638,6 +663,10 @@ class FileReplicationSystem(ReplicationSystem):
         shutil.rmtree(self._folder / str(self._runs), ignore_errors=True)
         self._runs += 1
         super().reset(initial)
+
+    def snapshot(self) -> Snapshot:
+        """None: files stay as they are."""
+        raise CannotSnapshot("the logs are files")
 
     def close(self) -> None:
         """Remove the files."""

@@ -1,0 +1,364 @@
+"""Goes back to an earlier state of objects in this process, by putting back what they held.
+
+A system that is made of plain Python objects need not be set up again for each test, nor walk
+again where the test before has walked: the objects stay, and what each of them held is put back.
+Closures, bound methods and references from outside so stay good.
+
+    take      the objects that the root reaches, each with a shallow copy of what it holds
+    restore   each copy put back into its object
+
+What cannot be copied so (a suspended greenlet, a generator, an open file, an object of C with a
+state of its own) raises CannotSnapshot. Values that cannot change are followed and not copied.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import gc
+import logging
+import re
+import threading
+import types
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from operator import attrgetter, is_
+from random import Random
+from typing import Any, Final
+
+from greenlet import greenlet
+
+from conformance.systems.protocol import CannotSnapshot
+
+_Object = Any  # mypy: every object of Python may be met here
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How objects of one layout are copied. `same` compares by identity: equal is not enough."""
+
+    copy: Callable[[_Object], _Object]
+    same: Callable[[_Object, _Object], bool]
+    put: Callable[[_Object, _Object], None]
+    parts: Callable[[_Object], Iterable[object]]
+    """What a copy refers to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What every object held."""
+
+    held: Sequence[tuple[_Kind, object, object]]
+    met: dict[int, object]
+    """All that was followed, by identity, and kept alive for its identity's sake."""
+
+
+class Rewinder:
+    """Snapshots of a root and all that it holds, but for what is set `apart`: what is remembered
+    there is true in every state.
+
+    Not for objects with something outside of this process behind them.
+    """
+
+    def __init__(self, root: object, apart: Iterable[object] = ()) -> None:
+        self._root = root
+        self._apart = {id(one): one for one in (self, *apart)}
+        self._last: Snapshot | None = None
+
+    def take(self) -> Snapshot:
+        """The present state. Raises CannotSnapshot, which says what is in the way.
+
+        Most objects are as the last snapshot has them: only what has changed is followed again.
+        """
+        last = self._last or Snapshot((), self._apart)
+        held, met = [], dict(last.met)
+        pending: list[object] = [self._root]
+        for entry in last.held:
+            kind, one, copy = entry
+            if kind.same(one, copy):
+                held.append(entry)
+            else:
+                now = kind.copy(one)
+                held.append((kind, one, now))
+                pending.extend(kind.parts(now))
+        _follow(pending, held, met)
+        self._last = Snapshot(held, met)
+        return self._last
+
+    def forget(self) -> None:
+        """The root gets new objects: the last snapshot says nothing of them."""
+        self._last = None
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put all back; the snapshot stays good."""
+        for kind, one, copy in snapshot.held:
+            kind.put(one, copy)
+        self._last = snapshot
+
+
+def _follow(
+    pending: list[object], held: list[tuple[_Kind, object, object]], met: dict[int, object]
+) -> None:
+    """Copy what is reached from `pending` and was not yet met."""
+    while pending:
+        one = pending.pop()
+        layout = _LAYOUTS.get(type(one)) or _layout(type(one))
+        if layout is _ATOM or id(one) in met:
+            continue
+        met[id(one)] = one
+        for kind in layout.kinds:
+            copy = kind.copy(one)
+            held.append((kind, one, copy))
+            pending.extend(kind.parts(copy))
+        pending.extend(layout.fixed(one))
+
+
+# ---- kinds ---------------------------------------------------------------------------------
+
+
+def _all_same(one: Collection[object], other: Collection[object]) -> bool:
+    return len(one) == len(other) and all(map(is_, one, other))
+
+
+def _same_items(one: dict[object, object], copy: dict[object, object]) -> bool:
+    return (
+        len(one) == len(copy)
+        and all(map(is_, one.values(), copy.values()))
+        and all(map(is_, one, copy))
+    )
+
+
+def _put_items(one: dict[object, object], copy: dict[object, object]) -> None:
+    one.clear()
+    one.update(copy)
+
+
+def _parts_of_items(copy: dict[object, object]) -> Iterable[object]:
+    return (*copy, *copy.values())
+
+
+def _put_list(one: list[object], copy: list[object]) -> None:
+    one[:] = copy
+
+
+def _put_set(one: set[object], copy: set[object]) -> None:
+    one.clear()
+    one.update(copy)
+
+
+def _put_deque(one: deque[object], copy: deque[object]) -> None:
+    one.clear()
+    one.extend(copy)
+
+
+def _put_bytes(one: bytearray, copy: bytes) -> None:
+    one[:] = copy
+
+
+_EMPTY: Final = object()
+
+
+def _in_cell(cell: types.CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _EMPTY
+
+
+def _put_in_cell(cell: types.CellType, content: object) -> None:
+    if content is _EMPTY:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = content
+
+
+def _nothing(_one: object) -> Iterable[object]:
+    return ()
+
+
+def _itself(one: Iterable[object]) -> Iterable[object]:
+    return one
+
+
+_DICT = _Kind(dict.copy, _same_items, _put_items, _parts_of_items)
+_LIST = _Kind(list, _all_same, _put_list, _itself)
+_SET = _Kind(set, _all_same, _put_set, _itself)
+_DEQUE = _Kind(deque, _all_same, _put_deque, _itself)
+_BYTES = _Kind(bytes, bytearray.__eq__, _put_bytes, _nothing)
+_RANDOM = _Kind(
+    Random.getstate, lambda one, copy: one.getstate() == copy, Random.setstate, _nothing
+)
+_CELL = _Kind(
+    _in_cell, lambda cell, copy: _in_cell(cell) is copy, _put_in_cell, lambda copy: (copy,)
+)
+_ATTRIBUTES = _Kind(
+    lambda one: one.__dict__.copy(),
+    lambda one, copy: _same_items(one.__dict__, copy),
+    lambda one, copy: _put_items(one.__dict__, copy),
+    dict.values,
+)
+
+
+def _slots(members: Sequence[types.MemberDescriptorType]) -> _Kind:
+    """The slots of a class; one that has no value yet keeps none."""
+    names = tuple(member.__name__ for member in members)
+    # Two at least, so that a tuple comes out.
+    read_all = attrgetter(*names, "__class__")
+
+    def copy(one: object) -> tuple[object, ...]:
+        try:
+            values: tuple[object, ...] = read_all(one)[:-1]
+        except AttributeError:
+            values = tuple(getattr(one, name, _EMPTY) for name in names)
+        return values
+
+    def put(one: object, copy: tuple[object, ...]) -> None:
+        for member, value in zip(members, copy, strict=True):
+            if value is not _EMPTY:
+                member.__set__(one, value)
+            elif getattr(one, member.__name__, _EMPTY) is not _EMPTY:
+                member.__delete__(one)
+
+    return _Kind(copy, lambda one, known: all(map(is_, copy(one), known)), put, _itself)
+
+
+# ---- layouts -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What a type's objects hold: what can change, and what cannot but may refer to what can."""
+
+    kinds: tuple[_Kind, ...] = ()
+    fixed: Callable[[_Object], Iterable[object]] = _nothing
+
+
+_ATOM = _Layout()
+"""Of what refers to nothing that can change."""
+
+
+def _of_function(one: types.FunctionType) -> Iterable[object]:
+    return (
+        *(one.__closure__ or ()),
+        *(one.__defaults__ or ()),
+        *(one.__kwdefaults__ or {}).values(),
+        *one.__dict__.values(),
+    )
+
+
+def _of_builtin(one: types.BuiltinFunctionType) -> Iterable[object]:
+    return (one.__self__,)
+
+
+def _of_partial(one: functools.partial[object]) -> Iterable[object]:
+    return (one.func, *one.args, *one.keywords.values())
+
+
+def _at_rest(one: greenlet) -> Iterable[object]:
+    """The main one stands for the thread, a dead one for nothing; others hold a stack."""
+    if one.dead or one.parent is None:
+        return ()
+    raise CannotSnapshot("a greenlet stands still in the middle of a call")
+
+
+def _open(one: _Object) -> Iterable[object]:
+    if one.locked():
+        raise CannotSnapshot("a lock is held")
+    return ()
+
+
+_TYPES_OF_ATOMS: Final = (
+    *(type(None), bool, int, float, complex, str, bytes, range, slice),
+    *(type(Ellipsis), type(NotImplemented), types.ModuleType, types.CodeType, property),
+    *(types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType),
+    *(types.MethodDescriptorType, types.ClassMethodDescriptorType, classmethod, staticmethod),
+    *(re.Pattern, ContextVar, weakref.ref, types.GenericAlias, types.UnionType, object),
+    functools._lru_cache_wrapper,
+)
+_LAYOUTS: dict[type, _Layout] = {
+    **dict.fromkeys(_TYPES_OF_ATOMS, _ATOM),
+    tuple: _Layout(fixed=_itself),
+    frozenset: _Layout(fixed=_itself),
+    dict: _Layout((_DICT,)),
+    list: _Layout((_LIST,)),
+    set: _Layout((_SET,)),
+    deque: _Layout((_DEQUE,)),
+    bytearray: _Layout((_BYTES,)),
+    Random: _Layout((_RANDOM,)),
+    types.CellType: _Layout((_CELL,)),
+    types.FunctionType: _Layout(fixed=_of_function),
+    types.MethodType: _Layout(fixed=lambda one: (one.__self__, one.__func__)),
+    types.BuiltinFunctionType: _Layout(fixed=_of_builtin),
+    types.MethodWrapperType: _Layout(fixed=_of_builtin),
+    functools.partial: _Layout(fixed=_of_partial),
+    greenlet: _Layout(fixed=_at_rest),
+    type(threading.Lock()): _Layout(fixed=_open),
+    types.MappingProxyType: _Layout(fixed=gc.get_referents),
+}  # fmt: skip
+"""By type; of classes written in Python when one is first met."""
+_BASES: Final[dict[type, _Layout]] = {
+    object: _Layout(),
+    **{one: _Layout() for one in (int, float, str, bytes)},
+    **{one: _LAYOUTS[one] for one in (tuple, frozenset, dict, list, set, deque, bytearray)},
+    OrderedDict: _Layout((_Kind(OrderedDict, _same_items, _put_items, _parts_of_items),)),
+    BaseException: _Layout(fixed=lambda one: one.args),
+}
+"""What a class written in Python may be built on."""
+_POINTER: Final = object.__basicsize__ // 2
+
+
+def _layout(cls: type) -> _Layout:
+    known = _LAYOUTS[cls] = _layout_of_class(cls)
+    return known
+
+
+def _layout_of_class(cls: type) -> _Layout:
+    if issubclass(cls, type | enum.Enum | logging.Logger):
+        return _ATOM
+    base = next(one for one in cls.__mro__ if one in _BASES)
+    members = [
+        member
+        for one in cls.__mro__
+        for member in vars(one).values()
+        if isinstance(member, types.MemberDescriptorType) and one not in _BASES
+    ]
+    _demand_no_more(cls, base, len(members))
+    kinds = list(_BASES[base].kinds)
+    has_attributes = cls.__dictoffset__ != 0
+    if _is_frozen(cls):
+        slots = _slots(members) if members else None
+        return _Layout(tuple(kinds), functools.partial(_of_frozen, base, slots, has_attributes))
+    if has_attributes:
+        kinds.append(_ATTRIBUTES)
+    if members:
+        kinds.append(_slots(members))
+    return _Layout(tuple(kinds), _BASES[base].fixed)
+
+
+def _is_frozen(cls: type) -> bool:
+    """Whether it is a dataclass whose fields nobody sets."""
+    parameters = getattr(cls, "__dataclass_params__", None)
+    return parameters is not None and bool(parameters.frozen)
+
+
+def _of_frozen(
+    base: type, slots: _Kind | None, has_attributes: bool, one: _Object
+) -> Iterable[object]:
+    yield from _BASES[base].fixed(one)
+    if has_attributes:
+        yield from one.__dict__.values()
+    if slots is not None:
+        yield from slots.copy(one)
+
+
+def _demand_no_more(cls: type, base: type, slots: int) -> None:
+    """An object that is larger than its base and its slots has a state that only C sees."""
+    pointers = slots + (cls.__dictoffset__ != 0) + (cls.__weakrefoffset__ != 0)
+    if cls.__basicsize__ > base.__basicsize__ + _POINTER * pointers:
+        raise CannotSnapshot(f"a {cls.__module__}.{cls.__qualname__} holds more than Python shows")
+
+
+_LAYOUTS[Rewinder] = _ATOM  # of a part that has snapshots of its own
