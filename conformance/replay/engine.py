@@ -440,11 +440,7 @@ class Trail:
         """Forget all but the common beginning; how many steps that has, -1 for not even a state."""
         common = -1
         if self._initial is initial:
-            common = 0
-            for ours, theirs in zip(self._actions, actions, strict=False):
-                if ours != theirs:
-                    break
-                common += 1
+            common = common_steps(self._actions, actions)
         self._initial = None
         del self._actions[max(common, 0) :], self._candidates[max(common, 0) :]
         while self._marks and self._marks[-1][0] > common:
@@ -475,6 +471,16 @@ class Trail:
     def last_mark(self) -> tuple[int, object] | None:
         """After how many of the kept steps the last snapshot was taken, and the snapshot."""
         return self._marks[-1] if self._marks else None
+
+
+def common_steps(one: Sequence[object], other: Sequence[object]) -> int:
+    """With how many steps both paths begin."""
+    common = 0
+    for ours, theirs in zip(one, other, strict=False):
+        if ours != theirs:
+            break
+        common += 1
+    return common
 
 
 def run_path(

@@ -23,6 +23,7 @@ from conformance.replay.engine import (
     PathResult,
     Trail,
     close,
+    common_steps,
     run_path,
     run_until_believed,
 )
@@ -327,14 +328,13 @@ def _late_last(suspect: tuple[int, tuple[PathResult, int]]) -> tuple[bool, int]:
 
 
 def _partings(paths: Sequence[Sequence[int]]) -> list[frozenset[int]]:
-    """Of each of these sorted paths, after how many steps later ones part from it."""
+    """Of each of these sorted paths, after how many steps later ones part from it; 0 is one."""
     found: list[frozenset[int]] = []
     later: frozenset[int] = frozenset()
-    for path, following in zip(reversed(paths), [[], *reversed(paths[1:])], strict=True):
-        shared = next(
-            (n for n, pair in enumerate(zip(path, following, strict=False)) if pair[0] != pair[1]),
-            min(len(path), len(following)),
-        )
+    following: Sequence[int] = ()
+    for path in reversed(paths):
+        shared = common_steps(path, following)
         later = frozenset([shared, *(depth for depth in later if depth < shared)])
         found.append(later)
+        following = path
     return found[::-1]

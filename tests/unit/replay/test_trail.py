@@ -11,9 +11,11 @@ from conformance.modelcheck.check import graph_and_spec
 from conformance.replay.engine import Driver, Kind, PathResult, Trail, run_path
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.suite import ReplayResult, replay_suite
+from conformance.replay.walker import Walker
 from conformance.stages.context import constants_of, one_model
 from conformance.suites import transition_cover
-from conformance.systems.protocol import ActionRefused, SystemUnderTest
+from conformance.suites.suite import Suite, Test
+from conformance.systems.protocol import ActionRefused, CannotSnapshot, SystemUnderTest
 from conformance.systems.registry import factory_path, load_factory
 from conformance.tla import Action, Value
 from tests.unit.replay.machines import actions, graph, moves
@@ -104,7 +106,98 @@ def test_a_system_that_does_not_repeat_itself_after_all_is_found_by_what_it_refu
     assert (again.divergence.kind, again.divergence.step) == (Kind.REFUSED, 1)
 
 
-MODELS = ["acknowledgement/two-step-isr-2b", "delayed/shared-lock", "group/member-threads-1m"]
+class Returning(Seen):
+    """Has snapshots, but in the states that `stuck` names."""
+
+    def __init__(self, *, stuck: Sequence[int] = (), forgets: bool = False, **changed: int) -> None:
+        super().__init__(**changed)
+        self.steps = self.taken = self.returns = 0
+        self._stuck, self._forgets = stuck, forgets
+
+    def apply(self, action: Action) -> None:
+        super().apply(action)
+        self.steps += 1
+
+    def snapshot(self) -> int:
+        if self.here in self._stuck:
+            raise CannotSnapshot("no way back to here")
+        self.taken += 1
+        return self.here
+
+    def restore(self, snapshot: object) -> None:
+        assert isinstance(snapshot, int)
+        self.returns += 1
+        self.here = 9 if self._forgets else snapshot
+
+
+def suite_of(*paths: str) -> Suite:
+    """Tests along these paths of GRAPH."""
+    return Suite("some", tuple(Test(0, np.array(edges_of(path), np.int32)) for path in paths), "")
+
+
+def edges_of(path: str) -> list[int]:
+    here, taken = 0, []
+    for action in actions(path):
+        (edge,) = np.flatnonzero(
+            (GRAPH.source == here) & (GRAPH.action == GRAPH.actions.index(action))
+        )
+        here = int(GRAPH.target[edge])
+        taken.append(int(edge))
+    return taken
+
+
+RETURNS = [
+    pytest.param(["A A B", "A C B"], (), (1, 1, 5), id="back to where they part"),
+    pytest.param(["A A B", "A C B", "A A B A A"], (), (1, 2, 3 + 2 + 2), id="in their order"),
+    pytest.param(["A A", "A C B A A", "A C B A C"], (), (1, 2, 2 + 4 + 1), id="two partings"),
+    pytest.param(
+        ["A A", "A C"], (1,), (1, 1, 4), id="to the beginning where there is no way to the parting"
+    ),
+    pytest.param(["A A", "A C", "A A B A"], (2,), (1, 2, 2 + 3 + 1), id="back to an earlier place"),
+]
+
+
+@pytest.mark.parametrize(("paths", "stuck", "expected"), RETURNS)
+def test_a_system_goes_back_to_where_paths_part(
+    paths: Sequence[str], stuck: Sequence[int], expected: tuple[int, int, int]
+) -> None:
+    system = Returning(stuck=stuck)
+    result = replay_suite(GRAPH, suite_of(*paths), lambda: system)
+    assert (result.passed, result.failed) == (len(paths), 0)
+    assert result.steps == sum(len(path.split()) for path in paths)
+    assert (system.resets, system.returns, system.steps) == expected
+
+
+def test_a_divergence_after_going_back_is_told_with_the_whole_path() -> None:
+    system = Returning(C=2)
+    found = replay_suite(GRAPH, suite_of("A A B", "A C B"), lambda: system).divergences
+    assert [one.actions for one in found] == [actions("A C")]
+
+
+def test_what_diverges_only_after_going_back_is_no_divergence() -> None:
+    system = Returning(forgets=True)
+    result = replay_suite(GRAPH, suite_of("A A B", "A C B", "A C B A"), lambda: system)
+    assert (result.passed, result.failed) == (3, 0)
+    assert system.returns == 1
+    assert "agreed only when the system was set up again" in result.notes[0]
+
+
+def test_a_recorder_goes_back_to_the_beginning() -> None:
+    afresh, returning = Seen(), Returning()
+    expected = [Walker(afresh, ORACLE).walk(seed, 6) for seed in range(3)]
+    walker = Walker(returning, ORACLE)
+    assert [walker.walk(seed, 6) for seed in range(3)] == expected
+    assert (returning.resets, returning.returns) == (1, 2)
+
+
+MODELS = [
+    "acknowledgement/two-step-isr-2b",
+    "controller/shutdown-2b",
+    "delayed/shared-lock",
+    "group/member-threads-1m",
+    "offsets/transactions",
+    "replication/bench/truncate-on-fetch-fine-2b",
+]
 
 
 @pytest.mark.parametrize("name", MODELS)
