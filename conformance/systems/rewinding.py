@@ -16,6 +16,7 @@ from __future__ import annotations
 import enum
 import functools
 import gc
+import inspect
 import logging
 import re
 import threading
@@ -25,7 +26,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from operator import attrgetter, is_
+from operator import is_
 from random import Random
 from typing import Any, Final
 
@@ -194,35 +195,98 @@ _RANDOM = _Kind(
 _CELL = _Kind(
     _in_cell, lambda cell, copy: _in_cell(cell) is copy, _put_in_cell, lambda copy: (copy,)
 )
+
+
+def _put_attributes(one: _Object, copy: dict[str, object]) -> None:
+    one.__dict__ = copy.copy()
+
+
 _ATTRIBUTES = _Kind(
     lambda one: one.__dict__.copy(),
     lambda one, copy: _same_items(one.__dict__, copy),
-    lambda one, copy: _put_items(one.__dict__, copy),
+    _put_attributes,
     dict.values,
 )
 
+_SLOTS_CODE: Final = """
+def copy(one):
+    return ({reads})
+def same(one, held):
+    {names}= held
+    return {sames}
+def put(one, held):
+    {places}= held
+"""
+"""Written out for each class, as dataclasses do it: a loop over slots takes several times as long,
+and restoring is little else."""
 
-def _slots(members: Sequence[types.MemberDescriptorType]) -> _Kind:
+
+def _slots(cls: type, members: Sequence[types.MemberDescriptorType]) -> _Kind:
     """The slots of a class; one that has no value yet keeps none."""
-    names = tuple(member.__name__ for member in members)
-    # Two at least, so that a tuple comes out.
-    read_all = attrgetter(*names, "__class__")
+    names = [member.__name__ for member in members]
+    plain = inspect.getattr_static(cls, "__setattr__") is object.__setattr__
+    shadowed = any(
+        getattr(cls, name) is not member for name, member in zip(names, members, strict=True)
+    )
+    if shadowed or not plain:
+        return _slots_one_by_one(members)
+    return _slots_at_once(names, _slots_one_by_one(members))
 
-    def copy(one: object) -> tuple[object, ...]:
+
+def _slots_at_once(names: Sequence[str], one_by_one: _Kind) -> _Kind:
+    """Where all slots have values a copy is a tuple, else the list of `one_by_one`."""
+    places = [f"one.{name}" for name in names]
+    held = [f"held_{number}" for number in range(len(names))]
+    code = _SLOTS_CODE.format(
+        reads="".join(f"{place}, " for place in places),
+        names="".join(f"{name}, " for name in held),
+        sames=" and ".join(f"{p} is {h}" for p, h in zip(places, held, strict=True)),
+        places="".join(f"{place}, " for place in places),
+    )
+    made: dict[str, Callable[..., Any]] = {}
+    exec(code, {}, made)
+    copy_all, same_all, put_all = made["copy"], made["same"], made["put"]
+
+    def copy(one: object) -> object:
         try:
-            values: tuple[object, ...] = read_all(one)[:-1]
+            return copy_all(one)
         except AttributeError:
-            values = tuple(getattr(one, name, _EMPTY) for name in names)
-        return values
+            return one_by_one.copy(one)
 
-    def put(one: object, copy: tuple[object, ...]) -> None:
-        for member, value in zip(members, copy, strict=True):
+    def same(one: object, held: object) -> bool:
+        try:
+            return bool(same_all(one, held))
+        except AttributeError:
+            return False
+
+    def put(one: object, held: object) -> None:
+        if type(held) is tuple:
+            put_all(one, held)
+        else:
+            one_by_one.put(one, held)
+
+    return _Kind(copy, same, put, _itself)
+
+
+def _slots_one_by_one(members: Sequence[types.MemberDescriptorType]) -> _Kind:
+    def copy(one: object) -> list[object]:
+        return [_in_slot(member, one) for member in members]
+
+    def put(one: object, held: Sequence[object]) -> None:
+        for member, value in zip(members, held, strict=True):
             if value is not _EMPTY:
                 member.__set__(one, value)
-            elif getattr(one, member.__name__, _EMPTY) is not _EMPTY:
+            elif _in_slot(member, one) is not _EMPTY:
                 member.__delete__(one)
 
-    return _Kind(copy, lambda one, known: all(map(is_, copy(one), known)), put, _itself)
+    return _Kind(copy, lambda one, held: all(map(is_, copy(one), held)), put, _itself)
+
+
+def _in_slot(member: types.MemberDescriptorType, one: object) -> object:
+    try:
+        return member.__get__(one)
+    except AttributeError:
+        return _EMPTY
 
 
 # ---- layouts -------------------------------------------------------------------------------
@@ -329,12 +393,12 @@ def _layout_of_class(cls: type) -> _Layout:
     kinds = list(_BASES[base].kinds)
     has_attributes = cls.__dictoffset__ != 0
     if _is_frozen(cls):
-        slots = _slots(members) if members else None
+        slots = _slots(cls, members) if members else None
         return _Layout(tuple(kinds), functools.partial(_of_frozen, base, slots, has_attributes))
     if has_attributes:
         kinds.append(_ATTRIBUTES)
     if members:
-        kinds.append(_slots(members))
+        kinds.append(_slots(cls, members))
     return _Layout(tuple(kinds), _BASES[base].fixed)
 
 

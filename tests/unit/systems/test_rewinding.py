@@ -37,6 +37,26 @@ class Both(Slotted):
         self.other = other
 
 
+class Guarded(Slotted):
+    """Nobody may set its slots in the ordinary way."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(name)
+
+
+class Shadowed(Slotted):
+    """Has a method by the name of its slot."""
+
+    __slots__ = ()
+
+    def value(self) -> None: ...  # type: ignore[assignment]  # what is tested
+
+
+VALUE = Slotted.__dict__["value"]
+
+
 @dataclass(frozen=True, slots=True)
 class Frozen:
     inside: list[int]
@@ -174,6 +194,20 @@ def test_what_chance_has_drawn_is_drawn_again() -> None:
     first = root.random.random()  # type: ignore[attr-defined]  # an attribute of Plain
     rewinder.restore(snapshot)
     assert root.random.random() == first  # type: ignore[attr-defined]  # an attribute of Plain
+
+
+@pytest.mark.parametrize("cls", [Guarded, Shadowed])
+def test_slots_that_are_not_set_in_the_ordinary_way(cls: type[Slotted]) -> None:
+    root = cls.__new__(cls)
+    VALUE.__set__(root, 1)
+    rewinder = Rewinder(root)
+    snapshot = rewinder.take()
+    VALUE.__set__(root, 2)
+    later = rewinder.take()
+    rewinder.restore(snapshot)
+    assert VALUE.__get__(root) == 1
+    rewinder.restore(later)
+    assert VALUE.__get__(root) == 2
 
 
 def test_objects_stay_the_same_ones() -> None:
