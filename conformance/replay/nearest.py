@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conformance.replay.engine import Divergence, Driver, run_path
+from conformance.replay.engine import Divergence, Driver, Trail, run_path
 from conformance.replay.oracle import Oracle
 from conformance.tla import Action, State
 
@@ -38,15 +38,19 @@ def _search(
 ) -> Divergence:
     """Only along paths that end with an action of this name, if one is given."""
     steps = 0
+    trail = Trail() if driver.repeats else None
     for initial, actions in _paths(oracle, found.step - 1):
         if name is not None and actions[-1].name != name:
             continue
         if steps >= budget:
             return found
-        result = run_path(driver, initial, actions)
+        # All steps out of a state come one after the other.
+        result = run_path(driver, initial, actions, trail, {0, len(actions) - 1})
         steps += result.steps
         if result.divergence is not None:
-            return result.divergence
+            afresh = run_path(driver, initial, actions).divergence if trail else result.divergence
+            if afresh is not None:
+                return afresh
     return found
 
 
