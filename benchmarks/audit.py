@@ -27,9 +27,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks import audit_cost
 from conformance.audit.coverage import ModelTable
-from conformance.audit.engine import Options, audit
+from conformance.audit.engine import FEW, Options, audit
 from conformance.audit.rules import compile_rules
-from conformance.audit.scan import distinct_visits, endings, read_traces
+from conformance.audit.scan import read_traces, visited
 from conformance.audit.session import spark_session
 from conformance.audit.workers import Evaluator
 from conformance.tla import Action, State, bind, fingerprint, load_module, parse_config
@@ -217,13 +217,8 @@ def warm_up(spark: SparkSession, store: TraceStore) -> None:
 def scan_seconds(spark: SparkSession, store: TraceStore) -> float:
     """Seconds of the audit's scan in a session whose JVM has compiled it: a second store's."""
     begun = time.monotonic()
-    traces = read_traces(spark, store.files("traces"))
-    visited = distinct_visits(traces).persist()
-    visited.groupBy("action").agg(F.sum("visits"), F.count("*")).collect()
-    endings(traces).collect()
-    seconds = time.monotonic() - begun
-    visited.unpersist()
-    return seconds
+    visited(spark, store.files("traces"), FEW)
+    return time.monotonic() - begun
 
 
 def bare_scan(spark: SparkSession, store: TraceStore) -> float:

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from conformance.modelcheck.branches import BranchCounts, count_edges
+from conformance.modelcheck.branches import BranchCounts, EdgeBranches
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.manifest import find_models
 
@@ -33,7 +33,7 @@ def main() -> None:
         for _ in range(2):  # the first compiles the actions
             started = time.process_time()
             counts = BranchCounts(prepared.spec)
-            count_edges(counts, graph, once)
+            EdgeBranches.of(counts, graph, once > 0).count(counts, graph, once)
             seconds.append(time.process_time() - started)
         names = {action.name for action in prepared.spec.actions}
         places = {place for name in names for place in prepared.spec.branch_places(name)}

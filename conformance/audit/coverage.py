@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conformance.audit.result import TraceCoverage
-from conformance.audit.scan import INITIAL
+from conformance.audit.visited import INITIAL
 from conformance.errors import DataError
 from conformance.modelcheck.graph import StateGraph
 from conformance.tla import Action

@@ -18,8 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from conformance.audit import judge, paths, scan
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
 from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
+from conformance.audit.judged import Figures, Judged, JudgedHere, JudgedOnSpark
+from conformance.audit.local import judge_distinct
 from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, Unjudged
-from conformance.audit.rules import Rulebook, literal
+from conformance.audit.rules import Rulebook
 from conformance.audit.verdicts import (
     Options,
     check_counts,
@@ -35,6 +37,11 @@ from conformance.tla import collision_probability
 from conformance.traces.store import TraceStore
 
 __all__ = ["Options", "audit"]
+
+FEW, FEW_STATES = 20_000, 500_000
+"""Distinct visits, and states, up to which the driver judges the visits by itself, as it does those
+of a small store: Spark would compile a dozen queries, and move the model's transitions, for them.
+"""
 
 
 @dataclass(slots=True)
@@ -122,7 +129,6 @@ class _Audit:
         self._emit = emit
         self._clock = _Clock()
         self._kept: list[DataFrame] = []
-        self._traces = scan.read_traces(spark, store.files("traces"))
 
     def run(self) -> AuditResult:
         try:
@@ -132,34 +138,35 @@ class _Audit:
                 frame.unpersist()
 
     def _run(self) -> AuditResult:
-        visited, by_action, flagged = self._scan()
-        steps = {code: steps for code, (steps, _) in by_action.items() if code != scan.INITIAL}
-        traces, _ = by_action.get(scan.INITIAL, (0, 0))
+        found = self._scan()
+        steps, traces = found.steps, found.traces
         check_counts(self._store.manifest, traces, sum(steps.values()))
-        distinct = sum(kinds for code, (_, kinds) in by_action.items() if code != scan.INITIAL)
-        with self._interpreted():
-            of_states, of_visits = self._judge(visited, distinct)
-            figures, covered = self._figures(of_states, of_visits, steps)
+        self._progress("judging distinct states and transitions")
+        with self._clock.phase("formulas"):
+            judged = self._judge(found)
+            figures = judged.figures(self._rules)
+            branches = self._branches(judged)
+        covered = self._coverage(steps, figures, branches)
         outcome = {True: 0, False: 0}
         causes: list[Cause] = []
         unjudged: tuple[Unjudged, ...] = ()
-        if flagged or figures["bad"]:
-            suspects = self._keep(judge.suspects(of_visits, of_states))
+        if found.flagged or figures.bad:
+            suspects = self._keep(judged.suspects())
             outcome |= self._decide(suspects)
             causes, unjudged = self._causes(suspects)
         accounting = Accounting(traces, traces - sum(outcome.values()), *outcome.values())
-        findings = self._findings(causes, figures["disputed"], accounting.failed)
+        findings = self._findings(causes, figures.disputed, accounting.failed)
         reasons = vacuous(traces, covered, self._options.optional_actions)
         counts = self._store.manifest.counts
         return AuditResult(
-            verdict=verdict_of(accounting, figures["disputed"], reasons),
+            verdict=verdict_of(accounting, figures.disputed, reasons),
             accounting=accounting,
             steps=sum(steps.values()),
             distinct_states=counts.states,
-            distinct_transitions=distinct,
-            table_transitions=figures["listed"],
-            cross_checked=figures["cross_checked"],
-            disputed=figures["disputed"],
+            distinct_transitions=found.distinct,
+            table_transitions=figures.listed,
+            cross_checked=figures.cross_checked,
+            disputed=figures.disputed,
             coverage=covered,
             findings=findings,
             unjudged=unjudged,
@@ -189,88 +196,70 @@ class _Audit:
     def _progress(self, message: str) -> None:
         self._emit(Progress(STAGE, 0, None, message))
 
-    def _scan(self) -> tuple[DataFrame, Mapping[int | None, tuple[int, int]], int]:
-        """The distinct visits; steps and distinct visits by action code; traces with a flag."""
+    def _scan(self) -> scan.Visited:
         self._progress("scanning the traces")
         with self._clock.phase("scan"):
-            visited = self._keep(scan.distinct_visits(self._traces))
-            totals = visited.groupBy("action").agg(F.sum("visits"), F.count("*")).collect()
-            endings = scan.endings(self._traces).collect()
-        flagged = sum(row["count"] for row in endings if row["diverged"] or row["problematic"])
-        return visited, {row[0]: (row[1], row[2]) for row in totals}, flagged
+            few = FEW if self._store.manifest.counts.states <= FEW_STATES else 0
+            found = scan.visited(self._spark, self._store.files("traces"), few)
+        if isinstance(found.visits, DataFrame):
+            self._kept.append(found.visits)
+        return found
 
-    def _judge(self, visited: DataFrame, distinct: int) -> tuple[DataFrame, DataFrame]:
-        """The verdicts on distinct states and on distinct visits; lazy, evaluated once."""
-        states = judge.read_states(self._spark, self._store.files("states"), self._store.columns)
+    def _judge(self, found: scan.Visited) -> Judged:
+        """The verdicts on distinct states and on distinct visits."""
         model = self._model or ModelTable.empty()
-        table = self._spark.createDataFrame(model.rows(self._rules.initial))
-        sample = max(1, distinct // self._options.cross_check)
-        return (
-            self._keep(judge.judge_states(states, self._rules, self._evaluator)),
-            self._keep(
-                judge.judge_visits(
-                    visited, self._evaluator, table, sample, anywhere=self._rules.anywhere
-                )
-            ),
+        listed, anywhere = model.rows(self._rules.initial), self._rules.anywhere
+        files = self._store.files("states")
+        if not isinstance(found.visits, DataFrame):
+            states = judge.states_as_table(
+                self._spark, files, self._store.columns, self._rules, self._evaluator
+            )
+            visits = judge_distinct(found.visits, self._evaluator, listed, anywhere=anywhere)
+            return JudgedHere(self._spark, states, visits)
+        of_states = judge.judge_states(
+            self._spark, files, self._store.columns, self._rules, self._evaluator
         )
-
-    def _figures(
-        self, of_states: DataFrame, of_visits: DataFrame, steps: Mapping[int | None, int]
-    ) -> tuple[dict[str, int], TraceCoverage]:
-        """Counts over the verdicts, in one query each: every Spark job has its price."""
-        self._progress("judging distinct states and transitions")
-        step = f"action <> {scan.INITIAL}"
-        counted = {
-            "listed": f"listed AND {step}",
-            "cross_checked": f"listed AND asked AND {step}",
-            "disputed": "disputed",
-            "bad": _BAD,
-        }
-        invariants = [rule.name for rule in self._rules.invariants]
-        properties = [rule.name for rule in self._rules.properties]
-        with self._clock.phase("formulas"):
-            states = _count(of_states, {"bad": _BAD, **_valued(invariants, "true")})
-            visits = _count(of_visits, {**counted, **_valued(properties, f"ready AND {step}")})
-            branches = self._branches(of_visits)
-        figures = {name: visits[name] for name in counted}
-        figures["bad"] += states["bad"]
-        judged = {name: states[_VALUED + name] for name in invariants}
-        judged |= {name: visits[_VALUED + name] for name in properties}
-        return figures, self._coverage(steps, judged, figures, branches)
+        of_visits = judge.judge_visits(
+            found.visits,
+            self._evaluator,
+            self._spark.createDataFrame(listed),
+            max(1, found.distinct // self._options.cross_check),
+            anywhere=anywhere,
+        )
+        return JudgedOnSpark(self._keep(of_states), self._keep(of_visits), self._interpreted)
 
     def _coverage(
         self,
         steps: Mapping[int | None, int],
-        judged: dict[str, int],
-        figures: dict[str, int],
+        figures: Figures,
         branches: Mapping[str, int],
     ) -> TraceCoverage:
         known = {code: count for code, count in steps.items() if code is not None}
         model = self._model
         return TraceCoverage(
             fired=fired(self._store.actions, known),
-            judged=judged,
+            judged=figures.valued,
             model_states=None if model is None else len(model.states),
             covered_states=None if model is None else covered_states(self._store, model),
             model_transitions=None if model is None else len(model.source),
-            covered_transitions=None if model is None else figures["listed"],
+            covered_transitions=None if model is None else figures.listed,
             branches=branches,
         )
 
-    def _branches(self, of_visits: DataFrame) -> Mapping[str, int]:
+    def _branches(self, judged: Judged) -> Mapping[str, int]:
         if self._spec is None:
             return {}
-        some = of_visits.where("taken <> '0'").groupBy("action", "taken").agg(F.sum("visits"))
         taken: Counter[tuple[str, int]] = Counter()
-        for code, together, steps in some.collect():
-            taken[self._store.actions[code].name, int(together, 16)] += steps
+        for (code, together), steps in judged.taken().items():
+            taken[self._store.actions[code].name, together] += steps
         return self._spec.branches(taken)
 
     def _decide(self, suspects: DataFrame) -> dict[bool, int]:
         """How many traces fail (True) and are inconclusive (False): the second scan."""
         self._progress("finding the first bad step of every trace that does not pass")
         with self._clock.phase("verdicts"):
-            self._outcome = self._keep(scan.outcomes(self._traces, suspects))
+            traces = scan.read_traces(self._spark, self._store.files("traces"))
+            self._outcome = self._keep(scan.outcomes(traces, suspects))
             rows = self._outcome.groupBy("failed").count().collect()
             if self._options.listing is not None:
                 self._outcome.join(suspects.drop("failed"), "suspect", "left").write.parquet(
@@ -343,26 +332,6 @@ class _Audit:
         if rest := failed - sum(finding.count for finding in findings):
             findings.append(more_causes(rest, self._options.max_causes))
         return (*([dispute(disputed)] if disputed else []), *findings)
-
-
-_BAD = "size(violations) > 0 OR size(doubts) > 0"
-_VALUED = "valued:"
-
-
-def _valued(names: Sequence[str], condition: str) -> dict[str, str]:
-    """Conditions that a formula had a value on a row, by the names that `_count` gives them."""
-    return {
-        _VALUED + name: f"{condition} AND NOT "
-        f"exists(doubts, d -> startswith(d, {literal(name + ': ')}))"
-        for name in names
-    }
-
-
-def _count(frame: DataFrame, conditions: Mapping[str, str]) -> dict[str, int]:
-    """On how many rows each condition holds."""
-    counts = [F.expr(f"count_if({text})").alias(name) for name, text in conditions.items()]
-    row = frame.agg(*counts).first()
-    return {} if row is None else row.asDict()
 
 
 def _unjudged(rows: Sequence[Row]) -> tuple[Unjudged, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -22,7 +23,7 @@ from conformance.audit.rules import (
     valued,
     violations,
 )
-from conformance.audit.scan import INITIAL, KEY
+from conformance.audit.visited import INITIAL, KEY
 from conformance.audit.workers import Evaluator
 from conformance.tla.spark import with_verdicts
 from conformance.traces.states import FINGERPRINT, StateColumns
@@ -38,19 +39,40 @@ def read_states(spark: SparkSession, files: Iterable[Path], columns: StateColumn
     return states.withColumn("whole", F.expr(whole))
 
 
-def judge_states(states: DataFrame, rules: Rulebook, evaluator: Evaluator) -> DataFrame:
-    """The verdict on every state that is whole: fingerprint, violations, doubts.
+def judge_states(
+    spark: SparkSession,
+    files: Sequence[Path],
+    columns: StateColumns,
+    rules: Rulebook,
+    evaluator: Evaluator,
+) -> DataFrame:
+    """The verdict on every state that is whole: fingerprint, violations, doubts, and `states`, for
+    how many a row stands: those of which nothing is to be said may be one row.
 
     Native invariants are judged in one scan.
     """
     if not rules.native:
-        return evaluator.judged_states(states)
-    rows = _values(states.where("whole"), rules)
+        return evaluator.judged_states(spark, files)
+    rows = _values(read_states(spark, files, columns).where("whole"), rules)
     return rows.select(
         FINGERPRINT,
         violations(rules.invariants).alias("violations"),
         doubts(rules.invariants).alias("doubts"),
+        F.lit(1).cast("long").alias("states"),
     )
+
+
+def states_as_table(
+    spark: SparkSession,
+    files: Sequence[Path],
+    columns: StateColumns,
+    rules: Rulebook,
+    evaluator: Evaluator,
+) -> pa.Table:
+    """As `judge_states`, as a table."""
+    if rules.native:
+        return judge_states(spark, files, columns, rules, evaluator).toArrow()
+    return evaluator.found_in_states(spark, files)
 
 
 def _values(states: DataFrame, rules: Rulebook) -> DataFrame:

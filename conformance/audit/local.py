@@ -12,15 +12,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
 from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
 from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, Unjudged
 from conformance.audit.rules import INIT, NEXT, Rulebook
-from conformance.audit.scan import INITIAL
-from conformance.audit.verdicts import Options, check_counts, dispute, finished, verdict_of
+from conformance.audit.verdicts import (
+    Options,
+    check_counts,
+    dispute,
+    finished,
+    has_value,
+    verdict_of,
+)
+from conformance.audit.visited import INITIAL, KEY
 from conformance.audit.workers import Evaluator, bound_worker
 from conformance.events import Emit, Finding, StageStarted, ignore
 from conformance.files import space_for
@@ -196,42 +205,30 @@ class _Audit:
 
     def _judge(self, of_states: Mapping[int, tuple[list[str], list[str]]]) -> dict[Visit, _Judged]:
         distinct = Counter(visit for row in self._rows for visit in row.visits())
-        listed = self._listed()
-        batch = pa.RecordBatch.from_pydict(
+        visits = pa.table(
             {
                 "source": pa.array([v[0] for v in distinct], pa.int64()),
                 "action": pa.array([v[1] for v in distinct], pa.int32()),
                 "target": pa.array([v[2] for v in distinct], pa.int64()),
                 "visits": pa.array(list(distinct.values()), pa.int64()),
-                "listed": pa.array([v in listed for v in distinct], pa.bool_()),
-                "asked": pa.array([True] * len(distinct), pa.bool_()),
             }
         )
+        listed = (self.model or ModelTable.empty()).rows(self.rules.initial)
+        judged = judge_distinct(visits, self.evaluator, listed, anywhere=self.rules.anywhere)
         found: dict[Visit, _Judged] = {}
-        for row in bound_worker(self.evaluator).judge_visits(batch).to_pylist():
+        for row in judged.to_pylist():
             visit = row["source"], row["action"], row["target"]
-            unlike = self._unlike(visit, row) if not row["listed"] else []
             more, doubts = of_states.get(visit[2], ([], []))
             found[visit] = _Judged(
                 row["ready"],
                 row["listed"],
-                row["listed"] and row["illegal"],
-                (*unlike, *row["violations"], *more),
+                row["disputed"],
+                (*row["violations"], *more),
                 (*row["doubts"], *doubts),
                 row["visits"],
                 int(row["taken"], 16),
             )
         return found
-
-    def _unlike(self, visit: Visit, row: Mapping[str, object]) -> list[str]:
-        if visit[1] == INITIAL:
-            return [INIT] if row["ready"] and not self.rules.anywhere else []
-        return [NEXT] if row["illegal"] else []
-
-    def _listed(self) -> frozenset[Visit]:
-        table = (self.model or ModelTable.empty()).rows(self.rules.initial)
-        columns = [table.column(name).to_pylist() for name in table.column_names]
-        return frozenset(zip(*columns, strict=True))
 
     # --- traces -------------------------------------------------------------------------------
 
@@ -354,12 +351,12 @@ class _Audit:
         listed: int,
     ) -> TraceCoverage:
         judged = {
-            rule.name: sum(_has_value(rule.name, doubts) for _, doubts in of_states.values())
+            rule.name: sum(has_value(rule.name, doubts) for _, doubts in of_states.values())
             for rule in self.rules.invariants
         }
         ready = [one for v, one in self._visits.items() if v[1] != INITIAL and one.ready]
         judged |= {
-            rule.name: sum(_has_value(rule.name, one.doubts) for one in ready)
+            rule.name: sum(has_value(rule.name, one.doubts) for one in ready)
             for rule in self.rules.properties
         }
         model = self.model
@@ -383,8 +380,44 @@ class _Audit:
         return self.spec.branches(taken)
 
 
-def _has_value(name: str, doubts: Sequence[str]) -> bool:
-    return not any(doubt.startswith(f"{name}: ") for doubt in doubts)
+def judge_distinct(
+    visits: pa.Table, evaluator: Evaluator, listed: pa.Table, *, anywhere: bool
+) -> pa.Table:
+    """The verdict on distinct visits, as `audit.judge.judge_visits` gives it, by this process.
+
+    Every action is asked, also about the transitions that are listed.
+    """
+    there = np.zeros(len(visits), bool)
+    numbered = visits.select(list(KEY)).append_column(
+        "row", pa.array(range(len(visits)), pa.int64())
+    )
+    there[numbered.join(listed, list(KEY), join_type="left semi").column("row").to_numpy()] = True
+    asked = visits.append_column("listed", pa.array(there)).append_column(
+        "asked", pa.array(np.ones(len(visits), bool))
+    )
+    (batch,) = asked.combine_chunks().to_batches() or [_no_rows(asked.schema)]
+    judged = pa.Table.from_batches([bound_worker(evaluator).judge_visits(batch)])
+    seen = judged.select(["action", "listed", "ready", "illegal", "violations"]).to_pylist()
+    violations = [[*_unlike(row, anywhere=anywhere), *row["violations"]] for row in seen]
+    disputed = pc.and_(judged.column("listed"), judged.column("illegal"))
+    at = judged.schema.get_field_index("violations")
+    return (
+        judged.set_column(at, "violations", pa.array(violations, pa.list_(pa.string())))
+        .append_column("disputed", disputed)
+        .drop_columns(["illegal"])
+    )
+
+
+def _unlike(row: Mapping[str, object], *, anywhere: bool) -> list[str]:
+    if row["listed"]:
+        return []
+    if row["action"] == INITIAL:
+        return [INIT] if row["ready"] and not anywhere else []
+    return [NEXT] if row["illegal"] else []
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema)
 
 
 def _rows(store: TraceStore) -> Iterator[_Row]:

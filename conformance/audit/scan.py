@@ -1,4 +1,4 @@
-"""The scan of a store's traces: arrays of integers in, distinct transitions and verdicts out.
+"""The scans of a store's traces on Spark: distinct visits, and what decides each trace.
 
 A visit is one entry of a trace: the initial state (action `INITIAL`, source 0) or a step. All
 that the formulas say is said about distinct visits, so the many are scanned without them.
@@ -6,24 +6,35 @@ that the formulas say is said about distinct visits, so the many are scanned wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from conformance.audit import paths
+from conformance.audit.visited import (
+    INITIAL,
+    KEY,
+    distinct_visits_of,
+    flagged_in,
+    from_bytes,
+    merged,
+    to_bytes,
+)
 from conformance.traces.model import End
-
-INITIAL = -1
-"""The action code of the visit of an initial state."""
 
 _TRACES = (
     "trace_id BIGINT, seed BIGINT, states ARRAY<BIGINT>, actions ARRAY<INT>, end STRING, "
     "problem STRING, source STRING"
 )
-KEY = ("source", "action", "target")
-"""What makes a visit distinct."""
+Result = TypeVar("Result")
+_VISITS = "source long, action int, target long, visits long"
+_TASKS = 4
+"""For each core: enough to keep all of them busy to the end, few enough to cost little."""
 
 
 def read_traces(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
@@ -48,17 +59,98 @@ def visits(traces: DataFrame) -> DataFrame:
     )
 
 
-def distinct_visits(traces: DataFrame) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """What a first look at all traces found."""
+
+    traces: int
+    steps: Mapping[int | None, int]
+    """By the action's code."""
+    distinct: int
+    """Distinct steps."""
+    flagged: int
+    """Traces that diverged or have a problem."""
+    visits: pa.Table | DataFrame
+    """The distinct visits: here if they are few, else on Spark."""
+
+
+def visited(spark: SparkSession, files: Sequence[Path], few: int) -> Visited:
+    """Scan all traces; up to `few` distinct visits come back as an Arrow table.
+
+    More are found again by Spark itself: that is little beside what their formulas will take.
+    """
+
+    def look(share: Sequence[Path]) -> tuple[bytes | None, int]:
+        found = distinct_visits_of(share)
+        return (to_bytes(found) if len(found) <= few else None), flagged_in(share)
+
+    parts = shared_out(spark, files, look)
+    flags = sum(flagged for _, flagged in parts)
+    known = [from_bytes(part) for part, _ in parts if part is not None]
+    if len(known) == len(parts):
+        table = merged(known)
+        if len(table) <= few:
+            return _visited(table, _totals(table), flags)
+    frame = distinct_visits(spark, files).persist()
+    totals = frame.groupBy("action").agg(F.sum("visits"), F.count("*")).collect()
+    return _visited(frame, [tuple(row) for row in totals], flags)
+
+
+def _totals(visits: pa.Table) -> list[tuple[int | None, int, int]]:
+    """By action code how many visits there are, and how many distinct ones."""
+    found = visits.group_by("action").aggregate([("visits", "sum"), ([], "count_all")])
+    return [(row["action"], row["visits_sum"], row["count_all"]) for row in found.to_pylist()]
+
+
+def _visited(
+    visits: pa.Table | DataFrame, totals: Sequence[tuple[int | None, int, int]], flagged: int
+) -> Visited:
+    steps = {code: count for code, count, _ in totals if code != INITIAL}
+    traces = sum(count for code, count, _ in totals if code == INITIAL)
+    distinct = sum(kinds for code, _, kinds in totals if code != INITIAL)
+    return Visited(traces, steps, distinct, flagged, visits)
+
+
+def distinct_visits(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
     """Each distinct (source, action, target) with `visits`, how often it occurs."""
-    return visits(traces).groupBy(*KEY).agg(F.count("*").alias("visits"))
+    found = by_file(spark, files, _VISITS, lambda share: distinct_visits_of(share).to_batches())
+    return found.groupBy(*KEY).agg(F.sum("visits").alias("visits"))
 
 
-def endings(traces: DataFrame) -> DataFrame:
-    """How many traces there are, by `diverged` and `problematic`; reads two small columns."""
-    return traces.groupBy(
-        (F.col("end") == End.DIVERGED.value).alias("diverged"),
-        F.col("problem").isNotNull().alias("problematic"),
-    ).count()
+def shared_out(
+    spark: SparkSession, files: Sequence[Path], look: Callable[[Sequence[Path]], Result]
+) -> list[Result]:
+    """What `look` makes of the files, shared out among Spark's workers.
+
+    They must be where the workers can read them, as the states are. Of what comes back the JVM
+    knows nothing: a DataFrame's operators would have to be compiled first.
+    """
+    shares = [list(share) for share in _shares(spark, files)]
+    tasks = spark.sparkContext.parallelize(shares, max(len(shares), 1))
+    return tasks.map(look).collect()
+
+
+def _shares(spark: SparkSession, files: Sequence[Path]) -> Iterator[Sequence[Path]]:
+    paths = [path.resolve() for path in files]
+    tasks = min(len(paths), _TASKS * spark.sparkContext.defaultParallelism)
+    return (paths[first::tasks] for first in range(tasks))
+
+
+def by_file(
+    spark: SparkSession,
+    files: Sequence[Path],
+    schema: str,
+    read: Callable[[Sequence[Path]], Iterable[pa.RecordBatch]],
+) -> DataFrame:
+    """As `shared_out`, as a frame on Spark."""
+    shares = list(_shares(spark, files))
+
+    def read_shares(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for share in batch.column("id").to_pylist():
+                yield from read(shares[share])
+
+    return spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(read_shares, schema)
 
 
 def outcomes(traces: DataFrame, suspects: DataFrame) -> DataFrame:

@@ -104,3 +104,8 @@ def verdict_of(accounting: Accounting, disputed: int, reasons: Sequence[str]) ->
     if accounting.inconclusive or reasons:
         return Verdict.INCONCLUSIVE
     return Verdict.PASS
+
+
+def has_value(formula: str, doubts: Sequence[str]) -> bool:
+    """Whether none of these doubts is that the formula has no value."""
+    return not any(doubt.startswith(f"{formula}: ") for doubt in doubts)

@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from conformance.audit.rules import NEXT
-from conformance.audit.scan import INITIAL, KEY
+from conformance.audit.scan import by_file, shared_out
+from conformance.audit.visited import INITIAL, KEY, from_bytes, to_bytes
 from conformance.errors import SpecError
 from conformance.judge.patience import Patience
 from conformance.modelcheck.branches import BranchCounts
@@ -81,15 +82,28 @@ class Evaluator:
         dumps: Callable[[object], bytes] = cloudpickle.dumps
         return Evaluator(dumps(parts))
 
-    def judged_states(self, states: DataFrame) -> DataFrame:
-        """Fingerprint, violations and doubts of each state that is whole."""
+    def judged_states(self, spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+        """Fingerprint, violations and doubts of each state that is not in order, and a row without
+        a fingerprint for all the others of a file: `states` says for how many a row stands."""
+        return by_file(spark, files, f"{_STATES}, states long", self._judge_files())
+
+    def found_in_states(self, spark: SparkSession, files: Sequence[Path]) -> pa.Table:
+        """The same as a table."""
+        judge = self._judge_files()
+
+        def look(share: Sequence[Path]) -> bytes:
+            return to_bytes(pa.Table.from_batches(judge(share)))
+
+        return pa.concat_tables([_no_states(), *map(from_bytes, shared_out(spark, files, look))])
+
+    def _judge_files(self) -> Callable[[Sequence[Path]], Iterator[pa.RecordBatch]]:
         payload = self.payload
 
-        def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                yield _worker(payload).judge_states(batch)
+        def judge(share: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+            for path in share:
+                yield _worker(payload).judge_file(path)
 
-        return states.select(FINGERPRINT).mapInArrow(judge, _STATES)
+        return judge
 
     def judged_visits(self, visits: DataFrame) -> DataFrame:
         """`visits` (key, visits, listed, asked) with their verdicts.
@@ -104,6 +118,11 @@ class Evaluator:
                 yield _worker(payload).judge_visits(batch)
 
         return visits.select(*KEY, "visits", "listed", "asked").mapInArrow(judge, _VISITS)
+
+
+def _no_states() -> pa.Table:
+    fields = [(FINGERPRINT, pa.int64()), ("violations", _LISTS), ("doubts", _LISTS)]
+    return pa.schema([*fields, ("states", pa.int64())]).empty_table()
 
 
 def bound_worker(evaluator: Evaluator) -> _Worker:
@@ -138,6 +157,8 @@ class _Worker:
         self._properties = [(n, self._spec.action_formula(n)) for n in parts.properties]
         self._branches = BranchCounts(self._spec)
         self._known: dict[int, PartialState] = {}
+        self._formulas: dict[int, ActionFormula] = {}
+        """Of the actions that were asked about, by code."""
 
     # ---- states ----------------------------------------------------------------------------
 
@@ -145,7 +166,8 @@ class _Worker:
         prints = batch.column(FINGERPRINT).to_pylist()
         states = self._states(prints)
         whole = [p for p in prints if is_complete(states[p])]
-        found = [self._judge_state(complete(states[p])) for p in whole]
+        with _PATIENCE.for_many():
+            found = [self._judge_state(complete(states[p])) for p in whole]
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(whole, pa.int64()),
@@ -154,6 +176,21 @@ class _Worker:
             ],
             names=[FINGERPRINT, "violations", "doubts"],
         )
+
+    def judge_file(self, path: Path) -> pa.RecordBatch:
+        """See `Evaluator.judged_states`."""
+        prints = pq.read_table(path, columns=[FINGERPRINT]).column(FINGERPRINT)
+        judged = self.judge_states(pa.record_batch([prints.combine_chunks()], names=[FINGERPRINT]))
+        silent = (pc.list_value_length(judged.column(name)) for name in ("violations", "doubts"))
+        good = pc.equal(pc.add(*silent), 0)
+        bad = judged.filter(pc.invert(good))
+        fine: int = pc.sum(good).as_py() or 0
+        rest = pa.RecordBatch.from_pylist(
+            [{FINGERPRINT: None, "violations": [], "doubts": []}] * bool(fine), judged.schema
+        )
+        both = pa.concat_batches([bad, rest])
+        counts = pa.array([1] * len(bad) + [fine] * len(rest), pa.int64())
+        return pa.RecordBatch.from_arrays([*both.columns, counts], [*both.schema.names, "states"])
 
     def _judge_state(self, state: State) -> tuple[list[str], list[str]]:
         false, undefined = [], []
@@ -197,12 +234,13 @@ class _Worker:
         starts = [code == INITIAL for code in codes]
         named = [s for s, start in zip(sources, starts, strict=True) if not start]
         states = self._states(p for p in (*named, *targets) if p is not None)
-        found = [
-            self._judge_visit(states.get(source), states.get(target), code, ask, start)
-            for source, code, target, ask, start in zip(
-                sources, codes, targets, asked, starts, strict=True
-            )
-        ]
+        with _PATIENCE.for_many():
+            found = [
+                self._judge_visit(states.get(source), states.get(target), code, ask, start)
+                for source, code, target, ask, start in zip(
+                    sources, codes, targets, asked, starts, strict=True
+                )
+            ]
         names = [*KEY, "visits", "listed", "asked"]
         return pa.RecordBatch.from_arrays(
             [
@@ -254,7 +292,9 @@ class _Worker:
         """Where the formula has no value, a value of the wrong kind perhaps, the spec's own
         successors decide: none of them shows such a value."""
         action = self._parts.actions[code]
-        false, undefined = _judge_pair([(NEXT, self._spec.action_formula(action))], state, target)
+        if code not in self._formulas:
+            self._formulas[code] = self._spec.action_formula(action)
+        false, undefined = _judge_pair([(NEXT, self._formulas[code])], state, target)
         if undefined:
             try:
                 allowed = self._spec.successors_by(action, state)

@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
+from conformance.audit import engine
 from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options, audit
 from conformance.audit.explain import EvaluatedSpec
@@ -62,7 +63,8 @@ def judged(
     options: Options,
     folder: Path,
 ) -> AuditResult:
-    """On Spark; without it the same is said, and the same traces are listed."""
+    """On Spark; without it, and where Spark judges what is distinct, the same is said, and the same
+    traces are listed."""
     events: list[Event] = []
     listing = options.listing or folder / "on-spark"
     chosen = replace(options, reproduce=lambda trace: f"show {trace}", listing=listing)
@@ -84,7 +86,20 @@ def judged(
     if chosen.max_causes == Options().max_causes:
         assert said(found) == said(result)
     assert listed(folder / "here") == listed(listing)
+    many = as_if_many(spark, store, model, replace(chosen, listing=folder / "many"))
+    assert said(many) == said(result)
+    assert listed(folder / "many") == listed(listing)
     return result
+
+
+def as_if_many(
+    spark: SparkSession, store: TraceStore, model: ModelTable | None, options: Options
+) -> AuditResult:
+    """The same audit on Spark from beginning to end, as of very many distinct visits."""
+    spec, evaluator = EvaluatedSpec(lock.spec()), lock.evaluator(store)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "FEW", 0)
+        return audit(spark, store, lock.rules(), evaluator, model=model, spec=spec, options=options)
 
 
 def listed(listing: Path) -> list[dict[str, object]]:

@@ -14,7 +14,14 @@ import pytest
 from pyspark.sql import DataFrame
 
 from conformance.audit import workers
-from conformance.audit.workers import UNKNOWN_ACTION, UNKNOWN_STATE, UNOBSERVED, Evaluator, _Worker
+from conformance.audit.workers import (
+    UNKNOWN_ACTION,
+    UNKNOWN_STATE,
+    UNOBSERVED,
+    Evaluator,
+    _Worker,
+    bound_worker,
+)
 from conformance.tla import Fingerprinter, State
 from conformance.traces.model import PartialState, state_fingerprint
 from conformance.traces.store import TraceStore
@@ -221,21 +228,25 @@ def frame(*batches: pa.RecordBatch) -> DataFrame:
     return cast("DataFrame", Rows(list(batches)))
 
 
-def test_spark_s_rows_of_states_are_judged_batch_by_batch(tmp_path: Path) -> None:
+def test_a_file_of_states_is_judged_as_its_bad_states_and_all_others(tmp_path: Path) -> None:
     store = save(tmp_path / "s", [of_states(0, INITIAL, (0, TAKEN), (0, WRONG), (0, HALF))])
-    batches = [
-        pa.record_batch({workers.FINGERPRINT: [number(s) for s in part], "more": [0] * len(part)})
-        for part in [(INITIAL, HALF), (WRONG,)]
-    ]
-    judged = cast("pa.Table", lock.evaluator(store).judged_states(frame(*batches)))
+    judge_file = bound_worker(lock.evaluator(store)).judge_file
+    judged = pa.Table.from_batches([judge_file(path) for path in store.files("states")])
     assert judged.to_pylist() == [
-        {workers.FINGERPRINT: number(INITIAL), "violations": [], "doubts": []},
         {
             workers.FINGERPRINT: number(WRONG),
             "violations": ["CountIsLength", "HolderIsLast"],
             "doubts": [],
+            "states": 1,
         },
+        {workers.FINGERPRINT: None, "violations": [], "doubts": [], "states": 2},
     ]
+
+
+def test_of_a_file_without_a_good_state_only_the_bad_ones_are_told(tmp_path: Path) -> None:
+    store = save(tmp_path / "s", [of_states(0, WRONG), of_states(1, HALF)])
+    judged = bound_worker(lock.evaluator(store)).judge_file(store.files("states")[0])
+    assert [row["states"] for row in judged.to_pylist()] == [1]
 
 
 def test_spark_s_rows_of_visits_keep_what_the_audit_joins_them_by(tmp_path: Path) -> None:
