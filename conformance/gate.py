@@ -18,6 +18,7 @@ from conformance.config import Tier
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
+from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile
 from conformance.stages.check import check
 from conformance.stages.context import (
@@ -102,6 +103,17 @@ def run(context: Context, gate: GatePlan) -> None:
 
     Its verdicts are the events'. UserError, and only that, ends it early.
     """
+    jobs = context.check.jobs
+    # They load what they need while the graphs are read: little else goes on then.
+    with Crew(jobs, _LOADED) if jobs > 1 and gate.feeding else nullcontext() as crew:
+        _run(context, gate, crew)
+
+
+_LOADED = ("conformance.replay.record", "conformance.stages.explore", "hypothesis.stateful")
+"""What jobs of the gate need, beside their adapters."""
+
+
+def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     system = gate.system or None
     held = [model for model in gate.feeding if _holds(model)]
     with fetched_meanwhile(context, system) if system else nullcontext():
@@ -128,7 +140,13 @@ def run(context: Context, gate: GatePlan) -> None:
     with (
         _stores(context, gate, benches) as stores,
         driving(
-            context, benches, suites, samples=samples, searches=searches, stores=stores
+            context,
+            benches,
+            suites,
+            samples=samples,
+            searches=searches,
+            stores=stores,
+            crew=crew,
         ) as drive,
     ):
         audited = (

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
+import importlib
 import multiprocessing
+import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -112,27 +117,54 @@ class Running(Protocol[Result_co]):
         """All that were not yet told, as they end; one may stop, and ask for the others later."""
 
 
+class Crew:
+    """Processes for jobs. They load what a job needs while their caller still makes the jobs ready.
+
+    Leaving, also by an exception, stops what still runs.
+    """
+
+    def __init__(self, processes: int, loading: Sequence[str] = ()) -> None:
+        spawning = multiprocessing.get_context("spawn")
+        self.processes = processes
+        self._stop = spawning.Event()
+        self._pool = ProcessPoolExecutor(
+            processes, mp_context=spawning, initializer=_prepare, initargs=(self._stop,)
+        )
+        # Each call finds nobody idle yet, so each starts a process.
+        for _ in range(processes if loading else 0):
+            self._pool.submit(_load, tuple(loading))
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def begin(self, jobs: Sequence[Job[Result]], order: Sequence[int]) -> Running[Result]:
+        """Begin them in this order."""
+        return _Elsewhere(
+            {self._pool.submit(_run_in_crew, jobs[number], number) for number in order}
+        )
+
+
 @contextmanager
-def begun(jobs: Sequence[Job[Result]], processes: int) -> Iterator[Running[Result]]:
+def begun(
+    jobs: Sequence[Job[Result]], processes: int, crew: Crew | None = None
+) -> Iterator[Running[Result]]:
     """Begin the jobs, the longest first, and leave the caller to other work meanwhile.
 
-    Leaving, also by an exception, stops what still runs. With one process, or one job, nothing
-    runs beside the caller: `rest` does it.
+    Leaving, also by an exception, stops what still runs, or the owner of the `crew` does. With one
+    process, or one job, nothing runs beside the caller: `rest` does it.
     """
     order = sorted(range(len(jobs)), key=lambda number: -jobs[number].weight)
     if min(processes, len(jobs)) < 2:
         yield _Here(jobs, order)
-        return
-    spawning = multiprocessing.get_context("spawn")
-    stop = spawning.Event()
-    pool = ProcessPoolExecutor(
-        min(processes, len(jobs)), mp_context=spawning, initializer=_prepare, initargs=(stop,)
-    )
-    try:
-        yield _Elsewhere({pool.submit(_run, jobs[number], number) for number in order})
-    finally:
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
+    elif crew is not None:
+        yield crew.begin(jobs, order)
+    else:
+        with Crew(min(processes, len(jobs))) as own:
+            yield own.begin(jobs, order)
 
 
 def side_by_side(jobs: Sequence[Job[Result]], processes: int) -> Iterator[tuple[int, Result]]:
@@ -185,11 +217,34 @@ def _prepare(stop: Flag) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _STOP.append(stop)
     collect_seldom()
+    # Registered first, called last: to take a process's objects apart one by one takes a second.
+    atexit.register(_end)
+
+
+def _end() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _load(modules: tuple[str, ...]) -> None:
+    for module in modules:
+        importlib.import_module(module)
 
 
 def _run(job: Job[Result], number: int) -> Ended[Result]:
     result = job.run(_stop_if_unwanted)
     return Ended(number, result, time.monotonic())
+
+
+def _run_in_crew(job: Job[Result], number: int) -> Ended[Result]:
+    # The graph and all else that is there now stays: nobody need look through it for garbage, nor,
+    # as Hypothesis does once, for references.
+    gc.freeze()
+    try:
+        return _run(job, number)
+    finally:
+        gc.unfreeze()
 
 
 def _stop_if_unwanted(_event: Event) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from conformance.events import Progress, StageStarted
 from conformance.replay.interruptions import InterruptionResult
-from conformance.replay.parallel import Ended, InterleaveJob, Job, ReplayJob, Running, begun
+from conformance.replay.parallel import Crew, Ended, InterleaveJob, Job, ReplayJob, Running, begun
 from conformance.replay.record import Recorded
 from conformance.replay.suite import ReplayResult
 from conformance.stages import explore, interleave
@@ -33,6 +33,7 @@ def driving(
     samples: int,
     searches: Sequence[tuple[Workbench, Search]],
     stores: Sequence[Underway] = (),
+    crew: Crew | None = None,
 ) -> Iterator[Driving]:
     """Begin to record `stores`, to replay each bench's suite, to interrupt its steps in so many
     states where that can be, and to explore the benches of `searches`; the caller goes on with
@@ -52,7 +53,7 @@ def driving(
     recordings = [(store, job) for store in stores for job in store.jobs(context.check.jobs)]
     jobs += [job for _, job in recordings]
     owners += [store.bench for store, _ in recordings]
-    with begun(jobs, context.check.jobs) as running:
+    with begun(jobs, context.check.jobs, crew) as running:
         yield Driving(context, running, owners, suites, stores)
 
 

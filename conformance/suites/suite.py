@@ -43,6 +43,15 @@ class Suite:
     graph_digest: str
     seed: int | None = None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """As a few arrays: a suite goes to another process, and has tests by the ten thousand."""
+        tests = self.tests
+        steps = np.concatenate([np.zeros(0, np.int32), *(test.edges for test in tests)])
+        ends = np.cumsum([len(test) for test in tests])
+        names = [test.name for test in tests] if any(test.name for test in tests) else None
+        initial = [test.initial for test in tests]
+        return _suite, (self.kind, initial, ends, steps, names, self.graph_digest, self.seed)
+
     def __len__(self) -> int:
         """The number of tests."""
         return len(self.tests)
@@ -71,6 +80,22 @@ class Suite:
                     f"Test {number} of the {self.kind} suite is no path of the state graph: the "
                     "suite is damaged. Generate it again with `kconform suite`."
                 )
+
+
+def _suite(
+    kind: str,
+    initial: Sequence[int],
+    ends: npt.NDArray[np.int64],
+    steps: npt.NDArray[np.int32],
+    names: Sequence[str] | None,
+    digest: str,
+    seed: int | None,
+) -> Suite:
+    """What `Suite.__reduce__` took apart."""
+    parts = np.split(steps, ends[:-1]) if initial else []
+    named = names or [""] * len(parts)
+    tests = tuple(map(Test, initial, parts, named))
+    return Suite(kind, tests, digest, seed)
 
 
 def _is_path(graph: StateGraph, test: Test) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from conformance.errors import SpecError, UserError
@@ -21,6 +22,7 @@ from conformance.modelcheck.check import (
     CheckOptions,
     check,
     check_models,
+    edge_branches,
     graph_and_spec,
     state_graph,
     verdict_of,
@@ -124,6 +126,24 @@ def test_a_damaged_cached_graph_is_made_again(options: CheckOptions) -> None:
     entry.write_bytes(content[:-100])
     assert state_graph(lock(), options).digest == graph.digest
     assert entry.read_bytes() == content
+
+
+def test_the_disjuncts_of_a_whole_graph_are_asked_once(options: CheckOptions) -> None:
+    graph, prepared = graph_and_spec(lock(), options)
+    assert options.cache is not None
+    kept = options.cache.root / "branches"
+    every = np.ones(len(graph.source), bool)
+    some = every.copy()
+    some[len(some) // 2 :] = False
+    edge_branches(prepared, graph, some, options)
+    assert not kept.exists()
+    found = edge_branches(prepared, graph, every, options)
+    (entry,) = kept.iterdir()
+    again = edge_branches(prepared, graph, some, options)
+    assert again.taken == found.taken
+    assert np.array_equal(again.kind, found.kind)
+    entry.write_bytes(b"torn")
+    assert edge_branches(prepared, graph, every, options).taken == found.taken
 
 
 def test_each_kind_of_violation_with_its_shortest_counterexample(options: CheckOptions) -> None:

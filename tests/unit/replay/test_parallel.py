@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance.events import Emit, Progress
-from conformance.replay.parallel import begun, side_by_side
+from conformance.replay.parallel import Crew, begun, side_by_side
 
 
 @dataclass(frozen=True)
@@ -83,3 +83,15 @@ def test_the_heaviest_is_begun_first(tmp_path: Path) -> None:
     (tmp_path / "heavy").touch()
     jobs = [Waiting(tmp_path / "light", 1), Waiting(tmp_path / "heavy", 9)]
     assert [number for number, _ in side_by_side(jobs, 1)] == [1, 0]
+
+
+def test_a_crew_loads_while_its_caller_still_makes_the_jobs(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).touch()
+    with Crew(2, ("json.tool",)) as crew:
+        with begun(waits(tmp_path, *"ab"), 2, crew) as running:
+            first = [one.result for one in running.rest()]
+        with begun(waits(tmp_path, *"ac"), 2, crew) as running:
+            second = [one.result for one in running.rest()]
+    assert sorted(name for name, _ in (*first, *second)) == ["a", "a", "b", "c"]
+    assert len({process for _, process in (*first, *second)} - {os.getpid()}) in (1, 2)
