@@ -325,7 +325,8 @@ class _Engine:
         if known:
             return known
         found = EdgeBranches.of(counts, graph, visited)
-        if not (asked_edges(counts, graph) & ~visited).any():
+        asked = asked_edges(counts, graph)
+        if asked.any() and not (asked & ~visited).any():
             self._cache.store("branches", key, found.to_bytes(places))
         return found
 
