@@ -17,11 +17,14 @@ from markupsafe import Markup
 
 from conformance.events import Exhibit
 from conformance.report.collect import Report
-from conformance.report.page.view import anchor, shown, view_of
+from conformance.report.page.view import View, anchor, shown, view_of
 from conformance.report.text import printable
 from conformance.report.trend import Trend
 from conformance.story.svg import STYLE
 
+MOST_BYTES = 2_950_000
+"""A page is to be opened from a CI artifact: under 3 MB. Findings are drawn in any case; of the
+counterexamples that were expected, those that fit."""
 _OWN = PackageLoader("conformance.report", "page")
 
 
@@ -29,7 +32,18 @@ def dumps(report: Report, *, trend: Trend | None = None, now: float | None = Non
     """The page's text. `now` is the time of the run in seconds since the epoch."""
     moment = time.gmtime(time.time() if now is None else now)
     when = time.strftime("%Y-%m-%d %H:%M UTC", moment)
-    return _render("page.html.j2", view=view_of(report, trend), when=when, anchor=anchor)
+
+    def rendered(view: View) -> str:
+        return _render("page.html.j2", view=view, when=when, anchor=anchor)
+
+    view = view_of(report, trend)
+    page = rendered(view)
+    while (excess := len(page.encode()) - MOST_BYTES) > 0:
+        smaller = view.with_fewer_drawn(excess)
+        if smaller is view:
+            break
+        view, page = smaller, rendered(smaller)
+    return page
 
 
 def behaviour_page(exhibit: Exhibit, title: str) -> str:
@@ -58,6 +72,7 @@ def _render(
         finalize=_visible,
     )
     environment.filters["data"] = _data
+    environment.filters["text"] = _text
     script = _source(environment, "page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(
@@ -79,6 +94,13 @@ def _data(value: object) -> Markup:
     """JSON inside of a script element, which only a `<` could end: nothing else is escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
+
+
+def _text(value: object) -> Markup:
+    """What stands between tags, where nothing but `<` and `&` means anything. TLA+ is full of
+    quotes and `|->`: written as elsewhere they would be a fifth of a page."""
+    text = printable(str(value))
+    return Markup(text.replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def _visible(value: object) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformance.events import Exhibit, JsonValue, Reason, StageFinished
 from conformance.printable import counted
@@ -72,8 +72,17 @@ class ModelRow:
 
     anchor: str
     figures: dict[str, JsonValue]
+    has_exhibit: bool
     shown: Shown | None
     good: bool
+
+    def size(self) -> int:
+        """About how many bytes its counterexample takes."""
+        if self.shown is None:
+            return 0
+        exhibit = self.shown.exhibit
+        told = sum(len(text) for step in exhibit.steps for text in step.changes)
+        return len(exhibit.svg) + len(str(self.shown.data)) + told
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +109,26 @@ class View:
     shapes: tuple[Shape, ...]
     time_line: TimeLine | None
     trend: Trend | None
+
+    @property
+    def undrawn(self) -> int:
+        """Models whose counterexample, an expected one, was left out of the page."""
+        return sum(row.shown is None and row.has_exhibit for row in self.models)
+
+    def with_fewer_drawn(self, excess: int) -> View:
+        """Without the longest of the expected counterexamples, as many as have about so many bytes;
+        the same view where none is left."""
+        drawn = [row for row in self.models if row.good and row.shown is not None]
+        left_out: set[str] = set()
+        for row in sorted(drawn, key=ModelRow.size, reverse=True):
+            if excess <= 0:
+                break
+            excess -= row.size()
+            left_out.add(row.anchor)
+        if not left_out:
+            return self
+        rows = (replace(r, shown=None) if r.anchor in left_out else r for r in self.models)
+        return replace(self, models=tuple(rows))
 
     @property
     def stages(self) -> list[StageFinished]:
@@ -253,7 +282,8 @@ def _models(report: Report) -> Iterator[ModelRow]:
             name = anchor("model", stage.subject)
             figures = _BLANK | dict(stage.figures)
             good = stage.verdict is Verdict.PASS
-            yield ModelRow(name, figures, _shown(name, stage.exhibit), good)
+            drawn = _shown(name, stage.exhibit)
+            yield ModelRow(name, figures, drawn is not None, drawn, good)
 
 
 def _gaps(report: Report) -> Iterator[Gap]:
