@@ -202,12 +202,23 @@ class _Search:
         marks = {0, len(way)}
         for point in count(1):
             step = interrupted(pair.running, point, pair.between)
-            result = run_path(self._driver, initial, (*way, step), self._trail, marks)
+            path = (*way, step)
+            result = run_path(self._driver, initial, path, self._trail, marks)
+            if result.divergence is not None and self._driver.goes_back:
+                result = self._again(result, initial, path)
             self._count(result, step.name)
             if result.divergence is not None:
                 yield self._placed(result.divergence, pair)
             if not self._system.stood_at:
                 return
+
+    def _again(self, result: PathResult, initial: State, path: tuple[Action, ...]) -> PathResult:
+        """A divergence after going back counts if it comes without that, too."""
+        afresh = run_path(self._driver, initial, path)
+        if afresh.divergence is not None:
+            return result
+        self._driver.never_go_back()
+        return afresh
 
     def _placed(self, divergence: Divergence, pair: Pair) -> Divergence:
         """With the point's name; an exception's traceback shows more."""

@@ -51,6 +51,14 @@ class Walker:
 
     def walk(self, seed: int, length: int) -> Walk:
         """One walk of at most `length` steps; the same for the same seed."""
+        walk = self._walk(seed, length)
+        if walk.end is not End.DIVERGED or not self._driver.goes_back:
+            return walk
+        # It counts if it comes without going back, too.
+        self._driver.never_go_back()
+        return self._walk(seed, length)
+
+    def _walk(self, seed: int, length: int) -> Walk:
         choose = random.Random(seed).random
         driver = self._driver
         initial = self._initial[int(choose() * len(self._initial))]

@@ -190,6 +190,19 @@ def test_a_recorder_goes_back_to_the_beginning() -> None:
     assert (returning.resets, returning.returns) == (1, 2)
 
 
+def test_what_a_recorder_sees_only_after_going_back_is_no_divergence() -> None:
+    system = Returning(forgets=True)
+    expected = [Walker(Seen(), ORACLE).walk(seed, 6) for seed in range(3)]
+    walker = Walker(system, ORACLE)
+    assert [walker.walk(seed, 6) for seed in range(3)] == expected
+    assert (system.resets, system.returns) == (3, 1)
+
+
+def test_a_recorder_keeps_what_diverges_from_the_beginning() -> None:
+    walker, alone = (Walker(kind(A=9), ORACLE) for kind in (Returning, Seen))
+    assert [walker.walk(seed, 6) for seed in range(3)] == [alone.walk(seed, 6) for seed in range(3)]
+
+
 MODELS = [
     "acknowledgement/two-step-isr-2b",
     "controller/shutdown-2b",
