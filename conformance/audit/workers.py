@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,7 +28,7 @@ from conformance.modelcheck.branches import BranchCounts
 from conformance.tla import Action, ActionFormula, ModelConfig, Module, Spec, State, bind, shows
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.states import FINGERPRINT, StateColumns
-from conformance.traces.store import TraceStore
+from conformance.traces.store import TraceStore, read_file
 
 UNKNOWN_STATE = "the store lacks a state that the trace refers to"
 UNKNOWN_ACTION = "the trace has an action that the store's dictionary lacks"
@@ -165,12 +164,15 @@ class _Worker:
     def judge_states(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         prints = batch.column(FINGERPRINT).to_pylist()
         states = self._states(prints)
-        whole = [p for p in prints if is_complete(states[p])]
+        return self._judge_all([(print_, states[print_]) for print_ in prints])
+
+    def _judge_all(self, states: Iterable[tuple[int, PartialState]]) -> pa.RecordBatch:
+        whole = [(print_, complete(state)) for print_, state in states if is_complete(state)]
         with _PATIENCE.for_many():
-            found = [self._judge_state(complete(states[p])) for p in whole]
+            found = [self._judge_state(state) for _, state in whole]
         return pa.RecordBatch.from_arrays(
             [
-                pa.array(whole, pa.int64()),
+                pa.array([print_ for print_, _ in whole], pa.int64()),
                 pa.array([false for false, _ in found], _LISTS),
                 pa.array([undefined for _, undefined in found], _LISTS),
             ],
@@ -179,8 +181,11 @@ class _Worker:
 
     def judge_file(self, path: Path) -> pa.RecordBatch:
         """See `Evaluator.judged_states`."""
-        prints = pq.read_table(path, columns=[FINGERPRINT]).column(FINGERPRINT)
-        judged = self.judge_states(pa.record_batch([prints.combine_chunks()], names=[FINGERPRINT]))
+        rows = read_file(path)
+        prints, states = rows.column(FINGERPRINT).to_pylist(), self._parts.columns.states(rows)
+        if len(self._known) + len(prints) <= _REMEMBERED:
+            self._known.update(zip(prints, states, strict=True))
+        judged = self._judge_all(zip(prints, states, strict=True))
         silent = (pc.list_value_length(judged.column(name)) for name in ("violations", "doubts"))
         good = pc.equal(pc.add(*silent), 0)
         bad = judged.filter(pc.invert(good))
@@ -218,10 +223,10 @@ class _Worker:
     def _read(self, prints: set[int]) -> None:
         values = pa.array(sorted(prints))
         for path in self._parts.files:
-            keys = pq.read_table(path, columns=[FINGERPRINT]).column(FINGERPRINT)
+            keys = read_file(path, [FINGERPRINT]).column(FINGERPRINT)
             mask = pc.is_in(keys, value_set=values)
             if pc.any(mask).as_py():
-                rows = pq.read_table(path, page_checksum_verification=True).filter(mask)
+                rows = read_file(path).filter(mask)
                 states = self._parts.columns.states(rows)
                 found = rows.column(FINGERPRINT).to_pylist()
                 self._known.update(zip(found, states, strict=True))

@@ -80,7 +80,7 @@ class TraceStore:
         fingerprint, checked = Fingerprinter(), 0
         every = max(1, self.manifest.counts.states // sample)
         for path in self.files("states"):
-            rows = _read(path)
+            rows = read_file(path)
             rows = rows.take(pa.array(range(0, len(rows), every), pa.int64()))
             prints = rows.column(FINGERPRINT).to_pylist()
             for value, state in zip(prints, self.columns.states(rows), strict=True):
@@ -107,10 +107,10 @@ class TraceStore:
         wanted = pa.array(sorted(fingerprints), pa.int64())
         found: dict[int, PartialState] = {}
         for path in self.files("states"):
-            keys = _read(path, [FINGERPRINT]).column(FINGERPRINT)
+            keys = read_file(path, [FINGERPRINT]).column(FINGERPRINT)
             mask = pc.is_in(keys, value_set=wanted)
             if pc.any(mask).as_py():
-                rows = _read(path).filter(mask)
+                rows = read_file(path).filter(mask)
                 prints = rows.column(FINGERPRINT).to_pylist()
                 found.update(zip(prints, self.columns.states(rows), strict=True))
         return found
@@ -118,7 +118,7 @@ class TraceStore:
     def trace(self, trace_id: int) -> Trace:
         """One trace with its states' values; DataError if the store has none of this id."""
         for path in self.files("traces"):
-            rows = _read(path, filters=[("trace_id", "=", trace_id)])
+            rows = read_file(path, filters=[("trace_id", "=", trace_id)])
             if len(rows):
                 return next(self._traces(rows))
         raise DataError(f"{self.path} holds no trace {trace_id}.")
@@ -126,7 +126,7 @@ class TraceStore:
     def traces(self) -> Iterator[Trace]:
         """All traces in order, one file's worth in memory at a time."""
         for path in self.files("traces"):
-            yield from self._traces(_read(path))
+            yield from self._traces(read_file(path))
 
     def _traces(self, rows: pa.Table) -> Iterator[Trace]:
         columns = ("trace_id", "seed", "states", "actions", "end", "problem", "source")
@@ -165,16 +165,17 @@ def _verify_file(path: Path, entry: FileEntry) -> None:
         )
 
 
-def _read(
+def read_file(
     path: Path,
     columns: list[str] | None = None,
     filters: list[tuple[str, str, int]] | None = None,
 ) -> pa.Table:
+    """A file of a store, its pages' checksums verified; DataError names it if it is damaged."""
     try:
         return pq.read_table(
             path, columns=columns, filters=filters, page_checksum_verification=True
         )
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise DataError(
             f"{path} cannot be read as Parquet: {error}. Restore the store from a copy, or record "
             "it again."

@@ -22,6 +22,7 @@ from conformance.audit.workers import (
     _Worker,
     bound_worker,
 )
+from conformance.errors import DataError
 from conformance.tla import Fingerprinter, State
 from conformance.traces.model import PartialState, state_fingerprint
 from conformance.traces.store import TraceStore
@@ -198,8 +199,11 @@ def test_damage_is_noticed_before_a_state_is_judged(tmp_path: Path) -> None:
     path.write_bytes(data)
     print_ = number(TAKEN)
     assert print_ is not None
-    with pytest.raises(OSError, match="page integrity"):
-        _Worker(pickle.loads(lock.evaluator(store).payload))._states([print_])
+    worker = _Worker(pickle.loads(lock.evaluator(store).payload))
+    with pytest.raises(DataError, match=r"states/part-00000\.parquet .* page integrity"):
+        worker._states([print_])
+    with pytest.raises(DataError, match=r"states/part-00000\.parquet .* page integrity"):
+        worker.judge_file(path)
 
 
 @dataclass(frozen=True, slots=True)
