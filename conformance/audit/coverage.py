@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from conformance.audit.result import TraceCoverage
 from conformance.audit.visited import INITIAL
@@ -16,7 +15,7 @@ from conformance.errors import DataError
 from conformance.modelcheck.graph import StateGraph
 from conformance.tla import Action
 from conformance.traces.states import FINGERPRINT
-from conformance.traces.store import TraceStore
+from conformance.traces.store import TraceStore, read_file
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +68,7 @@ class ModelTable:
 def covered_states(store: TraceStore, model: ModelTable) -> int:
     """How many of the model's states occur in the store."""
     files = store.files("states")
-    parts = [pq.read_table(path, columns=[FINGERPRINT])[FINGERPRINT].to_numpy() for path in files]
+    parts = [read_file(path, [FINGERPRINT])[FINGERPRINT].to_numpy() for path in files]
     seen = np.concatenate([np.zeros(0, np.int64), *parts])
     return int(np.isin(np.unique(model.states), seen).sum())
 
