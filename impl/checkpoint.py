@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-from impl.disk import Disk, parent
-from impl.errors import KafkaStorageException
-from impl.types import EpochEntry, TopicPartition
+from .disk import Disk, parent
+from .errors import KafkaStorageException
+from .types import EpochEntry, TopicPartition
 
 CURRENT_VERSION = 0
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from impl.control_requests import (
+from .control_requests import (
     ControlRequest,
     ControlResponse,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from impl.metadata_cache import ZkMetadataCache
-from impl.replica_manager import ReplicaManager
+from .metadata_cache import ZkMetadataCache
+from .replica_manager import ReplicaManager
 
 
 class ControlPlane:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from impl.errors import Errors
-from impl.replica_requests import (
+from .errors import Errors
+from .replica_requests import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaPartitionState,
 )
-from impl.types import UNKNOWN_BROKER_EPOCH, TopicPartition
+from .types import UNKNOWN_BROKER_EPOCH, TopicPartition
 
 LEADER_DURING_DELETE = -2
 """The leader of a partition whose topic is being deleted, in UpdateMetadata."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from greenlet import getcurrent, greenlet
 
-from impl.concurrency import Concurrency, Condition, Event, Lock, Thread
+from .concurrency import Concurrency, Condition, Event, Lock, Thread
 
 FINISHED = "finished"
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from impl.errors import KafkaStorageException
+from .errors import KafkaStorageException
 
 
 class File(Protocol):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from impl.concurrency import Lock
-from impl.errors import Errors
-from impl.network import FINAL_EPOCH, INVALID_SESSION_ID, FetchMetadata, FetchRequest, FetchResponse
-from impl.types import ZERO_UUID, FetchPartitionData, FetchPartitionRequest, TopicPartition
+from .concurrency import Lock
+from .errors import Errors
+from .network import FINAL_EPOCH, INVALID_SESSION_ID, FetchMetadata, FetchRequest, FetchResponse
+from .types import ZERO_UUID, FetchPartitionData, FetchPartitionRequest, TopicPartition
 
 _FIRST_VERSION_WITH_SESSIONS = 7
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from impl.checkpoint import LeaderEpochCheckpointFile
-from impl.concurrency import Lock
-from impl.errors import IllegalArgumentException
-from impl.scheduler import Scheduler
-from impl.types import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET, EpochEntry, OffsetAndEpoch
+from .checkpoint import LeaderEpochCheckpointFile
+from .concurrency import Lock
+from .errors import IllegalArgumentException
+from .scheduler import Scheduler
+from .types import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET, EpochEntry, OffsetAndEpoch
 
 _UNDEFINED = OffsetAndEpoch(UNDEFINED_EPOCH_OFFSET, UNDEFINED_EPOCH)
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from impl.checkpoint import LeaderEpochCheckpointFile
-from impl.concurrency import Concurrency
-from impl.disk import Disk, parent
-from impl.errors import IllegalArgumentException, OffsetOutOfRangeException
-from impl.leader_epoch_file_cache import LeaderEpochFileCache
-from impl.log_segment import LogSegment
-from impl.log_types import (
+from .checkpoint import LeaderEpochCheckpointFile
+from .concurrency import Concurrency
+from .disk import Disk, parent
+from .errors import IllegalArgumentException, OffsetOutOfRangeException
+from .leader_epoch_file_cache import LeaderEpochFileCache
+from .log_segment import LogSegment
+from .log_types import (
     FetchDataInfo,
     FetchIsolation,
     LogConfig,
     OffsetsOutOfOrderException,
     UnexpectedAppendOffsetException,
 )
-from impl.records import MAGIC_VALUE_V2, MemoryRecords, RecordBatch, in_format
-from impl.scheduler import Scheduler
-from impl.types import (
+from .records import MAGIC_VALUE_V2, MemoryRecords, RecordBatch, in_format
+from .scheduler import Scheduler
+from .types import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,

@@ -6,16 +6,16 @@ first bad one; the epoch cache is healed to what the log holds.
 
 from __future__ import annotations
 
-from impl.checkpoint import LeaderEpochCheckpointFile
-from impl.concurrency import Concurrency
-from impl.disk import Disk
-from impl.leader_epoch_file_cache import LeaderEpochFileCache
-from impl.log import Log, open_epoch_cache
-from impl.log_segment import LogSegment
-from impl.log_types import LogConfig
-from impl.records import MAGIC_VALUE_V2
-from impl.scheduler import Scheduler
-from impl.types import TopicPartition
+from .checkpoint import LeaderEpochCheckpointFile
+from .concurrency import Concurrency
+from .disk import Disk
+from .leader_epoch_file_cache import LeaderEpochFileCache
+from .log import Log, open_epoch_cache
+from .log_segment import LogSegment
+from .log_types import LogConfig
+from .records import MAGIC_VALUE_V2
+from .scheduler import Scheduler
+from .types import TopicPartition
 
 
 def load_log(

@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from impl.checkpoint import OffsetCheckpointFile
-from impl.concurrency import Concurrency
-from impl.disk import Disk, parent
-from impl.errors import KafkaStorageException
-from impl.log import Log
-from impl.log_loader import load_log
-from impl.log_types import LogConfig
-from impl.scheduler import Scheduler
-from impl.types import TopicPartition
+from .checkpoint import OffsetCheckpointFile
+from .concurrency import Concurrency
+from .disk import Disk, parent
+from .errors import KafkaStorageException
+from .log import Log
+from .log_loader import load_log
+from .log_types import LogConfig
+from .scheduler import Scheduler
+from .types import TopicPartition
 
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 _NAME = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?P<suffix>\.[0-9a-f]{32}-(future|delete))?")

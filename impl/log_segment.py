@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from operator import attrgetter
 
-from impl.disk import Disk, File
-from impl.records import MemoryRecords, RecordBatch, decode_batches
-from impl.types import LogOffsetMetadata
+from .disk import Disk, File
+from .records import MemoryRecords, RecordBatch, decode_batches
+from .types import LogOffsetMetadata
 
 _LAST_OFFSET = attrgetter("last_offset")
 

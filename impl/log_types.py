@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from impl.errors import ApiException, Errors, IllegalArgumentException
-from impl.records import MAGIC_VALUE_V2, MemoryRecords
-from impl.types import LogOffsetMetadata
+from .errors import ApiException, Errors, IllegalArgumentException
+from .records import MAGIC_VALUE_V2, MemoryRecords
+from .types import LogOffsetMetadata
 
 
 class FetchIsolation(Enum):

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from impl.concurrency import Concurrency
-from impl.control_requests import (
+from .concurrency import Concurrency
+from .control_requests import (
     LEADER_DURING_DELETE,
     UpdateMetadataBroker,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
 )
-from impl.types import UNKNOWN_BROKER_EPOCH, TopicPartition
+from .types import UNKNOWN_BROKER_EPOCH, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

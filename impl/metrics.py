@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from impl.clock import Clock
-from impl.types import TopicPartition
+from .clock import Clock
+from .types import TopicPartition
 
 Tags = tuple[tuple[str, str], ...]
 """Names and values of tags, in the order in which Kafka writes them."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from impl.errors import Errors
-from impl.types import (
+from .errors import Errors
+from .types import (
     UNDEFINED_EPOCH,
     UNKNOWN_BROKER_EPOCH,
     UNKNOWN_OFFSET,

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency
-from impl.errors import (
+from .clock import Clock
+from .concurrency import Concurrency
+from .errors import (
     Errors,
     NotEnoughReplicasException,
     NotLeaderOrFollowerException,
     OffsetOutOfRangeException,
 )
-from impl.log import Log
-from impl.log_manager import LogManager
-from impl.log_types import FetchIsolation, UnexpectedAppendOffsetException
-from impl.partition_state import (
+from .log import Log
+from .log_manager import LogManager
+from .log_types import FetchIsolation, UnexpectedAppendOffsetException
+from .partition_state import (
     NOBODY_COUNTS,
     AlterPartitionListener,
     AlterPartitionManager,
@@ -33,9 +33,9 @@ from impl.partition_state import (
     PendingPartitionChange,
     PendingShrinkIsr,
 )
-from impl.records import MemoryRecords
-from impl.replica import MetadataCache, Replica
-from impl.types import (
+from .records import MemoryRecords
+from .replica import MetadataCache, Replica
+from .types import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,

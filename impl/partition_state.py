@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from impl.errors import Errors
-from impl.types import TopicPartition
+from .errors import Errors
+from .types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from impl.disk import File, MemoryDisk, Surviving, Unflushed, parent
-from impl.errors import KafkaStorageException
+from .disk import File, MemoryDisk, Surviving, Unflushed, parent
+from .errors import KafkaStorageException
 
 
 @contextmanager

@@ -12,12 +12,12 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Protocol
 
-from impl.errors import CorruptRecordException
-from impl.record_format import MAGIC_VALUE_V0 as MAGIC_VALUE_V0
-from impl.record_format import MAGIC_VALUE_V1 as MAGIC_VALUE_V1
-from impl.record_format import MAGIC_VALUE_V2 as MAGIC_VALUE_V2
-from impl.record_format import Record as Record
-from impl.record_format import (
+from .errors import CorruptRecordException
+from .record_format import MAGIC_VALUE_V0 as MAGIC_VALUE_V0
+from .record_format import MAGIC_VALUE_V1 as MAGIC_VALUE_V1
+from .record_format import MAGIC_VALUE_V2 as MAGIC_VALUE_V2
+from .record_format import Record as Record
+from .record_format import (
     crc32c,
     decode_body_legacy,
     decode_body_v2,

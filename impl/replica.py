@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from impl.errors import NotLeaderOrFollowerException
-from impl.types import (
+from .errors import NotLeaderOrFollowerException
+from .types import (
     UNKNOWN_BROKER_EPOCH,
     UNKNOWN_OFFSET,
     UNKNOWN_OFFSET_METADATA,

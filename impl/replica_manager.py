@@ -12,30 +12,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from impl.checkpoint import OffsetCheckpointFile
-from impl.clock import Clock
-from impl.concurrency import Concurrency
-from impl.control_requests import (
+from .checkpoint import OffsetCheckpointFile
+from .clock import Clock
+from .concurrency import Concurrency
+from .control_requests import (
     StopReplicaRequest,
     StopReplicaResponse,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from impl.disk import parent
-from impl.errors import (
+from .disk import parent
+from .errors import (
     ApiException,
     Errors,
     KafkaException,
     KafkaStorageException,
     UnknownTopicOrPartitionException,
 )
-from impl.fetch_session import FetchContext, FetchSessionCache
-from impl.fetcher.replicas import ReplicaQuota, UnboundedQuota
-from impl.log import Log
-from impl.log_manager import LogManager
-from impl.log_types import FetchIsolation
-from impl.metadata_cache import ZkMetadataCache
-from impl.network import (
+from .fetch_session import FetchContext, FetchSessionCache
+from .fetcher.replicas import ReplicaQuota, UnboundedQuota
+from .log import Log
+from .log_manager import LogManager
+from .log_types import FetchIsolation
+from .metadata_cache import ZkMetadataCache
+from .network import (
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
@@ -43,16 +43,16 @@ from impl.network import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
-from impl.partition import FetchParams, Partition
-from impl.partition_state import (
+from .partition import FetchParams, Partition
+from .partition_state import (
     NOBODY_COUNTS,
     AlterPartitionListener,
     AlterPartitionManager,
     LeaderAndIsrPartitionState,
 )
-from impl.records import MemoryRecords
-from impl.replica import MetadataCache
-from impl.replica_requests import (
+from .records import MemoryRecords
+from .replica import MetadataCache
+from .replica_requests import (
     EPOCH_DURING_DELETE,
     NO_EPOCH,
     FetcherManager,
@@ -61,7 +61,7 @@ from impl.replica_requests import (
     ReplicaManagerConfig,
     StopReplicaPartitionState,
 )
-from impl.types import (
+from .types import (
     FUTURE_LOCAL_REPLICA_ID,
     UNDEFINED_EPOCH,
     UNKNOWN_BROKER_EPOCH,

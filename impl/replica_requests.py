@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from impl.errors import Errors
-from impl.partition_state import LeaderAndIsrPartitionState
-from impl.types import (
+from .errors import Errors
+from .partition_state import LeaderAndIsrPartitionState
+from .types import (
     UNKNOWN_BROKER_EPOCH,
     BrokerEndPoint,
     InitialFetchState,

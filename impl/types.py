@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from impl.errors import Errors
-from impl.records import MemoryRecords, Records
+from .errors import Errors
+from .records import MemoryRecords, Records
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1

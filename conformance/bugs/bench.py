@@ -23,6 +23,7 @@ from conformance.bugs.worker import Begun, Found, Job
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.printable import counted
 from conformance.resources import resource_root
+from conformance.systems.bundled import COPY
 from conformance.verdict import Verdict, merge
 
 STAGE = "bugs"
@@ -270,6 +271,7 @@ def environment(folder: Path | None) -> Mapping[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),
+        **({} if folder is None else {COPY: str(folder)}),
         "PYTHONSAFEPATH": "1",
         "PYTHONHASHSEED": "0",
     }

@@ -7,7 +7,6 @@ forgets the clean implementation, imports the copy and answers through a pipe.
 from __future__ import annotations
 
 import compileall
-import importlib
 import os
 import resource
 import selectors
@@ -22,8 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.bugs.fault import copied
+from conformance.systems.bundled import import_copy, import_name
 
-_KEPT = ("conformance.systems.protocol", "conformance.systems.registry")
+_KEPT = (
+    "conformance.systems.bundled",
+    "conformance.systems.protocol",
+    "conformance.systems.registry",
+)
 """Modules of the adapters' package that import nothing of the implementation."""
 _RAISED = b"raised "
 _SLOWEST = 60
@@ -184,12 +188,11 @@ def _work_and_leave(task: Task, folder: Path, package: str, writing: int) -> Non
 
 def _import_from(folder: Path, package: str) -> None:
     """Forget the clean implementation, and the adapters that hold on to it."""
+    clean = import_name(package)
     for name in list(sys.modules):
         adapter = name.startswith("conformance.systems.") and name not in _KEPT
-        if name == package or name.startswith(f"{package}.") or adapter:
+        if name == clean or name.startswith(f"{clean}.") or adapter:
             del sys.modules[name]
-    sys.path.insert(0, str(folder))
-    importlib.invalidate_caches()
-    origin = importlib.import_module(package).__file__
+    origin = import_copy(folder, package).__file__
     if origin is None or not Path(origin).is_relative_to(folder):
         raise RuntimeError(f"{package} comes from {origin}, not from {folder}")

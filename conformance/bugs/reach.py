@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from conformance.bugs.mutants import Mutant, Positions, mutants_of
 from conformance.errors import DataError
+from conformance.systems.bundled import import_name
 
 MODULE = "_kconform_reached"
 """The copy's module that keeps the notes, in its set REACHED."""
@@ -97,7 +98,7 @@ class Noting:
     """The notes of a copy that this process has imported, test by test."""
 
     def __init__(self, package: str, statements: int) -> None:
-        notes = sys.modules[f"{package}.{MODULE}"]
+        notes = sys.modules[f"{import_name(package)}.{MODULE}"]
         self._reached: set[int] = notes.REACHED
         self._width = statements
         self._rows: list[npt.NDArray[np.uint8]] = []
@@ -128,15 +129,16 @@ def note_reached(package: Path, statements: Sequence[Statement]) -> None:
     for file, numbers in by_file.items():
         path = package / file
         text = path.read_text(encoding="utf-8")
-        path.write_text(_with_notes(text, package.name, numbers), encoding="utf-8")
+        path.write_text(_with_notes(text, file, numbers), encoding="utf-8")
 
 
-def _with_notes(text: str, package: str, numbers: Mapping[int, int]) -> str:
+def _with_notes(text: str, file: str, numbers: Mapping[int, int]) -> str:
     tree = ast.parse(text)
     place = len(list(takewhile(_comes_first, tree.body)))
     _Notes(text, numbers).generic_visit(tree)
     ast.fix_missing_locations(tree)
-    importing = ast.parse(f"from {package}.{MODULE} import reached as {MODULE}").body
+    up = "." * len(Path(file).parts)
+    importing = ast.parse(f"from {up}{MODULE} import reached as {MODULE}").body
     tree.body[place:place] = importing
     return ast.unparse(tree)
 

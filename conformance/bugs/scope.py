@@ -8,6 +8,7 @@ from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model, find_models
+from conformance.systems.bundled import import_name
 from conformance.systems.registry import BUILT_IN
 
 
@@ -42,15 +43,20 @@ def _reached(start: Iterable[Path], package: Path) -> set[Path]:
 
 def _imported(path: Path, package: Path) -> list[Path]:
     """The package's modules that this one imports by name."""
-    names: set[str] = set()
+    inside = f"{import_name(package.name)}."
+    candidates: set[Path] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            names |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
-        elif isinstance(node, ast.Import):
-            names |= {one.name for one in node.names}
-    inside = (name.split(".")[1:] for name in names if name.startswith(f"{package.name}."))
-    candidates = ((package.joinpath(*parts)).with_suffix(".py") for parts in inside)
-    return [one for one in candidates if one.is_file()]
+        if isinstance(node, ast.ImportFrom):
+            parts = node.module.split(".") if node.module else []
+            if node.level:
+                base = path.parents[node.level - 1].joinpath(*parts)
+            elif f"{node.module}.".startswith(inside):
+                base = package.joinpath(*parts[inside.count(".") :])
+            else:
+                continue
+            candidates |= {base, *(base / one.name for one in node.names)}
+    found = (one.with_suffix(".py") for one in sorted(candidates) if one.is_relative_to(package))
+    return [one for one in found if one.is_file()]
 
 
 def systems_of(files: Iterable[str], package: Path, systems: Sequence[str]) -> list[str]:

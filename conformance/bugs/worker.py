@@ -39,6 +39,7 @@ from conformance.stages.interleave import interruptible
 from conformance.stages.reasons import reasons
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Test
+from conformance.systems.bundled import import_name
 from conformance.tla import Action, State
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
@@ -229,7 +230,7 @@ def _kill(
 
 def _ensure_copy(job: Job) -> None:
     """Guards the bench itself: with the clean package every fault would survive."""
-    found = importlib.util.find_spec(job.package)
+    found = importlib.util.find_spec(import_name(job.package))
     origin = "" if found is None else str(found.origin)
     if job.folder and not Path(origin).is_relative_to(job.folder):
         raise RuntimeError(f"{job.package} comes from {origin}, not from {job.folder}")

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency
-from impl.control_requests import ControlRequest, ControlResponse, UpdateMetadataBroker
-from impl.controller.request_batch import ControllerConfig, ResponseCallback
-from impl.controller.state_change_logger import StateChangeLogger
-from impl.fetcher.shutdownable_thread import ShutdownableThread
+from ..clock import Clock
+from ..concurrency import Concurrency
+from ..control_requests import ControlRequest, ControlResponse, UpdateMetadataBroker
+from ..fetcher.shutdownable_thread import ShutdownableThread
+from .request_batch import ControllerConfig, ResponseCallback
+from .state_change_logger import StateChangeLogger
 
 _log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from impl.control_requests import UpdateMetadataBroker
-from impl.types import TopicPartition
+from ..control_requests import UpdateMetadataBroker
+from ..types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from impl.control_requests import UpdateMetadataResponse
-from impl.errors import Errors
-from impl.replica_requests import LeaderAndIsrResponse
-from impl.types import TopicPartition
+from ..control_requests import UpdateMetadataResponse
+from ..errors import Errors
+from ..replica_requests import LeaderAndIsrResponse
+from ..types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

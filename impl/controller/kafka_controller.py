@@ -10,28 +10,28 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from impl.control_requests import ControlRequest, UpdateMetadataBroker
-from impl.controller.channel_manager import ControllerChannelManager
-from impl.controller.context import (
+from ..control_requests import ControlRequest, UpdateMetadataBroker
+from ..errors import Errors, IllegalStateException
+from ..types import NO_LEADER, TopicPartition
+from .channel_manager import ControllerChannelManager
+from .context import (
     ControllerContext,
     LeaderIsrAndControllerEpoch,
     ReplicaAssignment,
 )
-from impl.controller.events import (
+from .events import (
     ControllerEvent,
     LeaderAndIsrResponseReceived,
     TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
-from impl.controller.request_batch import (
+from .request_batch import (
     AbstractControllerBrokerRequestBatch,
     ControllerConfig,
     ResponseCallback,
 )
-from impl.controller.state_change_logger import StateChangeLogger
-from impl.controller.zookeeper_state import ZooKeeperState
-from impl.errors import Errors, IllegalStateException
-from impl.types import NO_LEADER, TopicPartition
+from .state_change_logger import StateChangeLogger
+from .zookeeper_state import ZooKeeperState
 
 _log = logging.getLogger(__name__)
 INITIAL_LEADER_EPOCH = 0

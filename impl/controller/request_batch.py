@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from impl.control_requests import (
+from ..control_requests import (
     LEADER_DURING_DELETE,
     ControlRequest,
     ControlResponse,
@@ -21,25 +21,25 @@ from impl.control_requests import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from impl.controller.context import ControllerContext, LeaderIsrAndControllerEpoch
-from impl.controller.events import (
-    ControllerEvent,
-    LeaderAndIsrResponseReceived,
-    TopicDeletionStopReplicaResponseReceived,
-    UpdateMetadataResponseReceived,
-)
-from impl.controller.metadata_version import MetadataVersion
-from impl.controller.state_change_logger import StateChangeLogger
-from impl.errors import IllegalStateException
-from impl.partition_state import LeaderAndIsrPartitionState
-from impl.replica_requests import (
+from ..errors import IllegalStateException
+from ..partition_state import LeaderAndIsrPartitionState
+from ..replica_requests import (
     EPOCH_DURING_DELETE,
     NO_EPOCH,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaPartitionState,
 )
-from impl.types import BrokerEndPoint, TopicPartition
+from ..types import BrokerEndPoint, TopicPartition
+from .context import ControllerContext, LeaderIsrAndControllerEpoch
+from .events import (
+    ControllerEvent,
+    LeaderAndIsrResponseReceived,
+    TopicDeletionStopReplicaResponseReceived,
+    UpdateMetadataResponseReceived,
+)
+from .metadata_version import MetadataVersion
+from .state_change_logger import StateChangeLogger
 
 ResponseCallback: TypeAlias = Callable[[ControlResponse], None]
 

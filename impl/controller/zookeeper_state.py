@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from impl.controller.context import LeaderIsrAndControllerEpoch, ReplicaAssignment
-from impl.errors import ApiException, Errors
-from impl.types import TopicPartition
+from ..errors import ApiException, Errors
+from ..types import TopicPartition
+from .context import LeaderIsrAndControllerEpoch, ReplicaAssignment
 
 
 class ControllerMovedException(ApiException):

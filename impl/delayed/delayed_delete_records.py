@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from impl.concurrency import Concurrency
-from impl.delayed.delayed_produce import ProducedReplicas
-from impl.errors import ApiException, Errors
-from impl.purgatory.delayed_operation import DelayedOperation
-from impl.types import UNKNOWN_OFFSET, TopicPartition
+from ..concurrency import Concurrency
+from ..errors import ApiException, Errors
+from ..purgatory.delayed_operation import DelayedOperation
+from ..types import UNKNOWN_OFFSET, TopicPartition
+from .delayed_produce import ProducedReplicas
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from impl.concurrency import Concurrency
-from impl.errors import (
+from ..concurrency import Concurrency
+from ..errors import (
     Errors,
     FencedLeaderEpochException,
     KafkaStorageException,
     NotLeaderOrFollowerException,
     UnknownTopicOrPartitionException,
 )
-from impl.log_types import FetchIsolation
-from impl.partition import FetchParams, LogOffsetSnapshot, Partition
-from impl.purgatory.delayed_operation import DelayedOperation
-from impl.types import (
+from ..log_types import FetchIsolation
+from ..partition import FetchParams, LogOffsetSnapshot, Partition
+from ..purgatory.delayed_operation import DelayedOperation
+from ..types import (
     UNDEFINED_EPOCH,
     UNDEFINED_EPOCH_OFFSET,
     UNKNOWN_OFFSET,

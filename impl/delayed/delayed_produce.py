@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from impl.concurrency import Concurrency
-from impl.errors import ApiException, Errors
-from impl.partition import Partition
-from impl.purgatory.delayed_operation import DelayedOperation
-from impl.types import UNKNOWN_OFFSET, TopicPartition
+from ..concurrency import Concurrency
+from ..errors import ApiException, Errors
+from ..partition import Partition
+from ..purgatory.delayed_operation import DelayedOperation
+from ..types import UNKNOWN_OFFSET, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

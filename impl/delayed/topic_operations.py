@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from impl.concurrency import Concurrency
-from impl.errors import Errors
-from impl.purgatory.delayed_operation import DelayedOperation
-from impl.purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
-from impl.types import TopicPartition
+from ..concurrency import Concurrency
+from ..errors import Errors
+from ..purgatory.delayed_operation import DelayedOperation
+from ..purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
+from ..types import TopicPartition
 
 TopicCallback = Callable[[dict[str, Errors]], None]
 

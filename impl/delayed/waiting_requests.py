@@ -8,39 +8,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency
-from impl.delayed.delayed_delete_records import (
+from ..clock import Clock
+from ..concurrency import Concurrency
+from ..errors import ApiException, Errors
+from ..metrics import Meter, MetricName, MetricsRegistry
+from ..network import FetchRequest, FetchResponse
+from ..partition import ACKS_ALL, FetchParams
+from ..purgatory.action_queue import ActionQueue, Actions
+from ..purgatory.delayed_operation_purgatory import DEFAULT_SHARDS, DelayedOperationPurgatory
+from ..purgatory.system_timer import SystemTimer
+from ..purgatory.timer_task import Timer
+from ..purgatory.watchers import OperationT
+from ..records import MemoryRecords
+from ..replica_manager import ReplicaManager, fetch_params
+from ..scheduler import Scheduler
+from ..types import FetchPartitionRequest, TopicPartition
+from .delayed_delete_records import (
     DelayedDeleteRecords,
     DeleteRecordsCallback,
     DeleteRecordsPartitionResponse,
     DeleteRecordsPartitionStatus,
 )
-from impl.delayed.delayed_fetch import (
+from .delayed_fetch import (
     DelayedFetch,
     FetchCallback,
     FetchPartitionStatus,
     FetchWait,
 )
-from impl.delayed.delayed_produce import (
+from .delayed_produce import (
     DelayedProduce,
     ProduceCallback,
     ProducePartitionResponse,
     ProducePartitionStatus,
 )
-from impl.errors import ApiException, Errors
-from impl.metrics import Meter, MetricName, MetricsRegistry
-from impl.network import FetchRequest, FetchResponse
-from impl.partition import ACKS_ALL, FetchParams
-from impl.purgatory.action_queue import ActionQueue, Actions
-from impl.purgatory.delayed_operation_purgatory import DEFAULT_SHARDS, DelayedOperationPurgatory
-from impl.purgatory.system_timer import SystemTimer
-from impl.purgatory.timer_task import Timer
-from impl.purgatory.watchers import OperationT
-from impl.records import MemoryRecords
-from impl.replica_manager import ReplicaManager, fetch_params
-from impl.scheduler import Scheduler
-from impl.types import FetchPartitionRequest, TopicPartition
 
 _FETCH_PURGE_INTERVAL = 1000
 _DELETE_PURGE_INTERVAL = 1

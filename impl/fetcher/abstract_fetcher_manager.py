@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
-from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread, FetcherRuntime
-from impl.fetcher.failed_partitions import FailedPartitions
-from impl.fetcher.state import PartitionFetchState
-from impl.metrics import MetricName
-from impl.types import BrokerEndPoint, InitialFetchState, TopicPartition
+from ..metrics import MetricName
+from ..types import BrokerEndPoint, InitialFetchState, TopicPartition
+from .abstract_fetcher_thread import AbstractFetcherThread, FetcherRuntime
+from .failed_partitions import FailedPartitions
+from .state import PartitionFetchState
 
 _log = logging.getLogger(__name__)
 

@@ -12,24 +12,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency
-from impl.errors import (
+from ..clock import Clock
+from ..concurrency import Concurrency
+from ..errors import (
     CorruptRecordException,
     Errors,
     FencedLeaderEpochException,
     IllegalStateException,
     InvalidRecordException,
 )
-from impl.fetcher.failed_partitions import FailedPartitions
-from impl.fetcher.leader_endpoint import LeaderEndPoint, ReplicaFetch
-from impl.fetcher.partition_states import PartitionStates
-from impl.fetcher.shutdownable_thread import ShutdownableThread
-from impl.fetcher.state import PartitionFetchState, ReplicaState
-from impl.metrics import FetcherLagStats, FetcherStats, MetricsRegistry
-from impl.network import FetchRequest
-from impl.records import FileRecords, MemoryRecords, Records
-from impl.types import (
+from ..metrics import FetcherLagStats, FetcherStats, MetricsRegistry
+from ..network import FetchRequest
+from ..records import FileRecords, MemoryRecords, Records
+from ..types import (
     UNDEFINED_EPOCH,
     UNDEFINED_EPOCH_OFFSET,
     EpochData,
@@ -42,6 +37,11 @@ from impl.types import (
     OffsetTruncationState,
     TopicPartition,
 )
+from .failed_partitions import FailedPartitions
+from .leader_endpoint import LeaderEndPoint, ReplicaFetch
+from .partition_states import PartitionStates
+from .shutdownable_thread import ShutdownableThread
+from .state import PartitionFetchState, ReplicaState
 
 _log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from impl.concurrency import Concurrency
-from impl.types import TopicPartition
+from ..concurrency import Concurrency
+from ..types import TopicPartition
 
 
 class FailedPartitions:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from impl.errors import Errors
-from impl.network import (
+from ..errors import Errors
+from ..network import (
     INITIAL_METADATA,
     INVALID_SESSION_ID,
     LEGACY_METADATA,
@@ -18,7 +18,7 @@ from impl.network import (
     FetchResponse,
     TopicIdPartition,
 )
-from impl.types import ZERO_UUID, FetchPartitionRequest, TopicPartition
+from ..types import ZERO_UUID, FetchPartitionRequest, TopicPartition
 
 
 class FetchRequestData(NamedTuple):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from impl.fetcher.state import PartitionFetchState
-from impl.network import FetchRequest
-from impl.types import (
+from ..network import FetchRequest
+from ..types import (
     BrokerEndPoint,
     EpochData,
     EpochEndOffset,
@@ -16,6 +15,7 @@ from impl.types import (
     OffsetAndEpoch,
     TopicPartition,
 )
+from .state import PartitionFetchState
 
 
 class ReplicaFetch(NamedTuple):

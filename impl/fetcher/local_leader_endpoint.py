@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from impl.clock import Clock
-from impl.errors import Errors, KafkaStorageException
-from impl.fetcher.leader_endpoint import BuiltFetch, ReplicaFetch
-from impl.fetcher.replicas import FollowerReplicas, ReplicaQuota
-from impl.fetcher.state import PartitionFetchState
-from impl.network import INITIAL_METADATA, FetchConfig, FetchRequest, RequestVersions
-from impl.types import (
+from ..clock import Clock
+from ..errors import Errors, KafkaStorageException
+from ..network import INITIAL_METADATA, FetchConfig, FetchRequest, RequestVersions
+from ..types import (
     FUTURE_LOCAL_REPLICA_ID,
     NO_PARTITION_LEADER_EPOCH,
     UNDEFINED_EPOCH,
@@ -23,6 +20,9 @@ from impl.types import (
     OffsetAndEpoch,
     TopicPartition,
 )
+from .leader_endpoint import BuiltFetch, ReplicaFetch
+from .replicas import FollowerReplicas, ReplicaQuota
+from .state import PartitionFetchState
 
 
 class LocalFetch(Protocol):

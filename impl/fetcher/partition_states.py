@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, KeysView, Mapping
 from typing import Generic, TypeVar
 
-from impl.types import TopicPartition
+from ..types import TopicPartition
 
 S = TypeVar("S")
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from impl.clock import Clock
-from impl.errors import Errors, KafkaStorageException
-from impl.fetcher.fetch_session_handler import FetchSessionHandler
-from impl.fetcher.leader_endpoint import BuiltFetch, ReplicaFetch
-from impl.fetcher.replicas import FollowerReplicas, ReplicaQuota
-from impl.fetcher.state import PartitionFetchState
-from impl.network import (
+from ..clock import Clock
+from ..errors import Errors, KafkaStorageException
+from ..network import (
     BlockingSend,
     FetchConfig,
     FetchRequest,
@@ -20,7 +16,7 @@ from impl.network import (
     OffsetsForLeaderEpochRequest,
     RequestVersions,
 )
-from impl.types import (
+from ..types import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -32,6 +28,10 @@ from impl.types import (
     OffsetAndEpoch,
     TopicPartition,
 )
+from .fetch_session_handler import FetchSessionHandler
+from .leader_endpoint import BuiltFetch, ReplicaFetch
+from .replicas import FollowerReplicas, ReplicaQuota
+from .state import PartitionFetchState
 
 _log = logging.getLogger(__name__)
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from impl.errors import IllegalStateException
-from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread, FetcherRuntime
-from impl.fetcher.failed_partitions import FailedPartitions
-from impl.fetcher.leader_endpoint import LeaderEndPoint
-from impl.fetcher.replicas import FollowerReplicas, ReplicaQuota
-from impl.types import (
+from ..errors import IllegalStateException
+from ..types import (
     FetchPartitionData,
     InitialFetchState,
     LogAppendInfo,
@@ -17,6 +13,10 @@ from impl.types import (
     OffsetTruncationState,
     TopicPartition,
 )
+from .abstract_fetcher_thread import AbstractFetcherThread, FetcherRuntime
+from .failed_partitions import FailedPartitions
+from .leader_endpoint import LeaderEndPoint
+from .replicas import FollowerReplicas, ReplicaQuota
 
 
 class ReplicaAlterLogDirsThread(AbstractFetcherThread):

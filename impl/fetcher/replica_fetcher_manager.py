@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from impl.fetcher.abstract_fetcher_manager import AbstractFetcherManager
-from impl.fetcher.abstract_fetcher_thread import FetcherRuntime
-from impl.fetcher.fetch_session_handler import FetchSessionHandler
-from impl.fetcher.local_leader_endpoint import LocalFetch, LocalLeaderEndPoint
-from impl.fetcher.remote_leader_endpoint import RemoteLeaderEndPoint
-from impl.fetcher.replica_alter_log_dirs_thread import ReplicaAlterLogDirsThread
-from impl.fetcher.replica_fetcher_thread import ReplicaFetcherThread
-from impl.fetcher.replicas import AlterLogDirsManager, FollowerReplicas, ReplicaQuota
-from impl.metrics import BrokerTopicStats
-from impl.network import BlockingSend, FetchConfig
-from impl.types import BrokerEndPoint
+from ..metrics import BrokerTopicStats
+from ..network import BlockingSend, FetchConfig
+from ..types import BrokerEndPoint
+from .abstract_fetcher_manager import AbstractFetcherManager
+from .abstract_fetcher_thread import FetcherRuntime
+from .fetch_session_handler import FetchSessionHandler
+from .local_leader_endpoint import LocalFetch, LocalLeaderEndPoint
+from .remote_leader_endpoint import RemoteLeaderEndPoint
+from .replica_alter_log_dirs_thread import ReplicaAlterLogDirsThread
+from .replica_fetcher_thread import ReplicaFetcherThread
+from .replicas import AlterLogDirsManager, FollowerReplicas, ReplicaQuota
 
 
 class SenderFactory(Protocol):

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import logging
 
-from impl.errors import IllegalStateException
-from impl.fetcher.abstract_fetcher_thread import AbstractFetcherThread, FetcherRuntime
-from impl.fetcher.failed_partitions import FailedPartitions
-from impl.fetcher.remote_leader_endpoint import RemoteLeaderEndPoint
-from impl.fetcher.replicas import (
-    AlterLogDirsManager,
-    FollowerLog,
-    FollowerPartition,
-    FollowerReplicas,
-    ReplicaQuota,
-)
-from impl.metrics import BrokerTopicStats
-from impl.network import FetchConfig
-from impl.types import (
+from ..errors import IllegalStateException
+from ..metrics import BrokerTopicStats
+from ..network import FetchConfig
+from ..types import (
     FetchPartitionData,
     LogAppendInfo,
     OffsetAndEpoch,
     OffsetTruncationState,
     TopicPartition,
+)
+from .abstract_fetcher_thread import AbstractFetcherThread, FetcherRuntime
+from .failed_partitions import FailedPartitions
+from .remote_leader_endpoint import RemoteLeaderEndPoint
+from .replicas import (
+    AlterLogDirsManager,
+    FollowerLog,
+    FollowerPartition,
+    FollowerReplicas,
+    ReplicaQuota,
 )
 
 _log = logging.getLogger(__name__)

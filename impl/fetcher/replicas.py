@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from impl.records import MemoryRecords
-from impl.types import EpochEndOffset, LogAppendInfo, OffsetAndEpoch, TopicPartition
+from ..records import MemoryRecords
+from ..types import EpochEndOffset, LogAppendInfo, OffsetAndEpoch, TopicPartition
 
 
 class FollowerLog(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 
-from impl.concurrency import Concurrency
-from impl.errors import IllegalStateException
+from ..concurrency import Concurrency
+from ..errors import IllegalStateException
 
 _log = logging.getLogger(__name__)
 

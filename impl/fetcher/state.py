@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from impl.types import ZERO_UUID
+from ..types import ZERO_UUID
 
 
 class ReplicaState(Enum):

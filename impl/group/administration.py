@@ -5,12 +5,12 @@ Source: GroupCoordinator.handleDescribeGroup and handleDeleteGroups, GroupMetada
 
 from __future__ import annotations
 
-from impl.errors import Errors
-from impl.group.group_metadata import DEAD, EMPTY, STABLE, GroupMetadata
-from impl.group.group_metadata_manager import GroupMetadataManager
-from impl.group.member_metadata import MemberMetadata
-from impl.group.messages import DescribedGroup, DescribedGroupMember
-from impl.group.rebalancer import GroupRebalancer
+from ..errors import Errors
+from .group_metadata import DEAD, EMPTY, STABLE, GroupMetadata
+from .group_metadata_manager import GroupMetadataManager
+from .member_metadata import MemberMetadata
+from .messages import DescribedGroup, DescribedGroupMember
+from .rebalancer import GroupRebalancer
 
 
 def describe_group(group: GroupMetadata) -> DescribedGroup:

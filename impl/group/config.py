@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from impl.group.group_records import HIGHEST_VALUE_VERSION
+from .group_records import HIGHEST_VALUE_VERSION
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a new member's first JoinGroup may stay parked (GroupCoordinator)."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
-from impl.concurrency import Concurrency
-from impl.group.group_metadata import GroupMetadata
-from impl.purgatory.delayed_operation import DelayedOperation
+from ..concurrency import Concurrency
+from ..purgatory.delayed_operation import DelayedOperation
+from .group_metadata import GroupMetadata
 
 Key = tuple[str, str]
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from impl.errors import Errors
-from impl.group.group_metadata_manager import partition_for
-from impl.group.messages import FindCoordinatorRequest, FindCoordinatorResponse
-from impl.types import BrokerEndPoint
+from ..errors import Errors
+from ..types import BrokerEndPoint
+from .group_metadata_manager import partition_for
+from .messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 
 def find_coordinator(

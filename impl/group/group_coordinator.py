@@ -10,23 +10,24 @@ import random
 import uuid
 from collections.abc import Callable, Collection
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency, NoConcurrency
-from impl.errors import Errors
-from impl.group.administration import delete_group, describe_group
-from impl.group.config import GroupConfig
-from impl.group.delayed_operations import GroupOperation
-from impl.group.group_metadata import (
+from ..clock import Clock
+from ..concurrency import Concurrency, NoConcurrency
+from ..errors import Errors
+from ..scheduler import ImmediateScheduler, Scheduler
+from .administration import delete_group, describe_group
+from .config import GroupConfig
+from .delayed_operations import GroupOperation
+from .group_metadata import (
     DEAD,
     EMPTY,
     PREPARING_REBALANCE,
     GroupMetadata,
 )
-from impl.group.group_metadata_manager import GroupMetadataManager
-from impl.group.join_group import JoinGroupHandler, MemberIdSource
-from impl.group.leave_group import leave_group
-from impl.group.member_metadata import JoinCallback, SyncCallback
-from impl.group.messages import (
+from .group_metadata_manager import GroupMetadataManager
+from .join_group import JoinGroupHandler, MemberIdSource
+from .leave_group import leave_group
+from .member_metadata import JoinCallback, SyncCallback
+from .messages import (
     UNKNOWN_MEMBER_ID,
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -49,12 +50,11 @@ from impl.group.messages import (
     SyncGroupResponse,
     TxnOffsetCommitRequest,
 )
-from impl.group.offset_handler import CommitCallback, OffsetHandler, commit_error
-from impl.group.offsets_topic import OffsetsTopic
-from impl.group.rebalancer import GroupRebalancer
-from impl.group.sync_group import SyncGroupHandler
-from impl.group.validation import validate_generation
-from impl.scheduler import ImmediateScheduler, Scheduler
+from .offset_handler import CommitCallback, OffsetHandler, commit_error
+from .offsets_topic import OffsetsTopic
+from .rebalancer import GroupRebalancer
+from .sync_group import SyncGroupHandler
+from .validation import validate_generation
 
 REAPER_POLL_MS = 200
 """How long the reaper sleeps at most between two looks at the timer (ExpiredOperationReaper)."""

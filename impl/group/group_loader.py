@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from impl.clock import Clock
-from impl.concurrency import Lock
-from impl.group.group_metadata import EMPTY, STABLE, GroupMetadata
-from impl.group.group_offsets import CommitRecordMetadataAndOffset
-from impl.group.group_records import (
+from ..clock import Clock
+from ..concurrency import Lock
+from ..log import Log
+from ..records import Record
+from ..types import NO_TIMESTAMP, TopicPartition
+from .group_metadata import EMPTY, STABLE, GroupMetadata
+from .group_offsets import CommitRecordMetadataAndOffset
+from .group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetKey,
@@ -22,11 +25,8 @@ from impl.group.group_records import (
     read_message_key,
     read_offset_commit_value,
 )
-from impl.group.member_metadata import MemberMetadata
-from impl.group.messages import JoinGroupRequestProtocol
-from impl.log import Log
-from impl.records import Record
-from impl.types import NO_TIMESTAMP, TopicPartition
+from .member_metadata import MemberMetadata
+from .messages import JoinGroupRequestProtocol
 
 Commits = dict[TopicPartition, CommitRecordMetadataAndOffset]
 

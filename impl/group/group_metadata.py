@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from impl.clock import Clock
-from impl.concurrency import Lock
-from impl.errors import Errors, IllegalArgumentException, IllegalStateException
-from impl.group.consumer_protocol import subscribed_topics
-from impl.group.group_offsets import GroupOffsets
-from impl.group.member_metadata import JoinCallback, MemberMetadata
-from impl.group.messages import (
+from ..clock import Clock
+from ..concurrency import Lock
+from ..errors import Errors, IllegalArgumentException, IllegalStateException
+from .consumer_protocol import subscribed_topics
+from .group_offsets import GroupOffsets
+from .member_metadata import JoinCallback, MemberMetadata
+from .messages import (
     CONSUMER_PROTOCOL_TYPE,
     NO_LEADER_MEMBER,
     JoinGroupRequestProtocol,

@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency
-from impl.errors import Errors, IllegalStateException
-from impl.group.config import GroupConfig
-from impl.group.group_loader import group_of, read_groups
-from impl.group.group_metadata import DEAD, EMPTY, GroupMetadata
-from impl.group.group_records import (
+from ..clock import Clock
+from ..concurrency import Concurrency
+from ..errors import Errors, IllegalStateException
+from ..records import Record
+from ..scheduler import Scheduler
+from ..types import NO_TIMESTAMP, TopicPartition
+from .config import GroupConfig
+from .group_loader import group_of, read_groups
+from .group_metadata import DEAD, EMPTY, GroupMetadata
+from .group_records import (
     GroupMember,
     GroupMetadataValue,
     group_metadata_key,
     group_metadata_value,
     offset_commit_key,
 )
-from impl.group.offsets_topic import AppendCallback, OffsetsTopic
-from impl.records import Record
-from impl.scheduler import Scheduler
-from impl.types import NO_TIMESTAMP, TopicPartition
+from .offsets_topic import AppendCallback, OffsetsTopic
 
 StoreCallback = Callable[[Errors], None]
 GroupHook = Callable[[GroupMetadata], None]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from impl.errors import IllegalStateException
-from impl.types import NO_PARTITION_LEADER_EPOCH, TopicPartition
+from ..errors import IllegalStateException
+from ..types import NO_PARTITION_LEADER_EPOCH, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

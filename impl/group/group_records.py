@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from impl.errors import CorruptRecordException
-from impl.group.group_offsets import OffsetAndMetadata
-from impl.records import Record
-from impl.types import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TopicPartition
+from ..errors import CorruptRecordException
+from ..records import Record
+from ..types import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TopicPartition
+from .group_offsets import OffsetAndMetadata
 
 OFFSET_COMMIT_KEY_VERSION = 1
 GROUP_METADATA_KEY_VERSION = 2

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from impl.errors import Errors, IllegalStateException
-from impl.group.config import GroupConfig
-from impl.group.group_metadata import (
+from ..errors import Errors, IllegalStateException
+from .config import GroupConfig
+from .group_metadata import (
     COMPLETING_REBALANCE,
     DEAD,
     PREPARING_REBALANCE,
     STABLE,
     GroupMetadata,
 )
-from impl.group.group_metadata_manager import GroupMetadataManager
-from impl.group.member_metadata import JoinCallback
-from impl.group.messages import (
+from .group_metadata_manager import GroupMetadataManager
+from .member_metadata import JoinCallback
+from .messages import (
     JOIN_REQUIRES_KNOWN_MEMBER_VERSION,
     JOIN_SKIP_ASSIGNMENT_VERSION,
     UNKNOWN_MEMBER_ID,
     JoinGroupRequest,
     JoinGroupResponse,
 )
-from impl.group.rebalancer import GroupRebalancer
-from impl.group.validation import accept_joining_member, validate_current_member
+from .rebalancer import GroupRebalancer
+from .validation import accept_joining_member, validate_current_member
 
 MemberIdSource = Callable[[], str]
 """What makes member ids unique, also across fail-overs: java.util.UUID.randomUUID."""

@@ -5,11 +5,11 @@ Source: GroupCoordinator.handleLeaveGroup.
 
 from __future__ import annotations
 
-from impl.errors import Errors
-from impl.group.group_metadata import GroupMetadata
-from impl.group.messages import UNKNOWN_MEMBER_ID, MemberIdentity
-from impl.group.rebalancer import GroupRebalancer
-from impl.group.validation import validate_current_member
+from ..errors import Errors
+from .group_metadata import GroupMetadata
+from .messages import UNKNOWN_MEMBER_ID, MemberIdentity
+from .rebalancer import GroupRebalancer
+from .validation import validate_current_member
 
 
 def leave_group(

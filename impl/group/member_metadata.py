@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from impl.errors import IllegalArgumentException
-from impl.group.messages import (
+from ..errors import IllegalArgumentException
+from .messages import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
     SyncGroupResponse,

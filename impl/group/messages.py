@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from impl.errors import Errors
-from impl.types import NO_PARTITION_LEADER_EPOCH, BrokerEndPoint, TopicPartition
+from ..errors import Errors
+from ..types import NO_PARTITION_LEADER_EPOCH, BrokerEndPoint, TopicPartition
 
 UNKNOWN_MEMBER_ID = ""
 """Member id of a member that has none yet (JoinGroupRequest.UNKNOWN_MEMBER_ID)."""

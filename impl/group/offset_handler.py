@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from impl.clock import Clock
-from impl.errors import Errors
-from impl.group.config import GroupConfig
-from impl.group.group_metadata import (
+from ..clock import Clock
+from ..errors import Errors
+from ..records import Record
+from ..types import TopicPartition
+from .config import GroupConfig
+from .group_metadata import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
@@ -18,19 +20,19 @@ from impl.group.group_metadata import (
     STABLE,
     GroupMetadata,
 )
-from impl.group.group_metadata_manager import GroupMetadataManager
-from impl.group.group_offsets import (
+from .group_metadata_manager import GroupMetadataManager
+from .group_offsets import (
     CommitRecordMetadataAndOffset,
     OffsetAndMetadata,
     PartitionOffsets,
 )
-from impl.group.group_records import (
+from .group_records import (
     offset_commit_key,
     offset_commit_value,
     producer_headers,
     transaction_marker,
 )
-from impl.group.messages import (
+from .messages import (
     CONSUMER_PROTOCOL_TYPE,
     INVALID_OFFSET,
     NO_EXPIRATION,
@@ -41,10 +43,8 @@ from impl.group.messages import (
     OffsetFetchResponsePartition,
     TxnOffsetCommitRequest,
 )
-from impl.group.rebalancer import GroupRebalancer
-from impl.group.validation import validate_offset_commit
-from impl.records import Record
-from impl.types import TopicPartition
+from .rebalancer import GroupRebalancer
+from .validation import validate_offset_commit
 
 CommitCallback = Callable[[OffsetCommitResponse], None]
 

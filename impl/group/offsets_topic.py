@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from impl.concurrency import Concurrency
-from impl.disk import Disk
-from impl.errors import Errors
-from impl.log import Log
-from impl.log_loader import load_log
-from impl.records import MemoryRecords, Record
-from impl.scheduler import Scheduler
-from impl.types import TopicPartition
+from ..concurrency import Concurrency
+from ..disk import Disk
+from ..errors import Errors
+from ..log import Log
+from ..log_loader import load_log
+from ..records import MemoryRecords, Record
+from ..scheduler import Scheduler
+from ..types import TopicPartition
 
 GROUP_METADATA_TOPIC_NAME = "__consumer_offsets"
 DEFAULT_NUM_PARTITIONS = 50

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency
-from impl.errors import Errors
-from impl.group.config import GroupConfig
-from impl.group.delayed_operations import (
+from ..clock import Clock
+from ..concurrency import Concurrency
+from ..errors import Errors
+from ..purgatory.deadline_timer import DeadlineTimer, TimerShare
+from ..purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
+from .config import GroupConfig
+from .delayed_operations import (
     DelayedHeartbeat,
     DelayedJoin,
     DelayedSync,
@@ -23,7 +25,7 @@ from impl.group.delayed_operations import (
     member_key,
     sync_key,
 )
-from impl.group.group_metadata import (
+from .group_metadata import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
@@ -31,16 +33,14 @@ from impl.group.group_metadata import (
     STABLE,
     GroupMetadata,
 )
-from impl.group.group_metadata_manager import GroupMetadataManager
-from impl.group.member_metadata import JoinCallback, MemberMetadata
-from impl.group.messages import (
+from .group_metadata_manager import GroupMetadataManager
+from .member_metadata import JoinCallback, MemberMetadata
+from .messages import (
     UNKNOWN_MEMBER_ID,
     JoinGroupRequest,
     JoinGroupResponse,
     SyncGroupResponse,
 )
-from impl.purgatory.deadline_timer import DeadlineTimer, TimerShare
-from impl.purgatory.delayed_operation_purgatory import DelayedOperationPurgatory
 
 GroupOperationT = TypeVar("GroupOperationT", bound=GroupOperation)
 _SHARDS = 16

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from impl.errors import Errors
-from impl.group.group_metadata import (
+from ..errors import Errors
+from .group_metadata import (
     COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
     GroupMetadata,
 )
-from impl.group.group_metadata_manager import GroupMetadataManager
-from impl.group.member_metadata import SyncCallback
-from impl.group.messages import SyncGroupRequest, SyncGroupResponse
-from impl.group.rebalancer import GroupRebalancer, sync_response
-from impl.group.validation import validate_sync_group
+from .group_metadata_manager import GroupMetadataManager
+from .member_metadata import SyncCallback
+from .messages import SyncGroupRequest, SyncGroupResponse
+from .rebalancer import GroupRebalancer, sync_response
+from .validation import validate_sync_group
 
 
 class SyncGroupHandler:

@@ -6,8 +6,8 @@ with the group's lock held and answers None for a request that may go on.
 
 from __future__ import annotations
 
-from impl.errors import Errors
-from impl.group.group_metadata import (
+from ..errors import Errors
+from .group_metadata import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
@@ -15,7 +15,7 @@ from impl.group.group_metadata import (
     STABLE,
     GroupMetadata,
 )
-from impl.group.messages import UNKNOWN_MEMBER_ID, SyncGroupRequest
+from .messages import UNKNOWN_MEMBER_ID, SyncGroupRequest
 
 
 def accept_joining_member(group: GroupMetadata, member_id: str, max_size: int) -> bool:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from impl.concurrency import Concurrency
+from ..concurrency import Concurrency
 
 _log = logging.getLogger(__name__)
 

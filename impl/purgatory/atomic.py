@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from impl.concurrency import Lock
+from ..concurrency import Lock
 
 
 class AtomicBoolean:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import heapq
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency
-from impl.purgatory.timer_task import TimerTask
+from ..clock import Clock
+from ..concurrency import Concurrency
+from .timer_task import TimerTask
 
 
 class _Entry:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from typing import Generic, TypeVar
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency
+from ..clock import Clock
+from ..concurrency import Concurrency
 
 ItemT = TypeVar("ItemT")
 

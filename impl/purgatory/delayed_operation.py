@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from impl.concurrency import Concurrency, Lock
-from impl.purgatory.atomic import AtomicBoolean
-from impl.purgatory.timer_task import TimerTask
+from ..concurrency import Concurrency, Lock
+from .atomic import AtomicBoolean
+from .timer_task import TimerTask
 
 
 class DelayedOperation(TimerTask):

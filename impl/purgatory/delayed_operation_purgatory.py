@@ -9,14 +9,14 @@ import logging
 from collections.abc import Sequence
 from typing import Generic
 
-from impl.concurrency import Concurrency
-from impl.errors import IllegalStateException
-from impl.fetcher.shutdownable_thread import ShutdownableThread
-from impl.metrics import MetricName, MetricsRegistry
-from impl.purgatory.atomic import AtomicInteger
-from impl.purgatory.delayed_operation import DelayedOperation
-from impl.purgatory.timer_task import Timer
-from impl.purgatory.watchers import Key, OperationT, WatcherLists
+from ..concurrency import Concurrency
+from ..errors import IllegalStateException
+from ..fetcher.shutdownable_thread import ShutdownableThread
+from ..metrics import MetricName, MetricsRegistry
+from .atomic import AtomicInteger
+from .delayed_operation import DelayedOperation
+from .timer_task import Timer
+from .watchers import Key, OperationT, WatcherLists
 
 _log = logging.getLogger(__name__)
 

@@ -6,14 +6,14 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency
-from impl.fetcher.shutdownable_thread import ShutdownableThread
-from impl.purgatory.atomic import AtomicInteger
-from impl.purgatory.delay_queue import DelayQueue
-from impl.purgatory.timer_task import TimerTask
-from impl.purgatory.timing_wheel import TimerTaskEntry, TimerTaskList, TimingWheel
-from impl.scheduler import Scheduler
+from ..clock import Clock
+from ..concurrency import Concurrency
+from ..fetcher.shutdownable_thread import ShutdownableThread
+from ..scheduler import Scheduler
+from .atomic import AtomicInteger
+from .delay_queue import DelayQueue
+from .timer_task import TimerTask
+from .timing_wheel import TimerTaskEntry, TimerTaskList, TimingWheel
 
 _log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from impl.concurrency import Concurrency
+from ..concurrency import Concurrency
 
 NO_DEADLINE = -1
 

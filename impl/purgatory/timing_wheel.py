@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from impl.concurrency import Concurrency
-from impl.purgatory.atomic import AtomicInteger
-from impl.purgatory.delay_queue import DelayQueue
-from impl.purgatory.timer_task import TimerTask
+from ..concurrency import Concurrency
+from .atomic import AtomicInteger
+from .delay_queue import DelayQueue
+from .timer_task import TimerTask
 
 _NEVER = -1
 

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from impl.concurrency import Concurrency, Lock
-from impl.purgatory.delayed_operation import DelayedOperation
+from ..concurrency import Concurrency, Lock
+from .delayed_operation import DelayedOperation
 
 Key = Hashable
 OperationT = TypeVar("OperationT", bound=DelayedOperation)

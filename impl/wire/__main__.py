@@ -11,10 +11,10 @@ import signal
 import socket
 import ssl
 
-from impl.group.config import GroupConfig
-from impl.types import BrokerEndPoint
-from impl.wire.broker import BrokerConfig
-from impl.wire.server import Server
+from ..group.config import GroupConfig
+from ..types import BrokerEndPoint
+from .broker import BrokerConfig
+from .server import Server
 
 
 def main() -> None:

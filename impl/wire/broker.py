@@ -13,18 +13,18 @@ from typing import Any
 
 from kio.static.primitive import Records
 
-from impl.clock import Clock
-from impl.concurrency import NoConcurrency
-from impl.disk import MemoryDisk
-from impl.errors import Errors
-from impl.group.config import GroupConfig
-from impl.group.find_coordinator import find_coordinator
-from impl.group.group_coordinator import GroupCoordinator, seeded_ids
-from impl.group.offsets_topic import LocalOffsetsTopic
-from impl.scheduler import ImmediateScheduler
-from impl.types import BrokerEndPoint
-from impl.wire import group_requests, group_responses
-from impl.wire.entities import (
+from ..clock import Clock
+from ..concurrency import NoConcurrency
+from ..disk import MemoryDisk
+from ..errors import Errors
+from ..group.config import GroupConfig
+from ..group.find_coordinator import find_coordinator
+from ..group.group_coordinator import GroupCoordinator, seeded_ids
+from ..group.offsets_topic import LocalOffsetsTopic
+from ..scheduler import ImmediateScheduler
+from ..types import BrokerEndPoint
+from . import group_requests, group_responses
+from .entities import (
     NO_TIME,
     Entity,
     Received,
@@ -32,7 +32,7 @@ from impl.wire.entities import (
     make,
     module_of,
 )
-from impl.wire.group_responses import code
+from .group_responses import code
 
 Answer = Callable[[Entity], None]
 """Called once with the response's body, at once or later."""

@@ -10,7 +10,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from impl.group.messages import (
+from ..group.messages import (
     NO_EXPIRATION,
     DeleteGroupsRequest,
     DescribeGroupsRequest,
@@ -26,8 +26,8 @@ from impl.group.messages import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
-from impl.types import NO_PARTITION_LEADER_EPOCH, TopicPartition
-from impl.wire.entities import (
+from ..types import NO_PARTITION_LEADER_EPOCH, TopicPartition
+from .entities import (
     Entity,
     Received,
     in_milliseconds,

@@ -8,8 +8,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from impl.errors import Errors
-from impl.group.messages import (
+from ..errors import Errors
+from ..group.messages import (
     DeletableGroupResult,
     DeleteGroupsResponse,
     DescribedGroup,
@@ -27,9 +27,9 @@ from impl.group.messages import (
     OffsetFetchResponsePartition,
     SyncGroupResponse,
 )
-from impl.types import NO_PARTITION_LEADER_EPOCH, BrokerEndPoint, TopicPartition
-from impl.wire.entities import NO_TIME, Entity, make, module_of
-from impl.wire.group_requests import SEVERAL_COORDINATORS, SEVERAL_GROUPS, SEVERAL_LEAVE, by_topic
+from ..types import NO_PARTITION_LEADER_EPOCH, BrokerEndPoint, TopicPartition
+from .entities import NO_TIME, Entity, make, module_of
+from .group_requests import SEVERAL_COORDINATORS, SEVERAL_GROUPS, SEVERAL_LEAVE, by_topic
 
 JOIN_NULL_PROTOCOL = 7
 """From this JoinGroup version on the protocol's name may be null."""

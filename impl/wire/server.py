@@ -12,10 +12,10 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from impl.clock import SystemClock
-from impl.errors import Errors
-from impl.wire.broker import OFFERED, Broker, BrokerConfig, api_versions
-from impl.wire.entities import (
+from ..clock import SystemClock
+from ..errors import Errors
+from .broker import OFFERED, Broker, BrokerConfig, api_versions
+from .entities import (
     Entity,
     MalformedFrame,
     frame_size,

@@ -64,8 +64,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     (folder := home / "work").mkdir()
     (folder / "kconform.toml").write_text(SETTINGS)
+    # A user's own package of the implementation's name, first on the path: all works beside it.
+    (folder / "impl").mkdir()
+    (folder / "impl" / "__init__.py").write_text("raise ImportError('not for kconform')")
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYSPARK"))}
     cache = {"XDG_CACHE_HOME": str(home / "cache"), "PYTHONHASHSEED": "0"}
+    cache["PYTHONPATH"] = str(folder)
     return Installed(packages, home / "env" / "bin" / "python", folder, inherited | cache)
 
 

@@ -11,30 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from impl.errors import Errors, IllegalStateException, KafkaException
-from impl.group.client.buffer import ByteBuffer
-from impl.group.client.config import GroupRebalanceConfig, MemberRuntime
-from impl.group.client.coordinator_metrics import GroupCoordinatorMetrics
-from impl.group.client.errors import (
-    CoordinatorNotAvailableException,
-    DisconnectException,
-    IllegalGenerationException,
-    MemberIdRequiredException,
-    NoAvailableBrokersException,
-    RebalanceInProgressException,
-    UnjoinedGroupException,
-    UnknownMemberIdException,
-    exception_of,
-    is_retriable,
-)
-from impl.group.client.generation import NO_GENERATION, Generation, MemberState
-from impl.group.client.heartbeat import Heartbeat
-from impl.group.client.heartbeat_thread import HeartbeatThread
-from impl.group.client.network_client import ConsumerNetworkClient, GroupRequest, GroupResponse
-from impl.group.client.request_future import RequestFuture
-from impl.group.client.sensors import ClientMetrics
-from impl.group.client.timer import FOREVER_MS, Timer
-from impl.group.messages import (
+from ...errors import Errors, IllegalStateException, KafkaException
+from ...types import BrokerEndPoint
+from ..messages import (
     UNKNOWN_GENERATION_ID,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -51,7 +30,28 @@ from impl.group.messages import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from impl.types import BrokerEndPoint
+from .buffer import ByteBuffer
+from .config import GroupRebalanceConfig, MemberRuntime
+from .coordinator_metrics import GroupCoordinatorMetrics
+from .errors import (
+    CoordinatorNotAvailableException,
+    DisconnectException,
+    IllegalGenerationException,
+    MemberIdRequiredException,
+    NoAvailableBrokersException,
+    RebalanceInProgressException,
+    UnjoinedGroupException,
+    UnknownMemberIdException,
+    exception_of,
+    is_retriable,
+)
+from .generation import NO_GENERATION, Generation, MemberState
+from .heartbeat import Heartbeat
+from .heartbeat_thread import HeartbeatThread
+from .network_client import ConsumerNetworkClient, GroupRequest, GroupResponse
+from .request_future import RequestFuture
+from .sensors import ClientMetrics
+from .timer import FOREVER_MS, Timer
 
 _log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from impl.errors import KafkaException
+from ...errors import KafkaException
 
 
 class ByteBuffer:

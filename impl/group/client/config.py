@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from impl.clock import Clock, SystemClock
-from impl.concurrency import Concurrency, NoConcurrency
-from impl.group.client.timer import ExponentialBackoff, Timer
+from ...clock import Clock, SystemClock
+from ...concurrency import Concurrency, NoConcurrency
+from .timer import ExponentialBackoff, Timer
 
 
 @dataclass(frozen=True, slots=True)

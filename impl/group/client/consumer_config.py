@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from impl.group.client.assignors.assignor import PartitionAssignor
-from impl.group.client.consumer_protocol import SUBSCRIPTION_VERSION
-from impl.types import TopicPartition
+from ...types import TopicPartition
+from .assignors.assignor import PartitionAssignor
+from .consumer_protocol import SUBSCRIPTION_VERSION
 
 
 def _nothing(_partitions: frozenset[TopicPartition]) -> None:

@@ -10,38 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from impl.errors import Errors, IllegalStateException, KafkaException
-from impl.group.client.abstract_coordinator import AbstractCoordinator, coordinator_not_available
-from impl.group.client.assignors.assignor import PartitionAssignor, PartitionCounts
-from impl.group.client.buffer import ByteBuffer
-from impl.group.client.config import GroupRebalanceConfig, MemberRuntime
-from impl.group.client.consumer_config import ConsumerConfig
-from impl.group.client.consumer_protocol import (
-    Assignment,
-    Subscription,
-    deserialize_assignment,
-    deserialize_subscription,
-    serialize_assignment,
-    serialize_subscription,
-)
-from impl.group.client.coordinator_metrics import ConsumerCoordinatorMetrics
-from impl.group.client.errors import (
-    CommitFailedException,
-    RebalanceInProgressException,
-    RetriableCommitFailedException,
-    TopicAuthorizationException,
-    UnstableOffsetCommitException,
-    WakeupException,
-    exception_of,
-    is_retriable,
-)
-from impl.group.client.generation import NO_GENERATION, Generation, MemberState
-from impl.group.client.network_client import ConsumerNetworkClient
-from impl.group.client.request_future import RequestFuture
-from impl.group.client.sensors import Sensor
-from impl.group.client.subscription_state import OffsetAndMetadata, SubscriptionState
-from impl.group.client.timer import Timer
-from impl.group.messages import (
+from ...errors import Errors, IllegalStateException, KafkaException
+from ...types import TopicPartition
+from ..messages import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_GENERATION_ID,
     UNKNOWN_MEMBER_ID,
@@ -54,7 +25,36 @@ from impl.group.messages import (
     OffsetFetchResponse,
     OffsetFetchResponsePartition,
 )
-from impl.types import TopicPartition
+from .abstract_coordinator import AbstractCoordinator, coordinator_not_available
+from .assignors.assignor import PartitionAssignor, PartitionCounts
+from .buffer import ByteBuffer
+from .config import GroupRebalanceConfig, MemberRuntime
+from .consumer_config import ConsumerConfig
+from .consumer_protocol import (
+    Assignment,
+    Subscription,
+    deserialize_assignment,
+    deserialize_subscription,
+    serialize_assignment,
+    serialize_subscription,
+)
+from .coordinator_metrics import ConsumerCoordinatorMetrics
+from .errors import (
+    CommitFailedException,
+    RebalanceInProgressException,
+    RetriableCommitFailedException,
+    TopicAuthorizationException,
+    UnstableOffsetCommitException,
+    WakeupException,
+    exception_of,
+    is_retriable,
+)
+from .generation import NO_GENERATION, Generation, MemberState
+from .network_client import ConsumerNetworkClient
+from .request_future import RequestFuture
+from .sensors import Sensor
+from .subscription_state import OffsetAndMetadata, SubscriptionState
+from .timer import Timer
 
 _log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from impl.errors import KafkaException
-from impl.group.client.buffer import ByteBuffer
-from impl.types import TopicPartition
+from ...errors import KafkaException
+from ...types import TopicPartition
+from .buffer import ByteBuffer
 
 SUBSCRIPTION_VERSION = 3
 ASSIGNMENT_VERSION = 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from impl.group.client.sensors import (
+from .sensors import (
     HOUR_MS,
     SECOND_MS,
     ClientMetrics,

@@ -5,7 +5,7 @@ Source: org.apache.kafka.common.errors and org.apache.kafka.clients.consumer.
 
 from __future__ import annotations
 
-from impl.errors import ApiException, Errors, KafkaException
+from ...errors import ApiException, Errors, KafkaException
 
 
 class UnknownMemberIdException(ApiException):

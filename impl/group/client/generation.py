@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from impl.group.messages import UNKNOWN_GENERATION_ID, UNKNOWN_MEMBER_ID
+from ..messages import UNKNOWN_GENERATION_ID, UNKNOWN_MEMBER_ID
 
 
 class MemberState(Enum):

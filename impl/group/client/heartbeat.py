@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from impl.clock import Clock
-from impl.errors import IllegalArgumentException
-from impl.group.client.config import GroupRebalanceConfig
-from impl.group.client.timer import ExponentialBackoff, Timer
+from ...clock import Clock
+from ...errors import IllegalArgumentException
+from .config import GroupRebalanceConfig
+from .timer import ExponentialBackoff, Timer
 
 
 class Heartbeat:

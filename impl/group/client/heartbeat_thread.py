@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from impl.concurrency import Concurrency, Condition, Lock
-from impl.group.client.errors import FencedInstanceIdException, RebalanceInProgressException
-from impl.group.client.generation import MemberState
-from impl.group.client.heartbeat import Heartbeat
-from impl.group.client.request_future import RequestFuture
+from ...concurrency import Concurrency, Condition, Lock
+from .errors import FencedInstanceIdException, RebalanceInProgressException
+from .generation import MemberState
+from .heartbeat import Heartbeat
+from .request_future import RequestFuture
 
 _log = logging.getLogger(__name__)
 

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, cast
 
-from impl.clock import Clock
-from impl.concurrency import Concurrency
-from impl.errors import IllegalStateException
-from impl.group.client.errors import DisconnectException, WakeupException
-from impl.group.client.request_future import RequestFuture
-from impl.group.client.timer import Timer
-from impl.group.messages import (
+from ...clock import Clock
+from ...concurrency import Concurrency
+from ...errors import IllegalStateException
+from ...types import BrokerEndPoint
+from ..messages import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     HeartbeatRequest,
@@ -33,7 +31,9 @@ from impl.group.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from impl.types import BrokerEndPoint
+from .errors import DisconnectException, WakeupException
+from .request_future import RequestFuture
+from .timer import Timer
 
 GroupRequest = (
     FindCoordinatorRequest

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 
-from impl.errors import Errors, IllegalStateException
-from impl.group.client.errors import exception_of, is_retriable
+from ...errors import Errors, IllegalStateException
+from .errors import exception_of, is_retriable
 
 T = TypeVar("T")
 U = TypeVar("U")

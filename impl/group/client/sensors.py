@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from impl.clock import Clock
-from impl.errors import IllegalArgumentException
+from ...clock import Clock
+from ...errors import IllegalArgumentException
 
 WINDOW_MS = 30_000
 SAMPLES = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from impl.clock import Clock
+from ...clock import Clock
 
 FOREVER_MS = 2**63 - 1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
-from impl.group.client.consumer_protocol import Assignment, Subscription
-from impl.types import TopicPartition
+from ....types import TopicPartition
+from ..consumer_protocol import Assignment, Subscription
 
 PartitionCounts = Mapping[str, int]
 """Number of partitions of each topic that exists."""

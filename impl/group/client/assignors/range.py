@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from impl.group.client.assignors.assignor import (
+from ..consumer_protocol import Subscription
+from .assignor import (
     Assigned,
     PartitionAssignor,
     PartitionCounts,
     consumers_per_topic,
     partitions_of,
 )
-from impl.group.client.consumer_protocol import Subscription
 
 
 class RangeAssignor(PartitionAssignor):

@@ -5,23 +5,23 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 
-from impl.errors import KafkaException
-from impl.group.client.assignors.assignor import (
-    Assigned,
-    PartitionAssignor,
-    PartitionCounts,
-    partitions_of,
-    sorted_members,
-)
-from impl.group.client.buffer import ByteBuffer
-from impl.group.client.consumer_protocol import (
+from ....errors import KafkaException
+from ....types import TopicPartition
+from ..buffer import ByteBuffer
+from ..consumer_protocol import (
     DEFAULT_GENERATION,
     Assignment,
     Subscription,
     deserialize_partitions,
     serialize_partitions,
 )
-from impl.types import TopicPartition
+from .assignor import (
+    Assigned,
+    PartitionAssignor,
+    PartitionCounts,
+    partitions_of,
+    sorted_members,
+)
 
 
 class StickyAssignor(PartitionAssignor):
