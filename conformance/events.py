@@ -91,8 +91,10 @@ class Exhibit:
 class Finding:
     """A violation: what, where first, and how to see it again.
 
-    `key` merges duplicates: findings of one key are one cause, `count` says how many traces.
-    `location` is `file:line:column` or a file, as seen from the current folder.
+    `key` says what went wrong in the same words in every stage (`story.key`): findings of one key
+    are of one cause. Those of one stage are merged, and `count` says how many there were, unless
+    they are about different things. `location` is `file:line:column` or a file, as seen from the
+    current folder.
     """
 
     key: str
@@ -108,6 +110,8 @@ class Finding:
     story: tuple[str, ...] = ()
     reproduce: str = ""
     count: int = 1
+    about: str = ""
+    """The model that the finding is about, if it is about a model and no implementation."""
     artifact: str = ""
     """The file that holds the behaviour (ITF), if one was written."""
     exhibit: Exhibit | None = None

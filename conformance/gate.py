@@ -18,6 +18,7 @@ from conformance.config import Tier
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
+from conformance.modelcheck.reporting import Keep
 from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile
 from conformance.stages.check import check
@@ -39,7 +40,6 @@ from conformance.stages.overridden import deviating
 from conformance.stages.record import Subject, Underway, audit, plan_of, record, referee
 from conformance.stages.replay import replay
 from conformance.stages.selection import LeftOut, select
-from conformance.stages.story import keep_counterexamples
 from conformance.stages.suite import cover
 from conformance.systems.registry import BUILT_IN
 from conformance.traces.store import TraceStore
@@ -117,7 +117,7 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     system = gate.system or None
     held = [model for model in gate.feeding if _holds(model)]
     with fetched_meanwhile(context, system) if system else nullcontext():
-        keep_counterexamples(check(context, gate.models), gate.output / "counterexamples")
+        check(_keeping(context, gate.output), gate.models)
         announce_benches(context, held, system)
         check_overridden(context, held, system)
     # What a cold run would not take from the cache is of this run now.
@@ -165,6 +165,12 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     coverage(context, benches, replayed, covered, chosen=bool(system), stopped=stopped)
     if gate.tier.name == "nightly" and not system:
         mutation(context, gate.output)
+
+
+def _keeping(context: Context, output: Path) -> Context:
+    """The same context, which keeps every counterexample, the expected ones too."""
+    keep = Keep(output / "counterexamples", expected=True)
+    return replace(context, check=replace(context.check, keep=keep))
 
 
 def _search(context: Context, tier: Tier, bench: Workbench) -> Search:

@@ -10,7 +10,13 @@ from conformance.audit.result import STAGE
 from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.events import Difference, Finding
 from conformance.story.comparison import differences, variables_of
-from conformance.story.key import finding_key
+from conformance.story.key import (
+    NOT_ALLOWED,
+    NOT_ENABLED,
+    WRONG_INITIAL,
+    formula_key,
+    step_key,
+)
 from conformance.tla import Action, State
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.store import TraceStore
@@ -64,37 +70,49 @@ class Reporter:
     """How a trace is called."""
 
     def findings(self, causes: Sequence[Cause]) -> tuple[Finding, ...]:
-        """The causes merged by formulas, action and differing variables; most traces first."""
-        merged: dict[str, Finding] = {}
+        """The causes merged by what went wrong (`story.key`); most traces first.
+
+        The example is the shortest; the formulas are those that are false of any.
+        """
+        merged: dict[str, list[Cause]] = {}
         for cause in sorted(causes, key=lambda one: (one.step, one.trace_id)):
-            finding = self._finding(cause)
-            known = merged.get(finding.key)
-            if known is not None:
-                finding = replace(known, count=known.count + finding.count)
-            merged[finding.key] = finding
-        named = [replace(one, trace=self.name(int(one.trace))) for one in merged.values()]
+            merged.setdefault(self._key(cause), []).append(cause)
+        found = [self._finding(key, alike) for key, alike in merged.items()]
+        named = [replace(one, trace=self.name(int(one.trace))) for one in found]
         return tuple(sorted(named, key=lambda one: (-one.count, one.key)))
 
-    def _finding(self, cause: Cause) -> Finding:
+    def _key(self, cause: Cause) -> str:
+        """Formulas are false of many a step that is none of the spec's: then the step is it."""
+        found, allowed = self._differences(cause)
+        if cause.action is None and cause.violations[0] in (INIT, DIVERGED):
+            return step_key((), WRONG_INITIAL, variables_of(found))
+        if cause.action is None or not {NEXT, DIVERGED} & {*cause.violations}:
+            return formula_key(cause.violations[0])
+        if allowed == 0:
+            return step_key([cause.action.name], NOT_ENABLED)
+        return step_key([cause.action.name], NOT_ALLOWED, variables_of(found))
+
+    def _finding(self, key: str, alike: Sequence[Cause]) -> Finding:
+        cause = alike[0]
         found, allowed = self._differences(cause)
         name = cause.action.name if cause.action else INIT
         variables = ", ".join(variables_of(found))
-        formulas = [str(cause.action) if one == NEXT else one for one in cause.violations]
-        what = ", ".join(formulas)
+        false = dict.fromkeys(formula for one in alike for formula in one.violations)
+        formulas = [str(cause.action) if one == NEXT else one for one in false]
         return Finding(
-            key=finding_key(STAGE, (*cause.violations, name, variables)),
+            key=key,
             title=self._title(cause, name, legal=bool(allowed) and not found),
             stage=STAGE,
             message=self._message(cause, allowed, variables),
             trace=str(cause.trace_id),
             step=cause.step,
             action=str(cause.action) if cause.action else "",
-            formula=what,
+            formula=", ".join(formulas),
             location=self._location(cause, formulas),
             story=self._story(cause),
             differences=found,
             reproduce=self.reproduce(cause.trace_id),
-            count=cause.traces,
+            count=sum(one.traces for one in alike),
         )
 
     def _title(self, cause: Cause, name: str, *, legal: bool) -> str:

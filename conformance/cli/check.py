@@ -23,11 +23,11 @@ from conformance.errors import UserError
 from conformance.events import JsonValue
 from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.manifest import Model, Tier, find_models, model_from_config
+from conformance.modelcheck.reporting import Keep
 from conformance.modelcheck.tlc import TlcOptions
 from conformance.stages.check import check as check_by_tlc
 from conformance.stages.context import Context
 from conformance.stages.python_engine import check_in_python
-from conformance.stages.story import keep_counterexamples
 
 
 def check(
@@ -68,20 +68,20 @@ def check(
             work.listing("models", list(map(_row, chosen)))
         if engine not in ("tlc", "python"):
             raise UserError(f"There is no engine {engine!r}; the engines are tlc and python.")
+        folder = (report or Path(work.settings.output)) / "counterexamples"
         options = CheckOptions(
             tlc=replace(TlcOptions(), workers=workers),
             jobs=jobs or work.settings.jobs,
             cold=cold,
+            keep=Keep(folder, expected=report is not None),
         )
         for entry in dict.fromkeys(f"{m.origin}: {what}" for m in chosen for what in m.ignored):
             work.say(f"{entry} is left out: ALIAS and POSTCONDITION are TLC's own, after 2.15.")
         context = Context(work.settings, work.emit, options)
         run = check_in_python if engine == "python" else check_by_tlc
         results = run(context, chosen)
-        if report is not None:
-            kept = keep_counterexamples(results, report / "counterexamples")
-            if kept:
-                work.closing = f"counterexamples: {report / 'counterexamples'} (kconform story)"
+        if report is not None and any(result.outcome.steps for result in results):
+            work.closing = f"counterexamples: {folder} (kconform story)"
         for result in results:
             # With a problem, the finding has told the story.
             if stories and result.story() and not result.problems:

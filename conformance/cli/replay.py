@@ -89,6 +89,7 @@ def replay(
         use_kafka_lib(kafka_lib)
         system = WireOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
         saved: SavedDivergence | None = None
+        file: Path | None = None
         if store is not None and trace is not None:
             opened = _open(store)
             if system is None and opened.manifest.identity.system == FOREIGN:
@@ -99,7 +100,8 @@ def replay(
         elif store is not None or trace is not None:
             raise UserError("--store and --trace go together: which trace of which store.")
         elif what is not None and what.endswith(".json"):
-            saved = load(Path(what))
+            file = Path(what)
+            saved = load(file)
         if saved is not None:
             name = model or saved.model
             if not name:
@@ -109,7 +111,7 @@ def replay(
             bench = workbench(
                 context, chosen, factory, with_graph=False, deviations=saved.deviations
             )
-            replay_saved(context, bench, saved)
+            replay_saved(context, bench, saved, file)
             return
         if what is None:
             raise UserError("Name a model or a saved divergence, or give --store and --trace.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from conformance.events import Finding, JsonValue, Reason
-from conformance.story.key import finding_key
+from conformance.story.key import hashed_key
 from conformance.verdict import Verdict
 
 __all__ = ["Discovery", "Unjudged"]
@@ -44,7 +44,7 @@ class Discovery:
         """Stays the same from run to run."""
         place = "" if self.offsets is None else f"{self.offsets[0]}"
         parts = (self.kind, self.subject, place, ",".join(self.brokers), self.title)
-        return finding_key("inspect", parts)
+        return hashed_key("inspect", parts)
 
     def as_json(self) -> dict[str, JsonValue]:
         """The finding in findings.json."""

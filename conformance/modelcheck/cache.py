@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_GENERATION = "1"
+_GENERATION = "2"
 """Changes whenever what is cached changes its meaning."""
 
 _DIGEST_BYTES = 32

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformance.errors import UserError
-from conformance.events import Emit, Event, Progress, StageFinished, StageStarted, ignore
+from conformance.events import Emit, Event, Progress, StageStarted, ignore
 from conformance.modelcheck import outcome as outcomes
 from conformance.modelcheck.branches import BranchCounts, EdgeBranches, asked_edges
 from conformance.modelcheck.cache import Cache, cache_dir
@@ -27,6 +27,7 @@ from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import EngineOutcome, read_outcome
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import PreparedModel, model_key, prepare, written
+from conformance.modelcheck.reporting import STAGE, Keep, report
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.modelcheck.tlc import (
     SHORT_RUN,
@@ -41,8 +42,6 @@ from conformance.modelcheck.warm import WarmJvms
 from conformance.tla import Tools, ValueReader, find_tools
 from conformance.verdict import Verdict, merge
 
-STAGE = "check"
-
 RunTlc = Callable[[TlcJob, OnProgress], TlcResult]
 """Runs TLC to its end."""
 
@@ -56,6 +55,8 @@ class CheckOptions:
     cold: bool = False
     cache: Cache | None = None
     """None: the user's cache folder."""
+    keep: Keep | None = None
+    """Where counterexamples are kept, if anywhere."""
     tools: Tools | None = None
     """None: those that `find_tools` finds."""
     parser: Parser = field(default_factory=Parser)
@@ -234,19 +235,7 @@ class _Engine:
             outcome, _ = self.run(prepared, key, run, dump=model.feeds_suite)
         seconds = time.monotonic() - started
         result = judge(model, outcome, self.tools.jar_sha256, seconds, cached=cached)
-        for finding in result.findings():
-            self._tell(finding)
-        self._tell(
-            StageFinished(
-                STAGE,
-                model.name,
-                result.verdict,
-                seconds,
-                result.summary(),
-                result.to_json(),
-                exhibit=None if result.problems else result.exhibit(),
-            )
-        )
+        report(result, self._tell, self.options.keep)
         return result
 
     def run(

@@ -44,6 +44,13 @@ def is_safety_property(module: Module, name: str) -> bool:
     return definition is not None and not reader_of(module).mentions(definition.body, LIVENESS)
 
 
+def says_always(module: Module, name: str, predicate: str) -> bool:
+    """Whether a property has `[]P` for the predicate of that name."""
+    definition = module.operator(name)
+    parts = None if definition is None else reader_of(module).parts(definition.body)
+    return parts is not None and any(_plain_name(one) == predicate for one in parts.always)
+
+
 def encloses(module: Module, definition: Definition, names: Set[str]) -> bool:
     """Whether the definition is a choice (`\\/`, `\\E`) that leads to an operator in `names`."""
     seen = {definition.uid}

@@ -11,7 +11,7 @@ import msgspec
 from conformance.errors import SpecError
 from conformance.events import Reason
 from conformance.modelcheck.generate import FIRED, Generated
-from conformance.modelcheck.labels import is_safety_property
+from conformance.modelcheck.labels import is_safety_property, says_always
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.tlc import TlcResult
 from conformance.modelcheck.tlc_output import Transcript, Violation, ViolationKind
@@ -47,6 +47,8 @@ class EngineOutcome(msgspec.Struct, frozen=True):
     tlc_version: str
     violated: str = ""
     kind: str = ""
+    violated_at: str = ""
+    """Where the violated formula is defined, as `module:line:column`; empty if nowhere."""
     distinct_states: int | None = None
     generated_states: int | None = None
     depth: int | None = None
@@ -93,6 +95,7 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
         tlc_version=transcript.version,
         violated=name,
         kind=str(violation.kind) if violation else "",
+        violated_at=defined_at(module, name),
         distinct_states=transcript.distinct_states,
         generated_states=transcript.generated_states,
         depth=transcript.depth,
@@ -147,11 +150,22 @@ def _violated_name(violation: Violation, model: Model, module: Module) -> str:
                 location = definition.location
                 if location.line <= first and last <= location.end_line:
                     return name
+    if violation.kind == ViolationKind.INVARIANT:
+        # Of a property `[]P` TLC names P.
+        for name in check.properties:
+            if says_always(module, name, violation.name):
+                return name
     if violation.kind == ViolationKind.TEMPORAL_PROPERTY:
         # TLC says only that one of them is violated.
         live = [name for name in check.properties if not is_safety_property(module, name)]
         return " or ".join(live or check.properties)
     return violation.name
+
+
+def defined_at(module: Module, name: str) -> str:
+    """Where an operator is defined: `module:line:column`; empty for what is none."""
+    definition = module.operator(name)
+    return "" if definition is None else str(definition.location)
 
 
 def _states(transcript: Transcript, spec: Spec) -> list[State]:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance.events import Exhibit, Finding, JsonValue
 from conformance.modelcheck.manifest import Expect, Model, near, reference
 from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.pictures import picture_of
+from conformance.modelcheck.places import place
 from conformance.modelcheck.tlc_output import ViolationKind
 from conformance.story.behaviour import Step, lines
 from conformance.story.exhibit import exhibit
+from conformance.story.key import formula_key
 from conformance.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is not as expected. `key` is a finding's: no figures, so that it stays."""
+
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +39,7 @@ class CheckResult:
     model: Model
     outcome: EngineOutcome
     verdict: Verdict
-    problems: tuple[str, ...]
+    problems: tuple[Problem, ...]
     """In what it differs from the expectation."""
     seconds: float
     jar_sha256: str
@@ -60,7 +73,7 @@ class CheckResult:
         """One line for the terminal."""
         outcome = self.outcome
         if self.problems:
-            return "; ".join(self.problems)
+            return "; ".join(map(str, self.problems))
         if outcome.result == "violated":
             return f"violates {outcome.violated} after {len(outcome.steps)} states"
         if outcome.result == "not exhausted":
@@ -74,23 +87,33 @@ class CheckResult:
         names = ", ".join(self.unchecked)
         return f"{told}; not checked, since only TLC checks temporal formulas: {names}"
 
-    def findings(self) -> tuple[Finding, ...]:
-        """A finding for each problem; the counterexample stands with the first."""
+    def findings(self, artifact: str = "") -> tuple[Finding, ...]:
+        """A finding for each problem; the counterexample stands with the first.
+
+        `artifact` is the file in which that is kept.
+        """
         story, shown = self.story(), self.exhibit()
         return tuple(
             Finding(
-                key=f"check:{self.model.name}:{problem}",
+                key=problem.key,
                 title=f"{self.model.name}: {problem}",
                 stage="check",
                 message=self.model.description,
                 formula=self.outcome.violated,
-                location=near(self.model.origin),
+                location=self._location(),
                 story=() if number else story,
                 reproduce=self._command(),
+                about=self.model.name,
+                artifact="" if number else artifact,
                 exhibit=None if number else shown,
             )
             for number, problem in enumerate(self.problems)
         )
+
+    def _location(self) -> str:
+        """Of the formula that is violated; of anything else, the model's manifest."""
+        at = self.outcome.violated_at
+        return place(self.model, at) if at else near(self.model.origin)
 
     def _command(self) -> str:
         model = self.model
@@ -122,7 +145,7 @@ class CheckResult:
             "collision_probability": outcome.collision_probability,
             "never_fired": None if outcome.never_fired is None else list(outcome.never_fired),
             "unchecked": list(self.unchecked),
-            "problems": list(self.problems),
+            "problems": list(map(str, self.problems)),
             "story": list(self.story()),
             "seconds": round(self.seconds, 3),
             "cached": self.cached,
@@ -162,7 +185,7 @@ def _only_assumes(model: Model) -> bool:
     return not (model.check.specification or model.check.init)
 
 
-def _verdict(outcome: EngineOutcome, problems: Sequence[str]) -> Verdict:
+def _verdict(outcome: EngineOutcome, problems: Sequence[Problem]) -> Verdict:
     if outcome.result == "error":
         return Verdict.ERROR
     if outcome.result == "timeout":
@@ -170,65 +193,75 @@ def _verdict(outcome: EngineOutcome, problems: Sequence[str]) -> Verdict:
     return Verdict.FAIL if problems else Verdict.PASS
 
 
-def _problems(model: Model, outcome: EngineOutcome) -> list[str]:
-    if outcome.result == "error":
-        return [f"TLC cannot evaluate it: {outcome.error}"]
-    if outcome.result == "timeout":
-        return [f"not finished in time ({outcome.distinct_states or 0:,} distinct states so far)"]
-    if outcome.result == "not exhausted" and not outcome.generated_states:
-        return ["it has no state: nothing was checked"]
-    if outcome.result == "holds" and not outcome.distinct_states and not _only_assumes(model):
-        return ["it has no state: nothing was checked"]
-    if model.expect is None:
-        return [f"{outcome.violated} is violated"] if outcome.result == "violated" else []
-    if outcome.result != model.expect.result:
-        return [_other_result(model.expect, outcome)]
-    if outcome.result == "holds":
-        return _other_numbers(model.expect, outcome)
-    if outcome.result == "not exhausted":
+def _problems(model: Model, outcome: EngineOutcome) -> list[Problem]:
+    def problem(kind: str, text: str) -> list[Problem]:
+        return [Problem(f"{model.name}:{kind}", text)]
+
+    result, expect = outcome.result, model.expect
+    violation = [Problem(formula_key(outcome.violated), _violation(model, outcome))]
+    if result == "error":
+        return problem("cannot_be_evaluated", f"TLC cannot evaluate it: {outcome.error}")
+    if result == "timeout":
+        so_far = f"({outcome.distinct_states or 0:,} distinct states so far)"
+        return problem("not_finished", f"not finished in time {so_far}")
+    if _is_empty(model, outcome):
+        return problem("no_state", "it has no state: nothing was checked")
+    if expect is None:
+        return violation if result == "violated" else []
+    if result != expect.result:
+        return (
+            violation if result == "violated" else problem("holds", _no_violation(expect, outcome))
+        )
+    if result == "holds":
+        return [one for text in _other_numbers(expect, outcome) for one in problem("size", text)]
+    if result == "not exhausted":
         return []
-    return _other_violation(model.expect, outcome)
+    if outcome.violated != expect.violated:
+        return violation
+    return [one for text in _other_length(expect, outcome) for one in problem("length", text)]
 
 
-def _other_result(expect: Expect, outcome: EngineOutcome) -> str:
+def _is_empty(model: Model, outcome: EngineOutcome) -> bool:
+    if outcome.result == "not exhausted":
+        return not outcome.generated_states
+    return outcome.result == "holds" and not outcome.distinct_states and not _only_assumes(model)
+
+
+def _violation(model: Model, outcome: EngineOutcome) -> str:
+    expect, name = model.expect, outcome.violated
+    if expect is None:
+        return f"{name} is violated"
+    if expect.result == "violated":
+        return f"violates {name}, expected {expect.violated}"
+    return f"{name} is violated after {len(outcome.steps)} states, but the model holds"
+
+
+def _no_violation(expect: Expect, outcome: EngineOutcome) -> str:
     if outcome.result == "not exhausted":
         return f"no random behaviour violates {expect.violated}: let it simulate more"
-    if outcome.result == "holds":
-        return (
-            f"holds, but must violate {expect.violated}: the formula or the model has lost its "
-            f"teeth ({outcome.distinct_states:,} distinct states)"
-        )
-    return f"{outcome.violated} is violated after {len(outcome.steps)} states, but the model holds"
+    return (
+        f"holds, but must violate {expect.violated}: the formula or the model has lost its "
+        f"teeth ({outcome.distinct_states:,} distinct states)"
+    )
 
 
-def _other_numbers(expect: Expect, outcome: EngineOutcome) -> list[str]:
+def _other_numbers(expect: Expect, outcome: EngineOutcome) -> Iterator[str]:
+    distinct, generated = outcome.distinct_states, outcome.generated_states
     if not expect.distinct_states:
-        return [
-            f"has {outcome.distinct_states} distinct states; `expect.distinct_states` states none"
-        ]
-    problems = []
-    if outcome.distinct_states != expect.distinct_states:
-        problems.append(
-            f"has {outcome.distinct_states} distinct states, expected {expect.distinct_states}"
-        )
-    if expect.generated_states and outcome.generated_states != expect.generated_states:
-        problems.append(
-            f"generated {outcome.generated_states} states, expected {expect.generated_states}"
-        )
-    return problems
+        yield f"has {distinct} distinct states; `expect.distinct_states` states none"
+        return
+    if distinct != expect.distinct_states:
+        yield f"has {distinct} distinct states, expected {expect.distinct_states}"
+    if expect.generated_states and generated != expect.generated_states:
+        yield f"generated {generated} states, expected {expect.generated_states}"
 
 
-def _other_violation(expect: Expect, outcome: EngineOutcome) -> list[str]:
-    if outcome.violated != expect.violated:
-        return [f"violates {outcome.violated}, expected {expect.violated}"]
+def _other_length(expect: Expect, outcome: EngineOutcome) -> Iterator[str]:
     if outcome.kind == ViolationKind.TEMPORAL_PROPERTY:
         # TLC looks for lassos now and then while it searches: how long the first is, is chance.
-        return []
-    length = len(outcome.steps)
-    if not expect.counterexample_length:
-        return [
-            f"has a counterexample of {length} states; `expect.counterexample_length` states none"
-        ]
-    if length != expect.counterexample_length:
-        return [f"has a counterexample of {length} states, expected {expect.counterexample_length}"]
-    return []
+        return
+    length, expected = len(outcome.steps), expect.counterexample_length
+    if not expected:
+        yield f"has a counterexample of {length} states; `expect.counterexample_length` states none"
+    elif length != expected:
+        yield f"has a counterexample of {length} states, expected {expected}"

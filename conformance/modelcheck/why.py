@@ -8,8 +8,9 @@ from conformance.events import Reason
 from conformance.modelcheck.tlc_output import ViolationKind
 from conformance.story.why import why_false
 from conformance.tla import Spec, State
+from conformance.tla.search import FormulaKind
 
-_EXPLAINED = (ViolationKind.INVARIANT, ViolationKind.ACTION_PROPERTY)
+_EXPLAINED = (ViolationKind.INVARIANT, ViolationKind.ACTION_PROPERTY, FormulaKind.INITIAL_PROPERTY)
 
 
 def why(spec: Spec, formula: str, kind: str, states: Sequence[State]) -> tuple[Reason, ...]:

@@ -25,6 +25,8 @@ from conformance.tla import Action, Json, State, dump_trace, load_trace
 class Again(StrEnum):
     """What replaying a saved divergence shows."""
 
+    FAILED = "FAILED"
+    """How it failed before is not known: a recorded trace, or somebody else's file."""
     AS_BEFORE = "FAILED as before"
     DIFFERENTLY = "FAILED differently"
     FIXED = "FIXED"
@@ -34,7 +36,7 @@ class Again(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SavedDivergence:
-    """The path to a divergence, and what it was: `key` is the finding's."""
+    """The path to a divergence, and what it was: `key` is the finding's, empty if not known."""
 
     model: str
     system: str
@@ -167,8 +169,13 @@ def replay_again(
         )
     if result.divergence is None:
         return Again.FIXED, None
-    same = key(oracle, result.divergence) == saved.key
-    return (Again.AS_BEFORE if same else Again.DIFFERENTLY), result.divergence
+    return _compared(saved.key, key(oracle, result.divergence)), result.divergence
+
+
+def _compared(before: str, now: str) -> Again:
+    if not before:
+        return Again.FAILED
+    return Again.AS_BEFORE if before == now else Again.DIFFERENTLY
 
 
 def _allowed(oracle: Oracle, saved: SavedDivergence) -> bool:

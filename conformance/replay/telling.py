@@ -13,6 +13,7 @@ from conformance.replay.witness import witness
 from conformance.story.behaviour import Behaviour, Locate, Seen, Step, lines
 from conformance.story.comparison import differences, nearest, variables_of
 from conformance.story.exhibit import exhibit, nowhere
+from conformance.story.key import NOT_ENABLED, REFUSED, formula_key, step_key
 from conformance.story.picture import Picture
 from conformance.tla import Action, State, format_value
 
@@ -55,16 +56,21 @@ def finding(
 
 
 def key(oracle: Oracle, divergence: Divergence) -> str:
-    """Whatever stage meets it: the action, the kind, and what differs or what was raised."""
-    name = divergence.action.name if divergence.action else "Init"
-    details = sorted(variables_of(_differences(oracle, divergence)))
-    if divergence.kind is Kind.OFFERS:
-        details = sorted(set(re.findall(r"take (\w+)", divergence.detail)))
-    elif divergence.kind is Kind.RAISED:
-        details = _raised(divergence.detail)
-    elif divergence.kind is Kind.INVARIANT:
-        details = [divergence.detail]
-    return ":".join([name, divergence.kind.name.lower(), *details])
+    """The cause in words, as every stage that meets it writes it: see `story.key`."""
+    names = [divergence.action.name] if divergence.action else []
+    match divergence.kind:
+        case Kind.INVARIANT:
+            return formula_key(divergence.detail)
+        case Kind.OFFERS if divergence.offered:
+            # As where it is taken: an action that the spec does not enable.
+            return step_key((action.name for action in divergence.offered), NOT_ENABLED)
+        case Kind.OFFERS:
+            return step_key(re.findall(r"take (\w+)", divergence.detail), REFUSED)
+        case Kind.RAISED:
+            details: Sequence[str] = _raised(divergence.detail)
+        case _:
+            details = variables_of(_differences(oracle, divergence))
+    return step_key(names, divergence.kind.name.lower(), details)
 
 
 def _differences(oracle: Oracle, divergence: Divergence) -> tuple[Difference, ...]:

@@ -1,9 +1,10 @@
 """Findings of one likely cause, joined over stages and models: five symptoms are one bug.
 
-Two findings are joined where one departs at the same action with a variable in common, where the
-same function raised the same exception, where exactly the same variables differ, or where the
-same formula is violated by models of one kind. Which is a guess, and called one: nothing is left
-out, the symptoms stand below their cause.
+Two findings are joined where they have one key, where one departs at the same action with a
+variable in common, where the same function raised the same exception, where exactly the same
+variables differ, where the same formula is violated, or where the same action is taken, offered or
+refused against the specification. Which is a guess, and called one: nothing is left out, the
+symptoms stand below their cause.
 """
 
 from __future__ import annotations
@@ -13,6 +14,18 @@ from dataclasses import dataclass
 
 from conformance.events import Finding
 from conformance.story.comparison import variables_of
+from conformance.story.key import (
+    ENDLESS,
+    NOT_ALLOWED,
+    NOT_ENABLED,
+    RAISED,
+    REFUSED,
+    kind_of,
+    subjects_of,
+)
+
+_OF_THE_ACTION = {NOT_ENABLED, REFUSED, ENDLESS}
+"""Kinds that are about the action itself, whatever variables differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +75,9 @@ def _traits(finding: Finding) -> Iterator[tuple[str, ...]]:
         yield ("action and variable", action, name)
     if names:
         yield ("variables", *sorted(names))
-    _, _, rest = finding.key.partition(":raised:")
-    if rest:
-        yield ("raised", rest)
-    if finding.stage == "check" and finding.formula:
-        yield ("formula", finding.formula)
-    if action and not names and not rest and finding.stage != "check":
-        yield ("action", action)
+    kind = kind_of(finding.key)
+    if kind == RAISED:
+        yield ("raised", finding.key.partition(f":{RAISED}:")[2])
+    elif kind in _OF_THE_ACTION or (kind == NOT_ALLOWED and not names):
+        for subject in subjects_of(finding.key):
+            yield ("action", subject)

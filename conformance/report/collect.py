@@ -56,7 +56,7 @@ class Collector:
         self._clock, self._began = clock, clock()
         self._spans: list[Span] = []
         self.stages: list[StageFinished] = []
-        self._findings: dict[str, Finding] = {}
+        self._findings: dict[tuple[str, str, str], Finding] = {}
         self._held: dict[tuple[str, str], Held] = {}
 
     def __call__(self, event: Event) -> None:
@@ -74,7 +74,7 @@ class Collector:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """One finding per cause, in the order in which the causes were met."""
+        """One finding per stage and key, in the order in which they were met."""
         return tuple(self._findings.values())
 
     def report(
@@ -94,9 +94,10 @@ class Collector:
         )
 
     def _merge(self, finding: Finding) -> None:
-        known = self._findings.get(finding.key)
+        place = (finding.stage, finding.about, finding.key)
+        known = self._findings.get(place)
         if known is None:
-            self._findings[finding.key] = finding
+            self._findings[place] = finding
             return
         shorter = min(known, finding, key=lambda f: f.step if f.step is not None else 1 << 30)
-        self._findings[finding.key] = replace(shorter, count=known.count + finding.count)
+        self._findings[place] = replace(shorter, count=known.count + finding.count)

@@ -246,10 +246,9 @@ class _Bench:
             reproduce=self._command(result.number),
         )
         title, formula = _titled(result, found)
-        key = found.key.replace("judge", STAGE, 1)
         return replace(
             found,
-            key=key if result.ending is Ending.DEPARTED else f"{STAGE}-{result.ending.name}",
+            key=found.key if result.ending is Ending.DEPARTED else f"{STAGE}-{result.ending.name}",
             stage=STAGE,
             title=title,
             message=_message(result, found),

@@ -10,7 +10,7 @@ from conformance.judge.behaviour import behaviour_of, why_not
 from conformance.judge.verdict import Judgement
 from conformance.story.behaviour import lines
 from conformance.story.exhibit import exhibit
-from conformance.story.key import finding_key
+from conformance.story.key import NOT_ALLOWED, NOT_ENABLED, formula_key, step_key
 from conformance.story.picture import Picture
 from conformance.tla import Spec, parse_action
 
@@ -45,7 +45,7 @@ def finding_of(
     title = _title(judgement, action, places)
     behaviour = behaviour_of(judgement, spec)
     return Finding(
-        key=finding_key(STAGE, (STAGE, formula, action, *sorted(set(places)), why)),
+        key=formula_key(formula) if formula else _step_key(action, places, why),
         title=title,
         stage=STAGE,
         message=_sentence(judgement),
@@ -59,6 +59,13 @@ def finding_of(
         reproduce=reproduce,
         exhibit=None if behaviour is None else exhibit(behaviour, picture, title),
     )
+
+
+def _step_key(action: str, places: Sequence[str], why: str) -> str:
+    """Of an event that no step explains: the places that cannot be as seen, or what forbids it."""
+    if places:
+        return step_key([action], NOT_ALLOWED, places)
+    return step_key([action], NOT_ENABLED, [why] if why else [])
 
 
 def _formula(judgement: Judgement) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.errors import UserError
-from conformance.events import Progress, Reason, StageFinished, StageStarted
+from conformance.events import Progress, Reason, StageStarted
 from conformance.modelcheck.manifest import Model
-from conformance.modelcheck.outcome import EngineOutcome, KeptStep
+from conformance.modelcheck.outcome import EngineOutcome, KeptStep, defined_at
 from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.modelcheck.reporting import report
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.modelcheck.why import why
 from conformance.stages.context import Context
@@ -57,19 +58,7 @@ def _check(context: Context, model: Model) -> CheckResult:
         engine="python",
         unchecked=tuple(problem.unchecked),
     )
-    for finding in result.findings():
-        context.emit(finding)
-    context.emit(
-        StageFinished(
-            "check",
-            model.name,
-            result.verdict,
-            seconds,
-            result.summary(),
-            result.to_json(),
-            exhibit=None if result.problems else result.exhibit(),
-        )
-    )
+    report(result, context.emit, context.check.keep)
     return result
 
 
@@ -99,6 +88,7 @@ def _outcome(prepared: PreparedModel, found: SearchResult) -> EngineOutcome:
         tlc_version=ENGINE,
         violated="" if violated is None else violated.name,
         kind="" if violated is None else str(violated.kind),
+        violated_at="" if violated is None else defined_at(prepared.module, violated.name),
         distinct_states=len(found.states),
         generated_states=found.generated,
         depth=found.depth,

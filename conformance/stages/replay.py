@@ -183,14 +183,21 @@ def keep(
 
 
 def replay_saved(
-    context: Context, bench: Workbench, saved: SavedDivergence
+    context: Context, bench: Workbench, saved: SavedDivergence, file: Path | None = None
 ) -> tuple[Again, Divergence | None]:
-    """Replay one saved path: as before, differently, or fixed."""
+    """Replay one saved path: as before, differently, or fixed.
+
+    `file` holds it; without one, as of a recorded trace, a divergence is kept.
+    """
     with stage(context, "replay", bench.model.name) as outcome:
         oracle = judge_of(saved, spec_oracle(bench), bench.make_system)
         again, divergence = replay_again(saved, oracle, bench.make_system)
-        if divergence is not None:
-            context.emit(_finding(bench, oracle, divergence))
+        if divergence is not None and file is None:
+            tell(context, bench, oracle, divergence, "replay")
+        elif divergence is not None:
+            found = _finding(bench, oracle, divergence)
+            command = f"kconform replay {file}"
+            context.emit(replace(found, reproduce=command, artifact=str(file)))
         outcome.verdict = _AGAIN.get(again, Verdict.FAIL)
         outcome.summary = f"{again} ({counted(len(saved.actions), 'step')})"
         if saved.system not in ("", bench.factory):

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import DataError, UserError
-from conformance.files import written_aside
-from conformance.modelcheck.manifest import Model, find_models, reference
+from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.pictures import picture_of
-from conformance.modelcheck.result import CheckResult
 from conformance.story.behaviour import Behaviour
-from conformance.story.itf import about, behaviour_of, trace_of
+from conformance.story.itf import about, behaviour_of
 from conformance.story.picture import Picture
-from conformance.tla import Json, dump_trace, load_trace
+from conformance.tla import load_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +56,3 @@ def _one(name: str) -> Model:
     if len(found) != 1:
         raise UserError(f"{name} names {len(found)} models. Name one of them with --model.")
     return found[0]
-
-
-def keep_counterexamples(results: Iterable[CheckResult], folder: Path) -> int:
-    """Write every counterexample into the folder as an ITF file; how many there are."""
-    kept = 0
-    for result in results:
-        if not result.outcome.steps:
-            continue
-        stem = re.sub(r"[^A-Za-z0-9]+", "-", result.model.name).strip("-")
-        says: dict[str, Json] = {
-            "model": reference(result.model),
-            "key": f"{result.outcome.violated} is violated",
-        }
-        text = dump_trace(trace_of(result.outcome.behaviour(), says))
-        with written_aside(folder / f"{stem}.itf.json") as aside:
-            aside.write_text(text + "\n", encoding="utf-8")
-        kept += 1
-    return kept

@@ -494,13 +494,32 @@ class Spec:
     def explain(self, formula: str, state: State, next_state: State) -> Explanation:
         """Why a formula is false: of one state, the next one, or of the step.
 
-        `formula` is the name of a state formula or of a property `[][A]_v`, or an action with its
-        arguments, as `str` of an `Action` gives it.
+        `formula` is the name of a state formula or of a property, or an action with its arguments,
+        as `str` of an `Action` gives it. Of a property the part that is false is explained.
         """
         try:
             return self.state_formula(formula).explain(next_state)
         except SpecError:
-            return self.action_formula(parse_action(formula)).explain(state, next_state)
+            action = parse_action(formula)
+        definition = self.module.operator(action.name)
+        if definition is None or not self.is_temporal(definition.body):
+            return self.action_formula(action).explain(state, next_state)
+        return self._explain_property(self.property_of(action.name), state, next_state)
+
+    def _explain_property(self, what: Property, state: State, next_state: State) -> Explanation:
+        told = []
+        if what.always is not None:
+            told.append(what.always.explain(next_state))
+        if what.step is not None:
+            told.append(what.step.explain(state, next_state))
+        if what.initial is not None:
+            told.append(what.initial.explain(next_state))
+        if not told:
+            raise UnsupportedError(
+                f"{what.location}: {what.name} is about whole behaviours: no state or step alone "
+                "shows why it is false."
+            )
+        return next((one for one in told if one.value != "TRUE"), told[0])
 
     def obstacle(self, action: Action, state: State) -> Explanation | None:
         """Why an action is not enabled in a state; None if no part of it alone says so."""

@@ -205,7 +205,7 @@ def test_causes_of_one_kind_are_one_finding_with_the_shortest_example(reporter: 
 @pytest.mark.parametrize(
     "other",
     [
-        replace(ILLEGAL, violations=("TypeOK", NEXT)),
+        replace(ILLEGAL, violations=("TypeOK",)),
         replace(ILLEGAL, action=DROP),
         replace(ILLEGAL, target=("c", 2)),
     ],
@@ -228,7 +228,16 @@ def test_another_instance_of_the_action_is_the_same_kind(reporter: Reporter) -> 
 
 
 def test_a_key_is_the_same_in_every_run(reporter: Reporter) -> None:
-    assert one(reporter, ILLEGAL).key == "audit-466e60865911"
+    assert one(reporter, ILLEGAL).key == "Take:not_allowed:holder"
+
+
+def test_formulas_that_an_illegal_step_breaks_too_are_no_causes_of_their_own(
+    reporter: Reporter,
+) -> None:
+    both = replace(ILLEGAL, violations=("TypeOK", NEXT), step=9)
+    (found,) = reporter.findings([ILLEGAL, both])
+    assert (found.step, found.count) == (3, ILLEGAL.traces + both.traces)
+    assert found.formula.endswith(", TypeOK")
 
 
 def test_the_model_s_states_that_occur_are_counted(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,12 @@ def test_a_replay_says_what_became_of_it(
     result, divergence = replay_again(saved, ORACLE, lambda: made)
     assert (result, divergence and divergence.kind) == (again, kind)
     assert made.closed == 1
+
+
+def test_a_path_of_which_no_finding_is_known_has_failed_and_no_more(tmp_path: Path) -> None:
+    foreign = replace(kept(tmp_path, found(WRONG, "A A B")), key="")
+    assert replay_again(foreign, ORACLE, lambda: Table(WRONG))[0] is Again.FAILED
+    assert replay_again(foreign, ORACLE, lambda: Table(RIGHT))[0] is Again.FIXED
 
 
 def test_a_path_that_the_spec_lacks_now_says_nothing(tmp_path: Path) -> None:

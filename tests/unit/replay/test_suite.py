@@ -16,7 +16,7 @@ from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla import Action, Fn, State, Value
+from conformance.tla import Action, Fn, State, Value, parse_action
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, actions, graph, moves, oracle_of
 
@@ -193,9 +193,12 @@ def test_each_kind_has_its_own_key_and_message(kind: Kind) -> None:
     assert str(kind) in one.title
 
 
-def test_other_steps_on_offer_are_one_cause_by_their_names() -> None:
-    lines = 'would take Fetch("b2"), which\nwould not take Append, which\nwould take Fetch("b1")'
-    assert finding(ORACLE, diverged(Kind.OFFERS, lines)).key == "B:offers:Append:Fetch"
+def test_steps_on_offer_are_told_by_what_is_not_enabled_else_by_what_is_refused() -> None:
+    more = tuple(map(parse_action, ('Fetch("b2")', 'Fetch("b1")', "Answer")))
+    lines = 'would not take Append, which\nwould not take Elect("b1"), which'
+    offered = diverged(Kind.OFFERS, lines)
+    assert finding(ORACLE, offered).key == "Append+Elect:refused"
+    assert finding(ORACLE, replace(offered, offered=more)).key == "Answer+Fetch:not_enabled"
 
 
 def test_what_was_raised_is_a_cause_by_its_class_and_function_and_not_by_its_line() -> None:

@@ -42,9 +42,13 @@ def found(
         (found("a", "Fetch(1)", "log.x isr"), found("b", "Append(1)", "isr log"), True),
         (found("A:raised:cut:KeyError", "A"), found("B:raised:cut:KeyError", "B"), True),
         (found("A:raised:cut:KeyError", "A"), found("A:raised:cut:IndexError", "A"), False),
-        (found("a", "Fetch(1)"), found("b", "Fetch(2)", stage="audit"), True),
-        (found("a", formula="F", stage="check"), found("b", formula="F", stage="check"), True),
-        (found("a", formula="F", stage="check"), found("b", formula="G", stage="check"), False),
+        (found("Fetch:refused", "Fetch(1)"), found("Fetch:endless", "Fetch(2)"), True),
+        (found("A:not_enabled", "Fetch(1)"), found("A:not_enabled", "A(2)", "x"), True),
+        (found("A+B:not_enabled", "Fetch"), found("B:not_enabled", "B(2)", "x", "audit"), True),
+        (found("A:not_enabled", "Fetch"), found("B:not_enabled", "Fetch"), False),
+        (found("F:violated", stage="check"), found("F:violated", stage="audit"), True),
+        (found("F:violated", stage="check"), found("G:violated", stage="check"), False),
+        (found("bugs:A1", stage="bugs"), found("bugs:A2", stage="bugs"), False),
         (found("a"), found("b"), False),
     ],
 )
@@ -72,6 +76,20 @@ def report(*findings: Finding, stages: tuple[StageFinished, ...] = ()) -> Report
     for finding in findings:
         collector(finding)
     return collector.report("gate", 1.0, {})
+
+
+def test_stages_that_meet_one_cause_stay_visible_and_models_stay_apart() -> None:
+    one = found("F:violated", stage="replay")
+    told = report(
+        one,
+        one,
+        replace(one, stage="audit"),
+        *(replace(one, stage="check", about=name) for name in "ab"),
+    )
+    counts = [(each.stage, each.about, each.count) for each in told.findings]
+    assert counts == [("replay", "", 2), ("audit", "", 1), ("check", "a", 1), ("check", "b", 1)]
+    (cause,) = causes(told.findings)
+    assert cause.stages == ("replay", "audit", "check")
 
 
 def test_new_and_gone_findings_since_an_earlier_report(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""Reports what was found of a model: the counterexample as a file, findings, the stage's end."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.events import Emit, StageFinished
+from conformance.files import written_aside
+from conformance.modelcheck.manifest import reference
+from conformance.modelcheck.result import CheckResult
+from conformance.story.itf import trace_of
+from conformance.tla import Json, dump_trace
+
+STAGE = "check"
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Where counterexamples are kept, as ITF files; `expected`: of models that must fail too."""
+
+    folder: Path
+    expected: bool = False
+
+
+def report(result: CheckResult, emit: Emit, keep: Keep | None = None) -> None:
+    """Emit the result's findings and the end of its stage; they name the file that was kept."""
+    wanted = keep is not None and bool(result.outcome.steps and (result.problems or keep.expected))
+    file = str(_kept(result, keep.folder)) if keep is not None and wanted else ""
+    for finding in result.findings(file):
+        emit(finding)
+    emit(
+        StageFinished(
+            STAGE,
+            result.model.name,
+            result.verdict,
+            result.seconds,
+            result.summary(),
+            result.to_json(),
+            exhibit=None if result.problems else result.exhibit(),
+        )
+    )
+
+
+def _kept(result: CheckResult, folder: Path) -> Path:
+    """Write the counterexample; `kconform story` shows it."""
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", result.model.name).strip("-")
+    says: dict[str, Json] = {
+        "model": reference(result.model),
+        "key": f"{result.outcome.violated} is violated",
+    }
+    path = folder / f"{stem}.itf.json"
+    text = dump_trace(trace_of(result.outcome.behaviour(), says))
+    with written_aside(path) as aside:
+        aside.write_text(text + "\n", encoding="utf-8")
+    return path
