@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.audit.findings import SpecView
+from conformance.events import Reason
 from conformance.story.behaviour import Behaviour, Seen, Step
 from conformance.story.comparison import nearest
-from conformance.tla import State, Value, differing
+from conformance.story.key import NOT_ENABLED, VIOLATED, kind_of, offered_in, subjects_of
+from conformance.story.why import why_disabled, why_false
+from conformance.tla import Spec, State, Value, differing, parse_action
 from conformance.traces.model import Trace, complete, is_complete
 
 
@@ -24,11 +27,35 @@ def behaviour_of(variables: Sequence[str], trace: Trace, step: int, spec: SpecVi
         name: value for name, value in zip(names, last, strict=True) if value is not None
     }
     allowed = _allowed(trace, step, spec)
-    if allowed is None or any(not differing(names, state, observed) for state in allowed):
+    unseen = not observed and bool(allowed)  # an exception, or a step on offer: nothing was kept
+    if allowed is None or (
+        not unseen and any(not differing(names, state, observed) for state in allowed)
+    ):
         return Behaviour(names, steps, ending=_ending(trace, step))
     expected: Seen = nearest(names, allowed, observed) or (None,) * len(names)
     steps = (*steps[:-1], Step(steps[-1].action, expected))
     return Behaviour(names, steps, observed, _ending(trace, step), departs=True)
+
+
+def reasons_of(spec: Spec, trace: Trace, step: int, key: str, expected: Seen) -> tuple[Reason, ...]:
+    """Why the step is what the finding of this key says, in the specification's words.
+
+    Nothing where the states are not known whole, or where the difference says it all. `expected`
+    is the state that the specification has after the step.
+    """
+    states = trace.states[max(step - 1, 0) : step + 1]
+    before, after = states[0], states[-1]
+    offered = offered_in(_ending(trace, step))
+    if offered and is_complete(expected):
+        found = (why_disabled(spec, parse_action(one), complete(expected)) for one in offered)
+        return tuple(reason for reasons in found for reason in reasons)
+    if not is_complete(before):
+        return ()
+    if kind_of(key) == NOT_ENABLED and step:
+        return why_disabled(spec, trace.steps[step - 1].action, complete(before))
+    if kind_of(key) == VIOLATED and is_complete(after):
+        return why_false(spec, subjects_of(key)[0], complete(before), complete(after))
+    return ()
 
 
 def _allowed(trace: Trace, step: int, spec: SpecView) -> Sequence[State] | None:
@@ -42,4 +69,5 @@ def _allowed(trace: Trace, step: int, spec: SpecView) -> Sequence[State] | None:
 
 
 def _ending(trace: Trace, step: int) -> str:
+    """What was said of the trace's last step, where it ended with a divergence."""
     return trace.problem or "" if step == len(trace.steps) else ""

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from conformance.audit import judge, paths, scan
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
-from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
+from conformance.audit.findings import Cause, Reporter, SpecView, divergence, lookup, name_of
 from conformance.audit.judged import Figures, Judged, JudgedHere, JudgedOnSpark
 from conformance.audit.local import judge_distinct
 from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, Unjudged
@@ -287,7 +287,7 @@ class _Audit:
         for row in rows:
             step, trace_id = row["example"]
             if not row["suspect"]:
-                causes.append(self._divergence(row, step, trace_id))
+                causes.append(divergence(self._store.trace(trace_id), row["traces"]))
                 continue
             code = row["action"]
             coded = code is not None and 0 <= code < len(self._store.actions)
@@ -303,20 +303,6 @@ class _Audit:
                 )
             )
         return causes
-
-    def _divergence(self, row: Row, step: int, trace_id: int) -> Cause:
-        trace = self._store.trace(trace_id)
-        path = trace.states
-        return Cause(
-            traces=row["traces"],
-            trace_id=trace_id,
-            step=step,
-            violations=(DIVERGED,),
-            action=trace.steps[-1].action if trace.steps else None,
-            source=path[-2] if trace.steps else None,
-            target=path[-1],
-            detail=trace.problem or "",
-        )
 
     def _findings(self, causes: Sequence[Cause], disputed: int, failed: int) -> tuple[Finding, ...]:
         options = self._options

@@ -14,11 +14,13 @@ from conformance.story.key import (
     NOT_ALLOWED,
     NOT_ENABLED,
     WRONG_INITIAL,
+    departure_key,
     formula_key,
     step_key,
 )
+from conformance.story.kind import Kind
 from conformance.tla import Action, State
-from conformance.traces.model import PartialState, complete, is_complete
+from conformance.traces.model import End, PartialState, Trace, complete, is_complete
 from conformance.traces.store import TraceStore
 
 DIVERGED = "step equality"
@@ -84,6 +86,10 @@ class Reporter:
     def _key(self, cause: Cause) -> str:
         """Formulas are false of many a step that is none of the spec's: then the step is it."""
         found, allowed = self._differences(cause)
+        kind = _departed(cause)
+        if kind is not None and not found:
+            name = cause.action.name if cause.action else ""
+            return departure_key(kind, name, cause.detail, ())
         if cause.action is None and cause.violations[0] in (INIT, DIVERGED):
             return step_key((), WRONG_INITIAL, variables_of(found))
         if cause.action is None or not {NEXT, DIVERGED} & {*cause.violations}:
@@ -116,6 +122,9 @@ class Reporter:
         )
 
     def _title(self, cause: Cause, name: str, *, legal: bool) -> str:
+        kind = _departed(cause)
+        if kind is not None:
+            return f"{name}: {kind}"
         if legal and DIVERGED in cause.violations:  # a snapshot, say, which is no step of a trace
             return f"nothing explains what was seen after {name}"
         broken = [one for one in cause.violations if one not in (DIVERGED, INIT, NEXT)]
@@ -141,7 +150,7 @@ class Reporter:
         return tuple(self.spec.explain(told, before, target))
 
     def _message(self, cause: Cause, allowed: int | None, variables: str) -> str:
-        parts = [f"{cause.detail}."] if cause.detail else []
+        parts = [f"{_sentence(cause)}."] if cause.detail else []
         if allowed == 0:
             parts.append("The spec does not enable the action in the state before.")
         elif allowed and variables:
@@ -176,6 +185,18 @@ class Reporter:
         return self.spec.successors(complete(cause.source), cause.action)
 
 
+def _sentence(cause: Cause) -> str:
+    """What was said of the divergence, but for an exception's trace, which ends the story."""
+    first, *rest = cause.detail.splitlines()
+    return f"{first}: {'; '.join(rest)}" if _departed(cause) is Kind.OFFERS else first
+
+
+def _departed(cause: Cause) -> Kind | None:
+    """How the trace ended, if whoever recorded it wrote it down as `replay` does."""
+    kind = cause.detail.partition("\n")[0].partition(":")[0]
+    return Kind(kind) if DIVERGED in cause.violations and kind in [*Kind] else None
+
+
 def name_of(store: TraceStore, trace_id: int) -> str:
     """The trace's number, and how whoever imported it called it, with file and line."""
     source = store.trace(trace_id).source
@@ -186,6 +207,36 @@ def number_of(name: str) -> int | None:
     """The number of a trace that is called so; None if no trace is meant."""
     number = name.partition(" ")[0]
     return int(number) if number.isdecimal() else None
+
+
+def diverged(store: TraceStore) -> tuple[Cause, ...]:
+    """Traces that ended with a divergence while they were recorded: the shortest of each kind.
+
+    Of a kind are those that ended at one action, with the same said of it.
+    """
+    found: dict[tuple[str, str], Cause] = {}
+    for trace in store.traces(End.DIVERGED):
+        one = divergence(trace)
+        kind = one.action.name if one.action else "", one.detail.partition("\n")[0]
+        known = found.get(kind, one)
+        shorter = min(known, one, key=lambda cause: cause.step)
+        found[kind] = replace(shorter, traces=known.traces + (kind in found))
+    return tuple(found.values())
+
+
+def divergence(trace: Trace, traces: int = 1) -> Cause:
+    """What decides a trace that ended with a divergence; it stands for so many."""
+    path, last = trace.states, trace.steps[-1] if trace.steps else None
+    return Cause(
+        traces,
+        trace.trace_id,
+        len(trace.steps),
+        (DIVERGED,),
+        last.action if last else None,
+        path[-2] if last else None,
+        path[-1],
+        trace.problem or "",
+    )
 
 
 def lookup(store: TraceStore, fingerprints: Sequence[int]) -> Mapping[int, PartialState]:

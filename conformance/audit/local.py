@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
-from conformance.audit.findings import DIVERGED, Cause, Reporter, SpecView, lookup, name_of
+from conformance.audit.findings import Cause, Reporter, SpecView, divergence, lookup, name_of
 from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, Unjudged
 from conformance.audit.rules import INIT, NEXT, Rulebook
 from conformance.audit.verdicts import (
@@ -307,18 +307,8 @@ class _Audit:
     def _cause(self, group: _Group) -> Cause:
         step, trace_id = group.first
         trace = self.store.trace(trace_id)
-        path = trace.states
         if group.visit is None:
-            return Cause(
-                group.traces,
-                trace_id,
-                step,
-                (DIVERGED,),
-                trace.steps[-1].action if trace.steps else None,
-                path[-2] if trace.steps else None,
-                path[-1],
-                trace.problem or "",
-            )
+            return divergence(trace, group.traces)
         source, code, target = group.visit
         states = lookup(self.store, [source, target])
         return Cause(

@@ -25,7 +25,7 @@ from conformance.config import settled_tier
 from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.record import record as record_stage
-from conformance.stages.record import record_here
+from conformance.stages.record import record_here, report_diverged
 
 
 def record(
@@ -68,4 +68,5 @@ def record(
                     length=length,
                     overwrite=force,
                 )
+        report_diverged(context, bench, output)
         work.closing = f"store: {output}\naudit it: kconform audit {output}"

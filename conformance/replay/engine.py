@@ -7,11 +7,11 @@ import traceback
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from conformance.errors import UserError
 from conformance.replay.oracle import Oracle
 from conformance.replay.watch import WALL_SECONDS, StepNeverEnds, watch
+from conformance.story.kind import Kind
 from conformance.systems.protocol import (
     ActionRefused,
     CannotSnapshot,
@@ -28,20 +28,6 @@ from conformance.systems.protocol import (
     SystemUnderTest,
 )
 from conformance.tla import Action, State, Value, agree
-
-
-class Kind(StrEnum):
-    """How an implementation departs from the spec."""
-
-    WRONG_INITIAL = "wrong initial state"
-    NOT_ALLOWED = "state not allowed"
-    REFUSED = "action refused"
-    RAISED = "exception"
-    ENDLESS = "no end"
-    INVARIANT = "invariant violated"
-    OFFERS = "other steps on offer"
-    NOT_ENABLED = "action not enabled"
-    """Of recorded traces only: nobody asks an implementation for such an action."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.replay.engine import Divergence, Driver, Kind, close, run_path
+from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.machine import DivergenceFound, Exploration, NeverEnds, build_machine
 from conformance.replay.minimise import minimise
 from conformance.replay.nearest import nearest_failure
@@ -24,6 +24,7 @@ from conformance.replay.reach import Reach, ways_to
 from conformance.replay.repeatable import drawn_alike
 from conformance.replay.shorten import shortest_failure
 from conformance.replay.weights import Frequencies
+from conformance.story.kind import Kind
 from conformance.tla import Action, State
 from conformance.verdict import Verdict
 

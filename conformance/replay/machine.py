@@ -17,10 +17,11 @@ from hypothesis.errors import StopTest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from conformance.printable import counted
-from conformance.replay.engine import Disabled, Divergence, Driver, Kind, close
+from conformance.replay.engine import Disabled, Divergence, Driver, close
 from conformance.replay.oracle import Oracle
 from conformance.replay.reach import Path
 from conformance.replay.weights import Tally
+from conformance.story.kind import Kind
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Action, State
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.replay.engine import Divergence, Kind
+from conformance.replay.engine import Divergence
 from conformance.replay.oracle import Oracle
+from conformance.story.kind import Kind
 from conformance.tla import Action, State, shows
 from conformance.traces.model import PartialState, Trace, complete, is_complete, values_of
 

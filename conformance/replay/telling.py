@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from conformance.events import Difference, Finding, Reason
-from conformance.replay.engine import Divergence, Kind
+from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts, told
 from conformance.replay.oracle import Oracle
 from conformance.replay.witness import witness
 from conformance.story.behaviour import Behaviour, Locate, Seen, Step, lines
 from conformance.story.comparison import differences, nearest, variables_of
 from conformance.story.exhibit import exhibit, nowhere
-from conformance.story.key import NOT_ENABLED, REFUSED, formula_key, step_key
+from conformance.story.key import departure_key
+from conformance.story.kind import Kind
 from conformance.story.picture import Picture
 from conformance.tla import Action, State, format_value
 
@@ -57,31 +57,13 @@ def finding(
 
 def key(oracle: Oracle, divergence: Divergence) -> str:
     """The cause in words, as every stage that meets it writes it: see `story.key`."""
-    names = [divergence.action.name] if divergence.action else []
-    match divergence.kind:
-        case Kind.INVARIANT:
-            return formula_key(divergence.detail)
-        case Kind.OFFERS if divergence.offered:
-            # As where it is taken: an action that the spec does not enable.
-            return step_key((action.name for action in divergence.offered), NOT_ENABLED)
-        case Kind.OFFERS:
-            return step_key(re.findall(r"take (\w+)", divergence.detail), REFUSED)
-        case Kind.RAISED:
-            details: Sequence[str] = _raised(divergence.detail)
-        case _:
-            details = variables_of(_differences(oracle, divergence))
-    return step_key(names, divergence.kind.name.lower(), details)
+    name = divergence.action.name if divergence.action else ""
+    differing = variables_of(_differences(oracle, divergence))
+    return departure_key(divergence.kind, name, divergence.detail, differing)
 
 
 def _differences(oracle: Oracle, divergence: Divergence) -> tuple[Difference, ...]:
     return differences(oracle.variables, divergence.allowed, divergence.observed)
-
-
-def _raised(trace: str) -> list[str]:
-    """The exception's class and the function that raised it: line numbers move with every edit."""
-    functions = re.findall(r"^  File .*, in (\S+)$", trace, re.MULTILINE)
-    classes = re.findall(r"^([A-Za-z_][\w.]*)(?::|$)", trace, re.MULTILINE)
-    return [*functions[-1:], *(name.rpartition(".")[2] for name in classes[-1:])]
 
 
 def behaviour_of(

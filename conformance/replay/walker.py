@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from conformance.replay.engine import Divergence, Driver, Kind
+from conformance.replay.engine import Divergence, Driver
 from conformance.replay.oracle import Oracle
 from conformance.replay.witness import witness
 from conformance.story.comparison import differences, variables_of
+from conformance.story.kind import Kind
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Action, State, differing, fingerprint
 from conformance.traces.model import End, PartialState

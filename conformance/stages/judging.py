@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from conformance.audit.spread import Rules, judge_on
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
+from conformance.judge.behaviour import behaviour_of
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
 from conformance.judge.processes import judge_here
@@ -34,6 +35,7 @@ from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
 from conformance.stages.held import held
 from conformance.stages.identity import FOREIGN, identity
+from conformance.stages.keeping import kept
 from conformance.tla import find_tools
 from conformance.traces.manifest import Identity
 from conformance.traces.states import infer_columns
@@ -90,6 +92,8 @@ class Tally:
     actions: Counter[str] = field(default_factory=Counter)
     formulas: Counter[str] = field(default_factory=Counter)
     findings: dict[str, Finding] = field(default_factory=dict)
+    examples: dict[str, Judgement] = field(default_factory=dict)
+    """By the finding's key the judgement that it shows."""
     unclear: dict[str, Unclear] = field(default_factory=dict)
     last: Judgement | None = None
 
@@ -106,6 +110,8 @@ class Tally:
             known = self.findings.get(finding.key)
             merged = finding if known is None else _merged(known, finding)
             self.findings[finding.key] = merged
+            if merged.trace == finding.trace:
+                self.examples[finding.key] = judgement
         elif judgement.verdict is not Verdict.PASS:
             reason = _cause(judgement)
             new = Unclear(judgement.reason, judgement.name, judgement.source, judgement.decide)
@@ -168,7 +174,7 @@ def judge_files(
                 f"The files hold no trace {request.only}. Name one as its events do, under `trace`."
             )
         for finding in sorted(tally.findings.values(), key=lambda one: -one.count):
-            context.emit(finding)
+            context.emit(bench.kept(context, finding, tally.examples[finding.key]))
         _tell(outcome, request, bench, tally, store)
     return tally
 
@@ -248,6 +254,13 @@ class _Bench:
             locate=self._locate,
             reproduce=self._command(judgement.name),
         )
+
+    def kept(self, context: Context, finding: Finding, shown: Judgement) -> Finding:
+        """The finding with the file that holds its behaviour, if anything explains it that far."""
+        behaviour = behaviour_of(shown, self.prepared.spec)
+        if behaviour is None:
+            return finding
+        return kept(context, finding, behaviour, model=reference(self.request.model))
 
     def _locate(self, name: str) -> str:
         definition = self.prepared.module.operator(name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.events import Reason
-from conformance.replay.engine import Divergence, Kind
+from conformance.replay.engine import Divergence
+from conformance.story.kind import Kind
 from conformance.story.why import why_disabled, why_false
 from conformance.tla import Spec
 

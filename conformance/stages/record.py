@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,25 +11,25 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from conformance.audit.behaviour import behaviour_of
+from conformance.audit.behaviour import behaviour_of, reasons_of
 from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options
 from conformance.audit.engine import audit as run_audit
 from conformance.audit.explain import EvaluatedSpec
-from conformance.audit.findings import number_of
+from conformance.audit.findings import Reporter, diverged, name_of, number_of
 from conformance.audit.local import audit_here
 from conformance.audit.referee import STAGE as REFEREE
 from conformance.audit.referee import RefereeResult
 from conformance.audit.referee import referee as run_referee
 from conformance.audit.result import AuditResult
-from conformance.audit.rules import compile_rules
+from conformance.audit.rules import Rulebook, compile_rules
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError, UserError
 from conformance.events import Emit, Event, Finding, Progress, StageFinished, StageStarted
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
-from conformance.modelcheck.manifest import Model, find_models
+from conformance.modelcheck.manifest import Model, find_models, reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place
 from conformance.modelcheck.prepare import PreparedModel, prepare
@@ -46,8 +47,10 @@ from conformance.stages.context import (
 )
 from conformance.stages.held import held
 from conformance.stages.identity import FOREIGN, identity, spec_hash
+from conformance.stages.keeping import kept
+from conformance.story.behaviour import last_steps, lines
 from conformance.story.exhibit import exhibit
-from conformance.tla import find_tools
+from conformance.tla import Action, find_tools
 from conformance.traces.manifest import Identity
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
@@ -188,6 +191,17 @@ def _tell(result: RecordResult, outcome: Outcome) -> None:
         outcome.summary += f"; {result.diverged:,} left what the spec allows: audit them"
 
 
+def report_diverged(context: Context, bench: Workbench, path: Path) -> None:
+    """The walks of a store that the specification could not follow to their end, as findings."""
+    subject = Subject(TraceStore.open(path), bench.prepared, bench.graph)
+    rules = _rules(subject, native=False)
+    place_of, name = partial(place, bench.model), partial(name_of, subject.store)
+    view = EvaluatedSpec(bench.prepared.spec)
+    reporter = Reporter(subject.store, rules, view, _replay_of(subject.store), place_of, name)
+    for finding in reporter.findings(diverged(subject.store)):
+        context.emit(_told(context, subject, replace(finding, stage=STAGE)))
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A store and the model that it is to be audited against."""
@@ -256,24 +270,16 @@ def audit(
     """
     store, prepared, graph = subject.store, subject.prepared, subject.graph
     check, spec = prepared.model.check, prepared.spec
-    properties = safety_properties(prepared)
-    rules = compile_rules(
-        spec,
-        store.columns.schema,
-        store.actions,
-        check.invariants,
-        properties,
-        anywhere=store.manifest.identity.begins_anywhere,
-        native=native,
-    )
+    rules = _rules(subject, native=native)
     table = None if graph is None else ModelTable.of_graph(graph, store.actions)
     options = Options(
         optional_actions=_optional(subject),
         listing=listing,
-        reproduce=lambda trace: f"kconform replay --store {store.path} --trace {trace}",
+        reproduce=_replay_of(store),
         place=partial(place, prepared.model),
     )
-    evaluator = Evaluator.of(spec, store, () if native else check.invariants, properties)
+    invariants = () if native else check.invariants
+    evaluator = Evaluator.of(spec, store, invariants, safety_properties(prepared))
     judged = partial(run_audit, spark) if spark is not None else audit_here
     return judged(
         store,
@@ -282,30 +288,65 @@ def audit(
         model=table,
         spec=EvaluatedSpec(spec),
         options=options,
-        emit=_telling(context.emit, subject),
+        emit=_telling(context, subject),
     )
 
 
-def _telling(emit: Emit, subject: Subject) -> Emit:
+def _rules(subject: Subject, *, native: bool) -> Rulebook:
+    """What the store is judged by."""
+    store, prepared = subject.store, subject.prepared
+    return compile_rules(
+        prepared.spec,
+        store.columns.schema,
+        store.actions,
+        prepared.model.check.invariants,
+        safety_properties(prepared),
+        anywhere=store.manifest.identity.begins_anywhere,
+        native=native,
+    )
+
+
+def _replay_of(store: TraceStore) -> Callable[[int], str]:
+    """The command that shows a trace of the store again, by the trace's number."""
+    return lambda trace: f"kconform replay --store {store.path} --trace {trace}"
+
+
+def _telling(context: Context, subject: Subject) -> Emit:
     """The audit knows formulas and stores; of which model, and the way there, is added here."""
-    model, spec = subject.prepared.model, EvaluatedSpec(subject.prepared.spec)
-    variables = subject.prepared.spec.variables
+    model = subject.prepared.model
 
     def tell(event: Event) -> None:
         if isinstance(event, StageFinished):
             event = replace(event, figures={"model": model.name, **event.figures})
         elif isinstance(event, Finding):
-            event = told(event)
-        emit(event)
-
-    def told(finding: Finding) -> Finding:
-        number = number_of(finding.trace)
-        if number is None or finding.step is None:
-            return finding
-        behaviour = behaviour_of(variables, subject.store.trace(number), finding.step, spec)
-        return replace(finding, exhibit=exhibit(behaviour, picture_of(model), finding.title))
+            event = _told(context, subject, event)
+        context.emit(event)
 
     return tell
+
+
+def _told(context: Context, subject: Subject, finding: Finding) -> Finding:
+    """The finding with the way to it, as text, drawing and file, and why it is one."""
+    number = number_of(finding.trace)
+    if number is None or finding.step is None:
+        return finding
+    model, spec = subject.prepared.model, subject.prepared.spec
+    trace = subject.store.trace(number)
+    seen = behaviour_of(spec.variables, trace, finding.step, EvaluatedSpec(spec))
+    why = reasons_of(spec, trace, finding.step, finding.key, seen.steps[-1].state)
+    behaviour = replace(seen, reasons=why)
+    of = subject.store.manifest.identity.system
+    system = "" if of == FOREIGN else of
+    return replace(
+        kept(context, finding, behaviour, model=reference(model), system=system),
+        story=lines(last_steps(behaviour)),
+        exhibit=exhibit(behaviour, picture_of(model), finding.title, partial(_place_of, subject)),
+    )
+
+
+def _place_of(subject: Subject, action: Action) -> str:
+    definition = subject.prepared.module.operator(action.name)
+    return "" if definition is None else place(subject.prepared.model, str(definition.location))
 
 
 def referee(context: Context, subject: Subject, listing: Path, *, traces: int) -> RefereeResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,9 +22,10 @@ from conformance.replay.saved import Again, SavedDivergence, judge_of, replay_ag
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
 from conformance.stages.context import Context, Outcome, Workbench, stage
+from conformance.stages.keeping import divergence_file
 from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
-from conformance.story.behaviour import TOLD_STEPS, Behaviour, Locate, Step, lines
+from conformance.story.behaviour import Behaviour, Locate, Step, last_steps, lines
 from conformance.suites.suite import Suite
 from conformance.tla import Action, State
 from conformance.traces.model import End, Trace
@@ -166,9 +166,7 @@ def keep(
     why: Sequence[Reason],
 ) -> None:
     """Write the divergence to an ITF file, and report what was found of it with that file."""
-    name = found.stage
-    stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{name}-{found.key}").strip("-")
-    path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
+    path = divergence_file(context, bench.model.name, found)
     save(
         path,
         oracle,
@@ -247,11 +245,9 @@ def replay_recorded(
 
 def _story(bench: Workbench, trace: Trace) -> tuple[str, ...]:
     """The trace's last steps."""
-    earlier = max(len(trace.steps) - TOLD_STEPS, 0)
-    begin = Step(None, trace.initial)
-    steps = (begin, *(Step(step.action, step.state) for step in trace.steps))[earlier:]
+    steps = (Step(None, trace.initial), *(Step(step.action, step.state) for step in trace.steps))
     variables, ending = bench.prepared.spec.variables, trace.problem or ""
-    return lines(Behaviour(variables, steps, ending=ending, earlier=earlier))
+    return lines(last_steps(Behaviour(variables, steps, ending=ending)))
 
 
 def spec_oracle(bench: Workbench) -> Oracle:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from conformance.events import Reason
@@ -59,6 +59,16 @@ class Behaviour:
             return None
         pairs = zip(self.variables, self.steps[-1].state, strict=True)
         return tuple(self.observed.get(name, value) for name, value in pairs)
+
+
+def last_steps(behaviour: Behaviour, most: int = TOLD_STEPS) -> Behaviour:
+    """The end of a long behaviour, which begins with the state that was reached before it."""
+    left_out = len(behaviour.steps) - 1 - most
+    if left_out <= 0:
+        return behaviour
+    first, *rest = behaviour.steps[left_out:]
+    steps = (replace(first, action=None), *rest)
+    return replace(behaviour, steps=steps, earlier=behaviour.earlier + left_out)
 
 
 def lines(behaviour: Behaviour) -> tuple[str, ...]:

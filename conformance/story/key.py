@@ -8,7 +8,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
+
+from conformance.story.kind import Kind
 
 INIT = "Init"
 """Stands for an action in the key of what an initial state shows."""
@@ -25,6 +28,37 @@ def step_key(actions: Iterable[str], kind: str, details: Iterable[str] = ()) -> 
     """
     parts = list(details) if kind == RAISED else sorted(set(details))
     return ":".join([_TOGETHER.join(sorted(set(actions))) or INIT, kind, *parts])
+
+
+def departure_key(kind: Kind, action: str, detail: str, variables: Iterable[str]) -> str:
+    """Of an implementation that departs from the specification at an action.
+
+    `detail` is what was said of it: the formula, the steps on offer, the exception's trace.
+    `variables` are those that differ.
+    """
+    match kind:
+        case Kind.INVARIANT:
+            return formula_key(detail)
+        case Kind.OFFERS:
+            # As where it is taken: an action that the spec does not enable.
+            more = re.findall(r"^would take (\w+)", detail, re.MULTILINE)
+            less = re.findall(r"^would not take (\w+)", detail, re.MULTILINE)
+            return step_key(more or less, NOT_ENABLED if more else REFUSED)
+        case Kind.RAISED:
+            return step_key([action], RAISED, _raised(detail))
+    return step_key([action] if action else [], kind.name.lower(), variables)
+
+
+def offered_in(detail: str) -> tuple[str, ...]:
+    """The actions on offer that the specification does not enable, as text."""
+    return tuple(re.findall(r"^would take (.+), which the spec does not enable$", detail, re.M))
+
+
+def _raised(trace: str) -> list[str]:
+    """The exception's class and the function that raised it: line numbers move with every edit."""
+    functions = re.findall(r"^  File .*, in (\S+)$", trace, re.MULTILINE)
+    classes = re.findall(r"^([A-Za-z_][\w.]*)(?::|$)", trace, re.MULTILINE)
+    return [*functions[-1:], *(name.rpartition(".")[2] for name in classes[-1:])]
 
 
 def formula_key(name: str) -> str:

@@ -123,10 +123,11 @@ class TraceStore:
                 return next(self._traces(rows))
         raise DataError(f"{self.path} holds no trace {trace_id}.")
 
-    def traces(self) -> Iterator[Trace]:
-        """All traces in order, one file's worth in memory at a time."""
+    def traces(self, end: End | None = None) -> Iterator[Trace]:
+        """All traces in order, or those with such an end; one file's worth in memory at a time."""
+        filters: list[tuple[str, str, int | str]] = [("end", "=", end.value)] if end else []
         for path in self.files("traces"):
-            yield from self._traces(read_file(path))
+            yield from self._traces(read_file(path, filters=filters or None))
 
     def _traces(self, rows: pa.Table) -> Iterator[Trace]:
         columns = ("trace_id", "seed", "states", "actions", "end", "problem", "source")
@@ -168,7 +169,7 @@ def _verify_file(path: Path, entry: FileEntry) -> None:
 def read_file(
     path: Path,
     columns: list[str] | None = None,
-    filters: list[tuple[str, str, int]] | None = None,
+    filters: Sequence[tuple[str, str, int | str]] | None = None,
 ) -> pa.Table:
     """A file of a store, its pages' checksums verified; DataError names it if it is damaged."""
     try:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UserError
-from conformance.replay.engine import Divergence, Kind
+from conformance.replay.engine import Divergence
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.adapter_check import adapter_of, material_of
 from conformance.stages.context import Context, Workbench, one_model
+from conformance.story.kind import Kind
 from conformance.suites.postman import transition_cover
 from conformance.systems.external.check import check_adapter
 from conformance.systems.registry import load_factory

@@ -6,9 +6,9 @@ import pytest
 
 from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.check import CheckOptions
-from conformance.replay.engine import Kind
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.stages.context import Context, Workbench, one_model, workbench
+from conformance.story.kind import Kind
 from conformance.suites.postman import transition_cover
 from conformance.verdict import Verdict
 from impl.group import join_group, rebalancer

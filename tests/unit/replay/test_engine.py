@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from conformance.errors import UserError
-from conformance.replay.engine import Disabled, Driver, Kind, run_path
+from conformance.replay.engine import Disabled, Driver, run_path
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.watch import StepNeverEnds
 from conformance.story.comparison import differences
+from conformance.story.kind import Kind
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.tla import Action, State, Value
 

@@ -14,7 +14,7 @@ import pytest
 from conformance.errors import UserError
 from conformance.events import Emit, Event, Progress, ignore
 from conformance.modelcheck.graph import StateGraph, StateTable
-from conformance.replay.engine import Driver, Kind, run_path
+from conformance.replay.engine import Driver, run_path
 from conformance.replay.interleave import (
     InterruptedSystem,
     SerialOrders,
@@ -35,6 +35,7 @@ from conformance.replay.interruptions import (
 from conformance.replay.oracle import GraphOracle, SpecOracle
 from conformance.replay.saved import Again, load, replay_again, save
 from conformance.replay.telling import finding
+from conformance.story.kind import Kind
 from conformance.systems.protocol import ActionRefused
 from conformance.tla import Action, State, Value
 from conformance.verdict import Verdict

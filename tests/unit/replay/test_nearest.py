@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from conformance.replay.engine import Divergence, Driver, Kind, run_path
+from conformance.replay.engine import Divergence, Driver, run_path
 from conformance.replay.nearest import nearest_failure
 from conformance.replay.oracle import SpecOracle
+from conformance.story.kind import Kind
 from conformance.tla import Action, State, Value
 
 ACTIONS = {"R": Action("Right", ()), "U": Action("Up", ())}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.replay.engine import Driver, Kind, run_path
+from conformance.replay.engine import Driver, run_path
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.watch import StepNeverEnds
+from conformance.story.kind import Kind
 from conformance.tla import Action, State
 from tests.unit.replay.machines import Table, actions, moves, oracle_of
 

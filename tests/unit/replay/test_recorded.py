@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from conformance.replay.engine import Divergence, Kind
+from conformance.replay.engine import Divergence
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.recorded import judge
+from conformance.story.kind import Kind
 from conformance.tla import Action, State
 from conformance.traces.model import End, PartialState, Trace, TraceStep
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import DataError
-from conformance.replay.engine import Divergence, Driver, Kind, run_path
+from conformance.replay.engine import Divergence, Driver, run_path
 from conformance.replay.saved import Again, SavedDivergence, load, replay_again, save
+from conformance.story.kind import Kind
 from conformance.tla import State
 from tests.unit.replay.machines import Moves, Table, actions, moves, oracle_of
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from conformance.replay.engine import Divergence, Driver, Kind, run_path
+from conformance.replay.engine import Divergence, Driver, run_path
 from conformance.replay.minimise import minimise
 from conformance.replay.oracle import Oracle
 from conformance.replay.reach import ways_to
 from conformance.replay.shorten import shortest_failure
+from conformance.story.kind import Kind
 from conformance.tla import Action, State
 from tests.unit.replay.machines import Moves, Table, actions, moves, oracle_of
 

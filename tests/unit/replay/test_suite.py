@@ -10,10 +10,11 @@ import pytest
 
 from conformance.events import Difference, Event, Progress
 from conformance.modelcheck.graph import StateGraph
-from conformance.replay.engine import Divergence, Kind
+from conformance.replay.engine import Divergence
 from conformance.replay.oracle import GraphOracle, SpecOracle
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
+from conformance.story.kind import Kind
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import SystemUnderTest
 from conformance.tla import Action, Fn, State, Value, parse_action

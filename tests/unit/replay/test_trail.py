@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from conformance.modelcheck.check import graph_and_spec
-from conformance.replay.engine import Driver, Kind, PathResult, Trail, run_path
+from conformance.replay.engine import Driver, PathResult, Trail, run_path
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.walker import Walker
 from conformance.stages.context import constants_of, one_model
+from conformance.story.kind import Kind
 from conformance.suites import transition_cover
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import ActionRefused, CannotSnapshot, SystemUnderTest

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from conformance.replay import engine
-from conformance.replay.engine import Driver, Kind, run_path
+from conformance.replay.engine import Driver, run_path
 from conformance.replay.explore import explore
 from conformance.replay.machine import Exploration
 from conformance.replay.oracle import SpecOracle
 from conformance.replay.watch import StepNeverEnds, Watch, watch
+from conformance.story.kind import Kind
 from conformance.systems.protocol import Offers
 from conformance.tla import Action, State, Value
 from conformance.verdict import Verdict

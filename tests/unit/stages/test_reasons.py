@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.replay.engine import Divergence, Kind
+from conformance.replay.engine import Divergence
 from conformance.stages.reasons import reasons
 from conformance.story.behaviour import reason_lines
+from conformance.story.kind import Kind
 from conformance.tla import Action, Spec, State
 from tests.unit.tla.small import spec
 

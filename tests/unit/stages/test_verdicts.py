@@ -10,13 +10,14 @@ import pytest
 
 from conformance.config import Settings, Thresholds
 from conformance.events import Event, StageFinished, StageStarted
-from conformance.replay.engine import Divergence, Kind
+from conformance.replay.engine import Divergence
 from conformance.replay.explore import ExploreResult
 from conformance.replay.profile import Profile
 from conformance.replay.weights import Frequencies
 from conformance.stages.context import Context, Workbench, stage
 from conformance.stages.coverage import coverage
 from conformance.stages.explore import _summary, _verdict
+from conformance.story.kind import Kind
 from conformance.tla import Action
 from conformance.verdict import Verdict
 
