@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Event, Timer
@@ -27,6 +27,7 @@ from conformance.systems.bundled import COPY
 from conformance.verdict import Verdict, merge
 
 STAGE = "bugs"
+FAULT = "fault"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,15 @@ class BugResult:
         """Why the spec does not see it; empty for a fault that it sees."""
         return self.fault.unseen.reason if self.unseen and self.fault.unseen else self.found.note
 
+    def summary(self) -> str:
+        """One line: what found it, or that nothing did."""
+        found = self.found
+        if not found.killed:
+            return f"{self.fault.title}: {'NOT found' if found.judged else found.note}"
+        length = found.counterexample_length
+        after = "" if length is None else f" in {counted(length, 'step')}"
+        return f"{self.fault.title}: found by the {found.oracle}{after}"
+
     def to_json(self) -> dict[str, JsonValue]:
         """The row in the JSON report."""
         found = self.found
@@ -77,11 +87,17 @@ class BugResult:
             "seconds": found.seconds,
             "counterexample_length": found.counterexample_length,
             "reason": self.reason,
+            "artifact": "" if found.shown is None else found.shown.artifact,
         }
 
 
-def run_bench(catalogues: Sequence[Catalogue], effort: Effort, emit: Emit) -> list[BugResult]:
-    """Run each fault until an oracle finds it; a finding per survivor, one event for the table."""
+def run_bench(
+    catalogues: Sequence[Catalogue], effort: Effort, emit: Emit, keep: Path | None = None
+) -> list[BugResult]:
+    """Run each fault until an oracle finds it; a finding per survivor, one event for the table.
+
+    `keep` is a folder for what killed them, as ITF files.
+    """
     started = time.monotonic()
     every = [(catalogue, fault) for catalogue in catalogues for fault in catalogue.faults]
     subject = ", ".join(catalogue.system for catalogue in catalogues)
@@ -89,12 +105,32 @@ def run_bench(catalogues: Sequence[Catalogue], effort: Effort, emit: Emit) -> li
     results = []
     for number, (catalogue, fault) in enumerate(every):
         emit(Progress(STAGE, number, len(every), f"{fault.id} {fault.title}"))
-        result = run_fault(catalogue, fault, effort)
+        file = None if keep is None else keep / f"bug-{fault.id}.itf.json"
+        result = run_fault(catalogue, fault, effort, file)
         results.append(result)
         if not result.found.killed:
             emit(survivor(fault, result.found))
+        _report(result, emit)
     emit(_finished(subject, catalogues, results, time.monotonic() - started))
     return results
+
+
+def _report(result: BugResult, emit: Emit) -> None:
+    """A fault's end as a stage of its own, with the way to what killed it."""
+    found, fault = result.found, result.fault
+    if found.held is not None:
+        emit(replace(found.held, system=f"{found.held.system}, one fault at a time"))
+    emit(
+        StageFinished(
+            FAULT,
+            f"{fault.id} {fault.jira}",
+            result.verdict,
+            found.seconds,
+            result.summary(),
+            result.to_json(),
+            exhibit=None if found.shown is None else found.shown.exhibit,
+        )
+    )
 
 
 def _finished(
@@ -123,13 +159,28 @@ def _not_applicable(catalogues: Sequence[Catalogue]) -> dict[str, JsonValue]:
     return {"not_applicable": rows} if rows else {}
 
 
-def run_fault(catalogue: Catalogue, fault: Fault, effort: Effort) -> BugResult:
-    """One fault: by the tests where the catalogue says that the spec cannot see it."""
+def run_fault(
+    catalogue: Catalogue, fault: Fault, effort: Effort, keep: Path | None = None
+) -> BugResult:
+    """One fault: by the tests where the catalogue says that the spec cannot see it.
+
+    `keep` is the file for what killed it.
+    """
     with relocated(fault) as folder:
         if fault.unseen is not None:
             return BugResult(fault, _by_tests(fault, fault.unseen, folder, effort), unseen=True)
-        found = by_oracles(job_of(catalogue, effort, fault), folder, effort.timeout)
+        job = job_of(catalogue, effort, fault)
+        if keep is not None:
+            job = msgspec.structs.replace(job, save_to=str(keep.absolute()))
+        found = _nearby(by_oracles(job, folder, effort.timeout), keep)
         return BugResult(fault, found, unseen=False)
+
+
+def _nearby(found: Found, keep: Path | None) -> Found:
+    """The worker has another current folder; the file is called as we were told."""
+    if found.shown is None or not found.shown.artifact or keep is None:
+        return found
+    return msgspec.structs.replace(found, shown=replace(found.shown, artifact=str(keep)))
 
 
 def job_of(catalogue: Catalogue, effort: Effort, fault: Fault | None = None) -> Job:

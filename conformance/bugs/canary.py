@@ -23,11 +23,8 @@ def run_canary(context: Context, benches: Sequence[Workbench]) -> None:
             result = run_fault(catalogue, fault, Effort(context.seed, traces=0, examples=100))
             outcome.verdict = Verdict.PASS if result.found.killed else Verdict.FAIL
             outcome.figures = result.to_json()
-            outcome.summary = (
-                f"{fault.title}: found by the {result.found.oracle} in "
-                f"{result.found.counterexample_length} steps"
-                if result.found.killed
-                else f"{fault.title}: NOT found; a gate that cannot fail is broken"
-            )
+            outcome.summary = result.summary()
+            if not result.found.killed:
+                outcome.summary += "; a gate that cannot fail is broken"
             if not result.found.killed:
                 context.emit(survivor(fault, result.found))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import FrameType, MappingProxyType
@@ -21,8 +22,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from conformance.events import Event, Finding, StageFinished
+from conformance.config import Settings
+from conformance.events import Event, Finding, Held, StageFinished
 from conformance.garbage import collect_seldom
+from conformance.modelcheck.pictures import picture_of
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.interruptions import interrupt_steps
 from conformance.replay.minimise import minimise
@@ -35,8 +38,10 @@ from conformance.replay.telling import finding
 from conformance.replay.turns import can_take_turns, take_turns
 from conformance.stages.context import Context, Workbench, one_model, workbench
 from conformance.stages.explore import explore, search_of
+from conformance.stages.held import held
 from conformance.stages.interleave import interruptible
 from conformance.stages.reasons import reasons
+from conformance.stages.replay import locator
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Test
 from conformance.systems.bundled import import_name
@@ -98,6 +103,10 @@ class Found(msgspec.Struct, frozen=True, tag=True):
     note: str = ""
     covered: tuple[str, ...] = ()
     """Each oracle and model that came to its end, or found the fault."""
+    shown: Finding | None = None
+    """What killed it, with the way there as a drawing; its file, if the job keeps one."""
+    held: Held | None = None
+    """What was held against what when it was killed."""
 
 
 class _Effort:
@@ -145,7 +154,18 @@ class _Effort:
         """A kill by step equality, its counterexample told."""
         # A turn is several steps: no one formula says why it should have come out otherwise.
         because = () if oracle_name == TURNS else reasons(bench.prepared.spec, divergence)
-        told = finding(oracle, divergence, reasons=because)
+        told = finding(
+            oracle,
+            divergence,
+            locate=locator(bench),
+            reasons=because,
+            picture=picture_of(bench.model),
+            drawn=True,
+        )
+        return self.killed(oracle_name, bench, told)
+
+    def killed(self, oracle_name: str, bench: Workbench, told: Finding) -> Found:
+        """A kill, by what is told of it."""
         return Found(
             killed=True,
             oracle=oracle_name,
@@ -153,9 +173,11 @@ class _Effort:
             traces=self.traces,
             steps=self.steps,
             seconds=round(time.monotonic() - self.started, 3),
-            counterexample_length=divergence.step,
+            counterexample_length=told.step,
             title=told.title,
             story=_story(told),
+            shown=told,
+            held=held(bench.prepared, bench.factory),
         )
 
 
@@ -172,13 +194,14 @@ def run(job: Job, tell: Callable[[Begun], None]) -> Found:
     """The gate's oracles in turn, the quick ones first, until one finds the fault."""
     _ensure_copy(job)
     effort = _Effort(job, tell)
-    found = _search(job, effort)
+    # Stages keep files and stores for themselves: what is to stay is copied to where the job says.
+    with tempfile.TemporaryDirectory(prefix="kconform-bugs-") as folder:
+        settings = msgspec.structs.replace(Settings(), output=folder)
+        found = _search(Context(settings, seed=job.seed), job, effort)
     return msgspec.structs.replace(found, covered=tuple(effort.covered))
 
 
-def _search(job: Job, effort: _Effort) -> Found:
-    context = Context(seed=job.seed)
-
+def _search(context: Context, job: Job, effort: _Effort) -> Found:
     @cache  # made ready one by one: most faults fall in the first
     def bench_of(model: str) -> Workbench:
         return workbench(context, one_model(model), job.system)
@@ -222,10 +245,32 @@ def _kill(
     name: str, bench: Workbench, divergence: Divergence, oracle: Oracle, job: Job, effort: _Effort
 ) -> Found:
     """A kill whose path was driven; kept where the job says."""
+    found = effort.found(name, bench, divergence, oracle)
     if job.save_to:
         path = Path(job.save_to)
         save(path, oracle, divergence, model=bench.model.name, system=bench.factory)
-    return effort.found(name, bench, divergence, oracle)
+        found = _in_file(found, job.save_to)
+    return found
+
+
+def _in_file(found: Found, path: str) -> Found:
+    """The kill, which names the file that holds its behaviour."""
+    if found.shown is None:
+        return found
+    return msgspec.structs.replace(found, shown=replace(found.shown, artifact=path))
+
+
+def _kept(found: Found, job: Job) -> Found:
+    """The kill by a stage that kept a file for itself; kept on where the job says."""
+    kept = "" if found.shown is None else found.shown.artifact
+    if not kept:
+        return found
+    if not job.save_to:
+        return _in_file(found, "")
+    path = Path(job.save_to)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(kept, path)
+    return _in_file(found, job.save_to)
 
 
 def _ensure_copy(job: Job) -> None:
@@ -321,33 +366,15 @@ def _again(
 def _explore(context: Context, bench: Workbench, job: Job, effort: _Effort) -> Found | None:
     events: list[Event] = []
     watched = Context(context.settings, events.append, context.check, context.seed)
-    with _output_folder(watched) as inside:
-        search = search_of(inside, bench, profile=Profile.CI, examples=job.examples)
-        result = explore(inside, bench, search)
+    search = search_of(watched, bench, profile=Profile.CI, examples=job.examples)
+    result = explore(watched, bench, search)
     effort.traces += result.examples
     effort.steps += result.steps
     if result.divergence is None:
         return None
     told = next(event for event in events if isinstance(event, Finding))
-    return Found(
-        killed=True,
-        oracle="Hypothesis" if not result.invariant else f"invariant {result.invariant}",
-        model=bench.model.name,
-        traces=effort.traces,
-        steps=effort.steps,
-        seconds=round(time.monotonic() - effort.started, 3),
-        counterexample_length=result.divergence.step,
-        title=told.title,
-        story=_story(told),
-    )
-
-
-@contextmanager
-def _output_folder(context: Context) -> Iterator[Context]:
-    """The same context, its output in a folder that is removed."""
-    with tempfile.TemporaryDirectory(prefix="kconform-bugs-") as folder:
-        settings = msgspec.structs.replace(context.settings, output=folder)
-        yield Context(settings, context.emit, context.check, context.seed)
+    name = "Hypothesis" if not result.invariant else f"invariant {result.invariant}"
+    return _kept(effort.killed(name, bench, told), job)
 
 
 _BULK_LENGTH = 30
@@ -363,12 +390,9 @@ def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort)
     events: list[Event] = []
     watched = Context(context.settings, events.append, context.check, context.seed)
     steps = len(benches) * job.traces * _BULK_LENGTH
-    with (
-        tempfile.TemporaryDirectory(prefix="kconform-bugs-") as folder,
-        spark_session(steps=steps) as spark,
-    ):
+    with spark_session(steps=steps) as spark:
         for number, bench in enumerate(benches):
-            store = Path(folder) / str(number)
+            store = Path(context.settings.output) / f"store-{number}"
             record(watched, bench, spark, store, traces=job.traces, length=_BULK_LENGTH)
             result = audit(
                 watched, Subject(TraceStore.open(store), bench.prepared, bench.graph), spark
@@ -377,17 +401,8 @@ def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort)
             effort.steps += result.steps
             if result.verdict is Verdict.FAIL:
                 told = next(event for event in events if isinstance(event, Finding))
-                return Found(
-                    killed=True,
-                    oracle=f"bulk traces: {told.formula}",
-                    model=bench.model.name,
-                    traces=effort.traces,
-                    steps=effort.steps,
-                    seconds=round(time.monotonic() - effort.started, 3),
-                    counterexample_length=told.step,
-                    title=told.title,
-                    story=_story(told),
-                )
+                found = effort.killed(f"bulk traces: {told.formula}", bench, told)
+                return _kept(found, job)
     failed = [e.summary for e in events if isinstance(e, StageFinished) and e.verdict != "pass"]
     return _survived(effort, "; ".join(failed))
 

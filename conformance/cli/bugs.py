@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -136,7 +137,8 @@ def bugs(
                 _judge(work, found, "clean copy", folder, effort, names, budget)
         else:
             chosen = select(found, ids or [], short=short)
-            results = run_bench(chosen, effort, work.emit)
+            folder = Path(work.settings.output) / "divergences"
+            results = run_bench(chosen, effort, work.emit, folder)
             _table(work, results, explain=bool(ids))
             _not_applicable(work, chosen)
 
@@ -259,7 +261,10 @@ def _judge(
         for catalogue in catalogues:
             own = tuple(one.name for one in models if one.system == catalogue.system)
             job = job_of(catalogue, effort)
-            job = msgspec.structs.replace(job, models=own or job.models)
+            kept = Path(work.settings.output, "divergences", f"bugs-{catalogue.system}.itf.json")
+            job = msgspec.structs.replace(
+                job, models=own or job.models, save_to=str(kept.absolute())
+            )
             if budget:
                 # What is left, and a part of a second where nothing is: it says what it skips.
                 left = max(0.001, budget - (time.monotonic() - started))
@@ -267,8 +272,11 @@ def _judge(
             tell = _telling(work, catalogue.system)
             runs.append(by_oracles(job, folder, _JUDGE_SECONDS + budget, tell))
         kills = [run for run in runs if run.killed]
-        for found in kills:
-            work.emit(_finding(found, subject))
+        for found in runs:
+            if found.held is not None:
+                work.emit(replace(found.held, system=f"{found.held.system}, {subject}"))
+            if found.killed:
+                work.emit(_finding(found, subject))
         outcome.verdict, outcome.summary = _judged(runs)
         outcome.figures = _figures(runs, [one.system for one in catalogues])
     for found in kills:
@@ -318,11 +326,11 @@ def _figures(runs: Sequence[Found], systems: Sequence[str]) -> dict[str, JsonVal
 
 
 def _finding(found: Found, subject: str) -> Finding:
-    return Finding(
-        key=f"bugs:{subject}:{found.title}",
-        title=found.title,
+    """What killed it, with the key that it has wherever it is met."""
+    shown = found.shown or Finding(f"bugs:{found.title}", found.title, "bugs", "")
+    return replace(
+        shown,
         stage="bugs",
-        message=f"The {found.oracle} of {found.model} finds fault with {subject}.",
-        story=found.story,
+        message=f"The {found.oracle} of {found.model} finds fault with {subject}. {shown.message}",
         reproduce=f"kconform bugs --patch {subject} --model {found.model}",
     )

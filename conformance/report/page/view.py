@@ -55,6 +55,12 @@ class Shown:
         ]
         return {"texts": [*texts], "steps": steps, "observed": dict(self.exhibit.observed)}
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        told = sum(len(text) for step in self.exhibit.steps for text in step.changes)
+        return len(self.exhibit.svg) + len(str(self.data)) + told
+
 
 @dataclass(frozen=True, slots=True)
 class FindingView:
@@ -76,13 +82,14 @@ class ModelRow:
     shown: Shown | None
     good: bool
 
-    def size(self) -> int:
-        """About how many bytes its counterexample takes."""
-        if self.shown is None:
-            return 0
-        exhibit = self.shown.exhibit
-        told = sum(len(text) for step in exhibit.steps for text in step.changes)
-        return len(exhibit.svg) + len(str(self.shown.data)) + told
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """A stage on the page, with the behaviour that it was expected to show, if there is one."""
+
+    anchor: str
+    stage: StageFinished
+    shown: Shown | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,8 @@ class View:
     findings: tuple[FindingView, ...]
     gaps: tuple[Gap, ...]
     models: tuple[ModelRow, ...]
+    stages: tuple[StageRow, ...]
+    """All but single models, which have a table of their own."""
     specs: tuple[SpecCounts, ...]
     shapes: tuple[Shape, ...]
     time_line: TimeLine | None
@@ -112,28 +121,33 @@ class View:
 
     @property
     def undrawn(self) -> int:
-        """Models whose counterexample, an expected one, was left out of the page."""
-        return sum(row.shown is None and row.has_exhibit for row in self.models)
+        """Behaviours that were expected, and were left out of the page."""
+        models = sum(row.shown is None and row.has_exhibit for row in self.models)
+        stages = sum(row.shown is None and row.stage.exhibit is not None for row in self.stages)
+        return models + stages
 
     def with_fewer_drawn(self, excess: int) -> View:
-        """Without the longest of the expected counterexamples, as many as have about so many bytes;
-        the same view where none is left."""
-        drawn = [row for row in self.models if row.good and row.shown is not None]
+        """Without the longest of the expected behaviours, as many as have about so many bytes; the
+        same view where none is left."""
+        models = (row.shown for row in self.models if row.good)
+        drawn = [one for one in (*models, *(row.shown for row in self.stages)) if one is not None]
         left_out: set[str] = set()
-        for row in sorted(drawn, key=ModelRow.size, reverse=True):
+        for one in sorted(drawn, key=lambda one: one.size, reverse=True):
             if excess <= 0:
                 break
-            excess -= row.size()
-            left_out.add(row.anchor)
+            excess -= one.size
+            left_out.add(one.anchor)
         if not left_out:
             return self
-        rows = (replace(r, shown=None) if r.anchor in left_out else r for r in self.models)
-        return replace(self, models=tuple(rows))
-
-    @property
-    def stages(self) -> list[StageFinished]:
-        """The stages but for single models, which have a table of their own."""
-        return [stage for stage in self.report.stages if stage.stage != "check"]
+        return replace(
+            self,
+            models=tuple(
+                replace(row, shown=None) if row.anchor in left_out else row for row in self.models
+            ),
+            stages=tuple(
+                replace(row, shown=None) if row.anchor in left_out else row for row in self.stages
+            ),
+        )
 
     @property
     def gone(self) -> tuple[Gone, ...]:
@@ -153,6 +167,7 @@ def view_of(report: Report, trend: Trend | None = None) -> View:
         _new_first(tuple(_finding(cause, trend) for cause in found)),
         tuple(_gaps(report)),
         tuple(_models(report)),
+        tuple(_stages(report)),
         counts(report),
         shapes(report),
         time_line(report),
@@ -169,6 +184,9 @@ def _sentence(report: Report, found: int) -> str:
     symptoms = len(report.findings)
     if report.header.get("incomplete") and not symptoms:
         return "The run did not come to its end: this report tells what was done until then."
+    own = [stage.summary for stage in report.stages if stage.stage == report.command == "bugs"]
+    if own and report.verdict is Verdict.PASS:
+        return f"{own[0][:1].upper()}{own[0][1:]}."
     if report.verdict is Verdict.PASS:
         return "Nothing was found that the specification does not allow."
     if found:
@@ -284,6 +302,13 @@ def _models(report: Report) -> Iterator[ModelRow]:
             good = stage.verdict is Verdict.PASS
             drawn = _shown(name, stage.exhibit)
             yield ModelRow(name, figures, drawn is not None, drawn, good)
+
+
+def _stages(report: Report) -> Iterator[StageRow]:
+    for number, stage in enumerate(report.stages):
+        if stage.stage != "check":
+            name = anchor("stage", f"{number} {stage.stage} {stage.subject}")
+            yield StageRow(name, stage, _shown(name, stage.exhibit))
 
 
 def _gaps(report: Report) -> Iterator[Gap]:
