@@ -72,6 +72,15 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleText:
+    """The text of one module; `path` as seen from the current folder."""
+
+    name: str
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Exhibit:
     """A behaviour made ready to be looked at: texts and one drawing, no values.
 
@@ -85,6 +94,8 @@ class Exhibit:
     ending: str = ""
     observed: Mapping[str, str] = field(default_factory=dict)
     """The variables that an implementation showed with other values than the last step's."""
+    texts: tuple[ModuleText, ...] = ()
+    """The modules to which the reasons lead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +127,6 @@ class Finding:
     """The file that holds the behaviour (ITF), if one was written."""
     exhibit: Exhibit | None = None
     """The way to it, for the page; the other formats have `story`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleText:
-    """The text of one module; `path` as seen from the current folder."""
-
-    name: str
-    path: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

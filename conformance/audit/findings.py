@@ -123,7 +123,7 @@ class Reporter:
 
     def _title(self, cause: Cause, name: str, *, legal: bool) -> str:
         kind = _departed(cause)
-        if kind is not None:
+        if kind not in (None, Kind.NOT_ALLOWED):
             return f"{name}: {kind}"
         if legal and DIVERGED in cause.violations:  # a snapshot, say, which is no step of a trace
             return f"nothing explains what was seen after {name}"

@@ -23,7 +23,7 @@ from typing import TypeAlias
 import msgspec
 
 from conformance.config import Settings
-from conformance.events import Event, Finding, Held, StageFinished
+from conformance.events import Event, Finding, Held, Reason, StageFinished
 from conformance.garbage import collect_seldom
 from conformance.modelcheck.pictures import picture_of
 from conformance.replay.engine import Divergence, Driver, close, run_path
@@ -41,7 +41,7 @@ from conformance.stages.explore import explore, search_of
 from conformance.stages.held import held
 from conformance.stages.interleave import interruptible
 from conformance.stages.reasons import reasons
-from conformance.stages.replay import locator
+from conformance.stages.replay import locator, sourced
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Test
 from conformance.systems.bundled import import_name
@@ -152,17 +152,15 @@ class _Effort:
         self, oracle_name: str, bench: Workbench, divergence: Divergence, oracle: Oracle
     ) -> Found:
         """A kill by step equality, its counterexample told."""
-        # A turn is several steps: no one formula says why it should have come out otherwise.
-        because = () if oracle_name == TURNS else reasons(bench.prepared.spec, divergence)
         told = finding(
             oracle,
             divergence,
             locate=locator(bench),
-            reasons=because,
+            reasons=_because(oracle_name, bench, divergence),
             picture=picture_of(bench.model),
             drawn=True,
         )
-        return self.killed(oracle_name, bench, told)
+        return self.killed(oracle_name, bench, sourced(told, bench.model))
 
     def killed(self, oracle_name: str, bench: Workbench, told: Finding) -> Found:
         """A kill, by what is told of it."""
@@ -248,9 +246,22 @@ def _kill(
     found = effort.found(name, bench, divergence, oracle)
     if job.save_to:
         path = Path(job.save_to)
-        save(path, oracle, divergence, model=bench.model.name, system=bench.factory)
+        because = _because(name, bench, divergence)
+        save(
+            path,
+            oracle,
+            divergence,
+            model=bench.model.name,
+            system=bench.factory,
+            reasons=because,
+        )
         found = _in_file(found, job.save_to)
     return found
+
+
+def _because(oracle_name: str, bench: Workbench, divergence: Divergence) -> tuple[Reason, ...]:
+    """A turn is several steps: no one formula says why it should have come out otherwise."""
+    return () if oracle_name == TURNS else reasons(bench.prepared.spec, divergence)
 
 
 def _in_file(found: Found, path: str) -> Found:

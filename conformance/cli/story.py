@@ -14,8 +14,9 @@ from conformance.files import written_aside
 from conformance.report import page
 from conformance.report.text import printable
 from conformance.stages.story import Told, read_story
-from conformance.story.behaviour import lines
+from conformance.story.behaviour import end_lines, step_lines
 from conformance.story.exhibit import exhibit
+from conformance.story.scene import scene_of
 from conformance.story.svg import standalone
 
 
@@ -48,9 +49,13 @@ def story(
 
 
 def _drawn(told: Told, *, as_page: bool) -> str:
-    shown = exhibit(told.behaviour, told.picture, told.title)
-    return page.behaviour_page(shown, told.title) if as_page else standalone(shown.svg)
+    behaviour = told.behaviour
+    if as_page:
+        return page.behaviour_page(exhibit(behaviour, told.picture, told.title), told.title)
+    return standalone(scene_of(behaviour, told.picture), told.title, end_lines(behaviour))
 
 
 def _text(told: Told) -> str:
-    return "".join(f"{printable(line)}\n" for line in (told.title, *lines(told.behaviour)))
+    behaviour = told.behaviour
+    shown = (told.title, *step_lines(behaviour), *end_lines(behaviour))
+    return "".join(f"{printable(line)}\n" for line in shown)

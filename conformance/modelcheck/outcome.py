@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -49,6 +49,8 @@ class EngineOutcome(msgspec.Struct, frozen=True):
     kind: str = ""
     violated_at: str = ""
     """Where the violated formula is defined, as `module:line:column`; empty if nowhere."""
+    places: Mapping[str, str] = {}
+    """Where the counterexample's actions are defined, by name."""
     distinct_states: int | None = None
     generated_states: int | None = None
     depth: int | None = None
@@ -89,6 +91,7 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
     result = _result(run, model)
     violation = transcript.violation if result == "violated" else None
     name = _violated_name(violation, model, module) if violation else ""
+    steps = _kept_steps(transcript, generated, spec) if violation else ()
     return EngineOutcome(
         result=result,
         exit_code=run.exit_code,
@@ -101,7 +104,8 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
         depth=transcript.depth,
         collision_probability=transcript.collision_probability,
         variables=tuple(v.name for v in module.variables) if violation else (),
-        steps=_kept_steps(transcript, generated, spec) if violation else (),
+        steps=steps,
+        places=places_of(module, steps),
         ending=_ending(transcript),
         why=why(spec, name, violation.kind, _states(transcript, spec)) if violation else (),
         never_fired=None if model.check.simulation else _never_fired(transcript, generated),
@@ -166,6 +170,11 @@ def defined_at(module: Module, name: str) -> str:
     """Where an operator is defined: `module:line:column`; empty for what is none."""
     definition = module.operator(name)
     return "" if definition is None else str(definition.location)
+
+
+def places_of(module: Module, steps: Sequence[KeptStep]) -> dict[str, str]:
+    """Where the steps' actions are defined, by name."""
+    return {step.name: at for step in steps if (at := defined_at(module, step.name))}
 
 
 def _states(transcript: Transcript, spec: Spec) -> list[State]:

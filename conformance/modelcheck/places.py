@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+from conformance.events import Exhibit, ModuleText
 from conformance.modelcheck.manifest import Model, near
 from conformance.tla import OWN_MODULES
+
+
+def with_texts(shown: Exhibit, model: Model, location: str = "") -> Exhibit:
+    """The exhibit with the text of every module that its reasons name, or a finding's location."""
+    places = (*(reason.location for reason in shown.reasons), location)
+    files = (place(model, one).partition(":")[0] for one in places if one)
+    names = [Path(one) for one in dict.fromkeys(files) if one.endswith(".tla")]
+    texts = (
+        ModuleText(file.stem, str(file), file.read_text(encoding="utf-8"))
+        for file in names
+        if file.is_file()
+    )
+    return replace(shown, texts=tuple(texts))
 
 
 def place(model: Model, location: str) -> str:
@@ -12,6 +29,8 @@ def place(model: Model, location: str) -> str:
     Unchanged where no such file is: the module was generated, or belongs to the TLA+ tools.
     """
     module, separator, rest = location.partition(":")
+    if module.endswith(".tla"):
+        return location
     for folder in (*model.search, *OWN_MODULES):
         file = folder / f"{module}.tla"
         if module and file.is_file():

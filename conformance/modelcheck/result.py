@@ -9,11 +9,12 @@ from conformance.events import Exhibit, Finding, JsonValue
 from conformance.modelcheck.manifest import Expect, Model, near, reference
 from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.pictures import picture_of
-from conformance.modelcheck.places import place
+from conformance.modelcheck.places import place, with_texts
 from conformance.modelcheck.tlc_output import ViolationKind
 from conformance.story.behaviour import Step, lines
 from conformance.story.exhibit import exhibit
 from conformance.story.key import formula_key
+from conformance.tla import Action
 from conformance.verdict import Verdict
 
 
@@ -67,7 +68,12 @@ class CheckResult:
         if not self.outcome.steps:
             return None
         title = f"{self.model.name}: {self.outcome.violated} is violated"
-        return exhibit(self.outcome.behaviour(), picture_of(self.model), title)
+        shown = exhibit(self.outcome.behaviour(), picture_of(self.model), title, self._place_of)
+        return with_texts(shown, self.model, self._location())
+
+    def _place_of(self, action: Action) -> str:
+        at = self.outcome.places.get(action.name, "")
+        return place(self.model, at) if at else ""
 
     def summary(self) -> str:
         """One line for the terminal."""

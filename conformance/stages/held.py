@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import packages_distributions
+from importlib.metadata import version as version_of
 
 from conformance import __version__
 from conformance.events import Held, ModuleText
@@ -19,7 +22,9 @@ BUNDLED = "conformance.systems."
 def held(
     prepared: PreparedModel, system: str, version: str = "", kinds: Sequence[str] | None = None
 ) -> Held:
-    """The model's specification and the system; of a bundled one, the version is kconform's.
+    """The model's specification and the system.
+
+    The version of a bundled system is kconform's, that of a user's own its package's.
 
     `kinds` are the names of the actions: those that have instances unless given. With large
     constants nobody can list the instances.
@@ -33,7 +38,7 @@ def held(
     branches = {key(place): place for place in found}
     picture = picture_of(model)
     told = (*places.values(), *branches.values())
-    own = __version__ if system.startswith(BUNDLED) else ""
+    own = __version__ if system.startswith(BUNDLED) else _version_of(system)
     return Held(
         spec=model.spec,
         protocol="" if picture is None else picture.protocol,
@@ -46,6 +51,16 @@ def held(
         places={name: (at.module, at.line, at.end_line) for name, at in places.items()},
         branches={name: (at.module, at.line) for name, at in branches.items()},
     )
+
+
+def _version_of(system: str) -> str:
+    """Of a user's `module:function`: its package's `__version__`, else its distribution's."""
+    package = system.partition(":")[0].partition(".")[0]
+    own = getattr(sys.modules.get(package), "__version__", "")
+    if own or package not in sys.modules:
+        return str(own)
+    found = packages_distributions().get(package, ())
+    return version_of(found[0]) if found else ""
 
 
 def _places(prepared: PreparedModel, names: Iterable[str]) -> Iterator[tuple[str, Location]]:

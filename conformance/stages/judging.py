@@ -28,7 +28,7 @@ from conformance.judge.verdict import FormulaVerdict, Judgement
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
-from conformance.modelcheck.places import place
+from conformance.modelcheck.places import place, with_texts
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
@@ -260,6 +260,9 @@ class _Bench:
         behaviour = behaviour_of(shown, self.prepared.spec)
         if behaviour is None:
             return finding
+        if finding.exhibit is not None:
+            sourced = with_texts(finding.exhibit, self.request.model, finding.location)
+            finding = replace(finding, exhibit=sourced)
         return kept(context, finding, behaviour, model=reference(self.request.model))
 
     def _locate(self, name: str) -> str:

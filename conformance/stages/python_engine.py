@@ -9,7 +9,7 @@ from dataclasses import replace
 from conformance.errors import UserError
 from conformance.events import Progress, Reason, StageStarted
 from conformance.modelcheck.manifest import Model
-from conformance.modelcheck.outcome import EngineOutcome, KeptStep, defined_at
+from conformance.modelcheck.outcome import EngineOutcome, KeptStep, defined_at, places_of
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.reporting import report
 from conformance.modelcheck.result import CheckResult, judge
@@ -82,6 +82,7 @@ def _outcome(prepared: PreparedModel, found: SearchResult) -> EngineOutcome:
     transitions = found.transitions
     fired = {action.name for action in transitions.actions} if transitions else set()
     names = dict.fromkeys(action.name for action in prepared.spec.actions)
+    steps = _steps(prepared, path)
     return EngineOutcome(
         result="holds" if violated is None else "violated",
         exit_code=0 if violated is None else 12,
@@ -93,7 +94,8 @@ def _outcome(prepared: PreparedModel, found: SearchResult) -> EngineOutcome:
         generated_states=found.generated,
         depth=found.depth,
         variables=prepared.spec.variables,
-        steps=_steps(prepared, path),
+        steps=steps,
+        places=places_of(prepared.module, steps),
         why=_why(prepared, violated),
         never_fired=None if violated else tuple(name for name in names if name not in fired),
     )

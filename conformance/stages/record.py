@@ -31,7 +31,7 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import Model, find_models, reference
 from conformance.modelcheck.pictures import picture_of
-from conformance.modelcheck.places import place
+from conformance.modelcheck.places import place, with_texts
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.printable import counted
 from conformance.replay.parallel import side_by_side
@@ -337,10 +337,11 @@ def _told(context: Context, subject: Subject, finding: Finding) -> Finding:
     behaviour = replace(seen, reasons=why)
     of = subject.store.manifest.identity.system
     system = "" if of == FOREIGN else of
+    shown = exhibit(behaviour, picture_of(model), finding.title, partial(_place_of, subject))
     return replace(
         kept(context, finding, behaviour, model=reference(model), system=system),
         story=lines(last_steps(behaviour)),
-        exhibit=exhibit(behaviour, picture_of(model), finding.title, partial(_place_of, subject)),
+        exhibit=with_texts(shown, model, finding.location),
     )
 
 

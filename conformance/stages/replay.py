@@ -10,9 +10,9 @@ from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Reason
 from conformance.modelcheck.branches import BranchCounts
 from conformance.modelcheck.check import edge_branches
-from conformance.modelcheck.manifest import reference
+from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
-from conformance.modelcheck.places import place
+from conformance.modelcheck.places import place, with_texts
 from conformance.printable import counted
 from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
@@ -138,7 +138,7 @@ def _finding(
     bench: Workbench, oracle: Oracle, divergence: Divergence, name: str = "replay"
 ) -> Finding:
     why = reasons(bench.prepared.spec, divergence)
-    return finding(
+    found = finding(
         oracle,
         divergence,
         stage=name,
@@ -147,6 +147,14 @@ def _finding(
         picture=picture_of(bench.model),
         drawn=True,
     )
+    return sourced(found, bench.model)
+
+
+def sourced(found: Finding, model: Model) -> Finding:
+    """The finding with the texts to which its reasons lead."""
+    if found.exhibit is None:
+        return found
+    return replace(found, exhibit=with_texts(found.exhibit, model, found.location))
 
 
 def tell(

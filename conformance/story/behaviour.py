@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from conformance.events import Reason
 from conformance.story.changes import changes
+from conformance.story.comparison import differences
 from conformance.story.why import reason_lines
 from conformance.tla import Action, Value, format_value
 
@@ -77,11 +78,39 @@ def lines(behaviour: Behaviour) -> tuple[str, ...]:
     An implementation's story begins with its first action and ends with how it departs: what
     differs there is told beside it.
     """
+    ending = behaviour.ending.splitlines()
+    return (*step_lines(behaviour), *ending, *reason_lines(behaviour.reasons))
+
+
+def step_lines(behaviour: Behaviour) -> tuple[str, ...]:
+    """The steps alone."""
     told = [f"... {behaviour.earlier} steps before"] if behaviour.earlier else []
     for number in range(len(behaviour.steps)):
         told += _step_lines(behaviour, number)
-    told += behaviour.ending.splitlines()
-    return (*told, *reason_lines(behaviour.reasons))
+    return tuple(told)
+
+
+def end_lines(behaviour: Behaviour) -> tuple[str, ...]:
+    """How it ends: what was said of it, what was expected beside what was seen, and why."""
+    ending = behaviour.ending.splitlines()
+    return (*ending, *_departure(behaviour), *reason_lines(behaviour.reasons))
+
+
+def _departure(behaviour: Behaviour) -> tuple[str, ...]:
+    if not (behaviour.departs and behaviour.observed):
+        return ()
+    last = behaviour.steps[-1].state
+    found = differences(behaviour.variables, (last,), behaviour.observed)
+    told = [
+        line
+        for one in found
+        for line in (
+            f"  {one.variable}",
+            f"    the specification has  {one.expected}",
+            f"    the implementation     {one.actual}",
+        )
+    ]
+    return ("Where they differ:", *told) if told else ()
 
 
 def _step_lines(behaviour: Behaviour, number: int) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape as escaped
 
@@ -22,6 +22,9 @@ _GAP = 14
 _CELL = 17
 _OVER = 12
 """So far a box stands over to the left of its lane."""
+_NOTE = 16
+_LONGEST_NOTE = 150
+"""Characters of a line below the drawing; longer ones are cut, and whole in the tooltip."""
 _COLOURS = 8
 _TEXT = 6.1
 _LARGE = 6.8
@@ -68,13 +71,14 @@ _SIGNS: dict[Sign, str] = {
 }
 
 
-def draw(scene: Scene, title: str, *, alone: bool = False) -> str:
-    """The diagram as an SVG element; `alone` brings its own style, for a file of its own."""
-    return _Drawing(scene).svg(title, alone=alone)
+def draw(scene: Scene, title: str) -> str:
+    """The diagram as an SVG element, for a page that has the style."""
+    return _Drawing(scene).svg(title)
 
 
-def standalone(svg: str) -> str:
-    """A drawn diagram with its style, as a file that any viewer shows."""
+def standalone(scene: Scene, title: str, notes: Sequence[str] = ()) -> str:
+    """The diagram with its style, as a file that any viewer shows; `notes` are lines below it."""
+    svg = _Drawing(scene, notes).svg(title)
     return svg.replace(">", f"><style>{STYLE}{_DARK}</style>", 1) + "\n"
 
 
@@ -90,8 +94,8 @@ class _Place:
 class _Drawing:
     """The geometry of one scene."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, scene: Scene, notes: Sequence[str] = ()) -> None:
+        self._scene, self._notes = scene, notes
         self._lefts = [float(_LEFT)]
         for lane in range(len(scene.lanes)):
             self._lefts.append(
@@ -104,23 +108,34 @@ class _Drawing:
             height = _BOX + _GAP + max((_height(cell) for cell in row.cells), default=0)
             self._rows.append(_Place(top, top + _GAP / 2 + _BOX / 2, top + height))
             top += height
-        self._width = self._lefts[-1]
         self._height = top + 12
+        longest = max((min(len(line), _LONGEST_NOTE) for line in notes), default=0)
+        self._width = max(self._lefts[-1], longest * _LARGE + 20)
 
-    def svg(self, title: str, *, alone: bool) -> str:
+    def svg(self, title: str) -> str:
+        height = self._height + _NOTE * len(self._notes)
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="kc-svg" role="img" '
-            f'viewBox="0 0 {self._width:g} {self._height:g}" width="{self._width:g}" '
-            f'height="{self._height:g}">',
+            f'viewBox="0 0 {self._width:g} {height:g}" width="{self._width:g}" '
+            f'height="{height:g}">',
             f"<title>{escape(title)}</title>",
             *self._bands(),
             *self._lanes(),
             *(part for arrow in self._scene.arrows for part in self._arrow(arrow)),
             *(part for n, row in enumerate(self._scene.rows) for part in self._row(n, row)),
+            *(self._noted(n, line) for n, line in enumerate(self._notes, 1)),
             "</svg>",
         ]
-        text = "".join(parts)
-        return standalone(text) if alone else text
+        return "".join(parts)
+
+    def _noted(self, number: int, line: str) -> str:
+        """A line below the drawing; its indent says what it belongs to."""
+        text = line.lstrip()
+        x = 10 + _LARGE * (len(line) - len(text))
+        return (
+            f'<text class="note" x="{x:g}" y="{self._height + _NOTE * number - 6:g}">'
+            f"{escape(_short(text, _LONGEST_NOTE))}<title>{escape(text)}</title></text>"
+        )
 
     def _x(self, lane: int) -> float:
         return self._lefts[lane] + 24

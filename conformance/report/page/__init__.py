@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from conformance.events import Exhibit
 from conformance.report.collect import Report
+from conformance.report.page.sources import sources
 from conformance.report.page.view import View, anchor, shown, view_of
 from conformance.report.text import printable
 from conformance.report.trend import Trend
@@ -34,7 +35,7 @@ def dumps(report: Report, *, trend: Trend | None = None, now: float | None = Non
     when = time.strftime("%Y-%m-%d %H:%M UTC", moment)
 
     def rendered(view: View) -> str:
-        return _render("page.html.j2", view=view, when=when, anchor=anchor)
+        return _render("page.html.j2", view=view, when=when, anchor=anchor, sources=view.sources)
 
     view = view_of(report, trend)
     page = rendered(view)
@@ -48,7 +49,8 @@ def dumps(report: Report, *, trend: Trend | None = None, now: float | None = Non
 
 def behaviour_page(exhibit: Exhibit, title: str) -> str:
     """A page of one behaviour."""
-    return _render("behaviour.html.j2", shown=shown("behaviour", exhibit), title=title)
+    own = sources((), (exhibit,), ())
+    return _render("behaviour.html.j2", shown=shown("behaviour", exhibit), title=title, sources=own)
 
 
 def render(template: str, *, package: str, folder: str, style: str = "", **values: object) -> str:

@@ -12,6 +12,7 @@ from conformance.report.causes import Cause, causes
 from conformance.report.collect import Report
 from conformance.report.page.counts import SpecCounts, counts
 from conformance.report.page.shapes import Shape, shapes
+from conformance.report.page.sources import Sources, sources
 from conformance.report.page.timeline import TimeLine, time_line
 from conformance.report.trend import Gone, Trend
 from conformance.verdict import Verdict
@@ -115,6 +116,7 @@ class View:
     stages: tuple[StageRow, ...]
     """All but single models, which have a table of their own."""
     specs: tuple[SpecCounts, ...]
+    sources: Sources
     shapes: tuple[Shape, ...]
     time_line: TimeLine | None
     trend: Trend | None
@@ -158,17 +160,22 @@ class View:
 def view_of(report: Report, trend: Trend | None = None) -> View:
     """Everything that the template needs."""
     found = causes(report.findings)
+    models, stages, specs = tuple(_models(report)), tuple(_stages(report)), counts(report)
+    views = tuple(_finding(cause, trend) for cause in found)
+    drawn = [one.shown for rows in (views, stages, models) for one in rows]
+    exhibits = [one.exhibit for one in drawn if one is not None]
     return View(
         report,
         _sentence(report, len(found)),
         _protocols(report),
         _subjects(report),
         tuple(_facts(report)),
-        _new_first(tuple(_finding(cause, trend) for cause in found)),
+        _new_first(views),
         tuple(_gaps(report)),
-        tuple(_models(report)),
-        tuple(_stages(report)),
-        counts(report),
+        models,
+        stages,
+        specs,
+        sources(specs, exhibits, [one.location for one in report.findings]),
         shapes(report),
         time_line(report),
         trend,
@@ -206,9 +213,10 @@ def _protocols(report: Report) -> tuple[str, ...]:
     for name, variants in found.items():
         named = ", ".join(filter(None, variants))
         told.append(f"{name} ({named})" if named else name)
-    if not told:
-        told = list(dict.fromkeys(_text(s, "spec") for s in report.stages if s.stage == "check"))
-    return tuple(filter(None, told))
+    checked = dict.fromkeys(_text(s, "spec") for s in report.stages if s.stage == "check")
+    driven = {held.spec for held in report.held}
+    only = (name for name in checked if name and name not in driven)
+    return (*told, *(f"{name}: model checked only" if told else name for name in only))
 
 
 def _subjects(report: Report) -> tuple[str, ...]:

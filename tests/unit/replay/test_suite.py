@@ -17,7 +17,7 @@ from conformance.replay.telling import finding
 from conformance.story.kind import Kind
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla import Action, Fn, State, Value, parse_action
+from conformance.tla import Action, Fn, State, Value
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, actions, graph, moves, oracle_of
 
@@ -195,11 +195,11 @@ def test_each_kind_has_its_own_key_and_message(kind: Kind) -> None:
 
 
 def test_steps_on_offer_are_told_by_what_is_not_enabled_else_by_what_is_refused() -> None:
-    more = tuple(map(parse_action, ('Fetch("b2")', 'Fetch("b1")', "Answer")))
-    lines = 'would not take Append, which\nwould not take Elect("b1"), which'
-    offered = diverged(Kind.OFFERS, lines)
-    assert finding(ORACLE, offered).key == "Append+Elect:refused"
-    assert finding(ORACLE, replace(offered, offered=more)).key == "Answer+Fetch:not_enabled"
+    less = 'would not take Append, which\nwould not take Elect("b1"), which'
+    more = 'would take Fetch("b2"), which\nwould take Fetch("b1"), which\nwould take Answer, which'
+    assert finding(ORACLE, diverged(Kind.OFFERS, less)).key == "Append+Elect:refused"
+    both = f"{more}\n{less}"
+    assert finding(ORACLE, diverged(Kind.OFFERS, both)).key == "Answer+Fetch:not_enabled"
 
 
 def test_what_was_raised_is_a_cause_by_its_class_and_function_and_not_by_its_line() -> None:

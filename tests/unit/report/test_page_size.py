@@ -44,7 +44,7 @@ def test_the_longest_expected_counterexamples_are_left_out_and_counted(
     text = page_of({"a": 10, "b": 900_000, "c": 30, "d": 800_000})
     assert drawings(text) == [10, 30]
     assert len(text.encode()) <= small + 5_000
-    assert "the counterexamples of 2 models that failed as expected are not drawn" in text
+    assert "2 behaviours that were expected are not drawn" in text
 
 
 def test_a_model_that_should_have_held_is_drawn_however_large(

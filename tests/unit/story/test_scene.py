@@ -18,7 +18,7 @@ from conformance.story.picture import (
     Picture,
 )
 from conformance.story.scene import Arrow, Scene, Strip, scene_of
-from conformance.story.svg import draw
+from conformance.story.svg import standalone
 from conformance.tla import Action, Fn, Value
 
 VARIABLES = ("log", "mark", "wire", "orders", "up")
@@ -187,7 +187,7 @@ def test_unknown_states_are_drawn_as_far_as_they_are_known() -> None:
 def test_the_drawing_is_well_formed_and_foreign_texts_stay_texts() -> None:
     evil = "</svg><script>alert(1)</script>\x1b[2J"
     scene = told(START, (Action(evil, ("b", evil)), state(b=(1, 2), wire=message("XRequest", 1))))
-    root = ET.fromstring(draw(scene, evil, alone=True))
+    root = ET.fromstring(standalone(scene, evil, [evil]))
     names = {element.tag.partition("}")[2] for element in root.iter()}
     assert "script" not in names
     assert {"svg", "rect", "line", "text", "title", "style"} <= names

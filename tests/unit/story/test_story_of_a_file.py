@@ -13,8 +13,10 @@ import pytest
 from conformance.errors import DataError
 from conformance.events import Reason
 from conformance.stages.story import read_story
-from conformance.story.behaviour import Behaviour, Step, lines
+from conformance.story.behaviour import Behaviour, Step, end_lines, lines
 from conformance.story.itf import trace_of
+from conformance.story.scene import scene_of
+from conformance.story.svg import standalone
 from conformance.tla import Action, Fn, dump_trace
 
 STEPS = (Step(None, (0, Fn({"b1": ()}))), Step(Action("Add", ("b1",)), (1, Fn({"b1": (1,)}))))
@@ -70,6 +72,31 @@ def test_what_holds_no_behaviour_is_the_users_mistake(tmp_path: Path, text: str)
 def story(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "conformance.cli", "story", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_bad_step_is_told_with_what_was_expected_and_seen_and_why(tmp_path: Path) -> None:
+    reason = Reason(1, "hw <= 3", "is FALSE", "Logs:7:3")
+    end = Behaviour(
+        ("hw",),
+        (Step(None, (1,)), Step(Action("Fetch", ("b",)), (2,))),
+        {"hw": 5},
+        "state not allowed",
+        (Reason(0, "Why it is false:"), reason),
+        departs=True,
+    )
+    told = end_lines(end)
+    assert told == (
+        "state not allowed",
+        "Where they differ:",
+        "  hw",
+        "    the specification has  2",
+        "    the implementation     5",
+        "Why it is false:",
+        "  Logs:7:3: hw <= 3 is FALSE",
+    )
+    drawing = ET.fromstring(standalone(scene_of(end, None), "t", told))
+    notes = [one.text for one in drawing.iter() if one.get("class") == "note"]
+    assert notes == [line.strip() for line in told]
 
 
 def test_the_command_tells_draws_and_makes_a_page(tmp_path: Path) -> None:
