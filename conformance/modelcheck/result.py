@@ -9,9 +9,13 @@ from conformance.events import Exhibit, Finding, JsonValue
 from conformance.modelcheck.manifest import Expect, Model, near, reference
 from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.pictures import picture_of
+from conformance.modelcheck.places import place
 from conformance.modelcheck.tlc_output import ViolationKind
+from conformance.modelcheck.wording import breaks, to_break
+from conformance.printable import counted
 from conformance.story.behaviour import Step, lines
 from conformance.story.exhibit import exhibit
+from conformance.story.why import reason_lines
 from conformance.verdict import Verdict
 
 
@@ -46,14 +50,15 @@ class CheckResult:
         return self.outcome.counterexample(variables)
 
     def story(self) -> tuple[str, ...]:
-        """The counterexample told step by step, and why it ends there; empty if there is none."""
-        return lines(self.outcome.behaviour()) if self.outcome.steps else ()
+        """The counterexample told step by step, and why it ends there; of an ASSUME only why."""
+        outcome = self.outcome
+        return lines(outcome.behaviour()) if outcome.steps else reason_lines(outcome.why)
 
     def exhibit(self) -> Exhibit | None:
         """The counterexample to be looked at; None if there is none."""
         if not self.outcome.steps:
             return None
-        title = f"{self.model.name}: {self.outcome.violated} is violated"
+        title = f"{self.model.name}: {self.outcome.is_broken()}"
         return exhibit(self.outcome.behaviour(), picture_of(self.model), title)
 
     def summary(self) -> str:
@@ -62,7 +67,7 @@ class CheckResult:
         if self.problems:
             return "; ".join(self.problems)
         if outcome.result == "violated":
-            return f"violates {outcome.violated} after {len(outcome.steps)} states"
+            return f"{outcome.breaks()}{_after(outcome)}"
         if outcome.result == "not exhausted":
             generated = outcome.generated_states or 0
             return f"not exhausted: {generated:,} states of random behaviours, no violation"
@@ -79,18 +84,41 @@ class CheckResult:
         story, shown = self.story(), self.exhibit()
         return tuple(
             Finding(
-                key=f"check:{self.model.name}:{problem}",
+                key=self._key(problem),
                 title=f"{self.model.name}: {problem}",
                 stage="check",
-                message=self.model.description,
+                message=self._message(),
                 formula=self.outcome.violated,
-                location=near(self.model.origin),
+                location=self._location(),
                 story=() if number else story,
                 reproduce=self._command(),
                 exhibit=None if number else shown,
             )
             for number, problem in enumerate(self.problems)
         )
+
+    @property
+    def _assumes_wrongly(self) -> bool:
+        return self.outcome.kind == ViolationKind.ASSUMPTION
+
+    def _key(self, problem: str) -> str:
+        if self._assumes_wrongly:
+            return f"{self.outcome.violated}:violated"
+        return f"check:{self.model.name}:{problem}"
+
+    def _message(self) -> str:
+        if not self._assumes_wrongly:
+            return self.model.description
+        said = self.outcome.is_broken()
+        return (
+            f"{said[:1].upper()}{said[1:]} for the constants of {near(self.model.origin)}. Mend "
+            "the one or the other: nothing was searched."
+        )
+
+    def _location(self) -> str:
+        """The file of the model, or where the ASSUME stands that is false."""
+        where = self.outcome.place
+        return place(self.model, where) if where else near(self.model.origin)
 
     def _command(self) -> str:
         model = self.model
@@ -180,7 +208,8 @@ def _problems(model: Model, outcome: EngineOutcome) -> list[str]:
     if outcome.result == "holds" and not outcome.distinct_states and not _only_assumes(model):
         return ["it has no state: nothing was checked"]
     if model.expect is None:
-        return [f"{outcome.violated} is violated"] if outcome.result == "violated" else []
+        broken = outcome.is_broken()
+        return [broken] if outcome.result == "violated" else []
     if outcome.result != model.expect.result:
         return [_other_result(model.expect, outcome)]
     if outcome.result == "holds":
@@ -192,13 +221,19 @@ def _problems(model: Model, outcome: EngineOutcome) -> list[str]:
 
 def _other_result(expect: Expect, outcome: EngineOutcome) -> str:
     if outcome.result == "not exhausted":
-        return f"no random behaviour violates {expect.violated}: let it simulate more"
+        return f"no random behaviour {breaks(expect.violated)}: let it simulate more"
     if outcome.result == "holds":
         return (
-            f"holds, but must violate {expect.violated}: the formula or the model has lost its "
+            f"holds, but must {to_break(expect.violated)}: the formula or the model has lost its "
             f"teeth ({outcome.distinct_states:,} distinct states)"
         )
-    return f"{outcome.violated} is violated after {len(outcome.steps)} states, but the model holds"
+    broken = outcome.is_broken()
+    return f"{broken}{_after(outcome)}, but the model holds"
+
+
+def _after(outcome: EngineOutcome) -> str:
+    """How long the counterexample is; nothing where no behaviour was looked at."""
+    return f" after {counted(len(outcome.steps), 'state')}" if outcome.steps else ""
 
 
 def _other_numbers(expect: Expect, outcome: EngineOutcome) -> list[str]:
@@ -220,7 +255,7 @@ def _other_numbers(expect: Expect, outcome: EngineOutcome) -> list[str]:
 
 def _other_violation(expect: Expect, outcome: EngineOutcome) -> list[str]:
     if outcome.violated != expect.violated:
-        return [f"violates {outcome.violated}, expected {expect.violated}"]
+        return [f"{outcome.breaks()}, expected {expect.violated}"]
     if outcome.kind == ViolationKind.TEMPORAL_PROPERTY:
         # TLC looks for lassos now and then while it searches: how long the first is, is chance.
         return []

@@ -9,7 +9,7 @@ from dataclasses import replace
 from conformance.errors import UserError
 from conformance.events import Progress, Reason, StageFinished, StageStarted
 from conformance.modelcheck.manifest import Model
-from conformance.modelcheck.outcome import EngineOutcome, KeptStep
+from conformance.modelcheck.outcome import EngineOutcome, KeptStep, of_assumption
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.modelcheck.why import why
@@ -17,6 +17,7 @@ from conformance.stages.context import Context
 from conformance.tla import find_tools, format_state, format_value
 from conformance.tla.search import (
     Counterexample,
+    FalseAssumption,
     FormulaResult,
     SearchResult,
     problem_of,
@@ -24,6 +25,8 @@ from conformance.tla.search import (
 )
 
 ENGINE = "kconform's evaluator"
+_ASSUMPTION_FALSE = 10
+"""TLC's exit code for it."""
 
 
 def check_in_python(context: Context, models: Sequence[Model]) -> list[CheckResult]:
@@ -39,23 +42,16 @@ def _check(context: Context, model: Model) -> CheckResult:
     context.emit(StageStarted("check", model.name))
     tools = context.check.tools or find_tools()
     prepared = prepare(model, tools, context.check.parser)
-    # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
-    problem = replace(problem_of(prepared.spec), check_deadlock=model.check.deadlock)
-    found = search(
-        problem,
-        keep_transitions=True,
-        processes=context.check.tlc.workers,
-        progress=_progress(context, model),
-    )
+    outcome, unchecked = _searched(context, prepared)
     seconds = time.monotonic() - started
     result = judge(
         model,
-        _outcome(prepared, found),
+        outcome,
         tools.jar_sha256,
         seconds,
         cached=False,
         engine="python",
-        unchecked=tuple(problem.unchecked),
+        unchecked=unchecked,
     )
     for finding in result.findings():
         context.emit(finding)
@@ -71,6 +67,24 @@ def _check(context: Context, model: Model) -> CheckResult:
         )
     )
     return result
+
+
+def _searched(context: Context, prepared: PreparedModel) -> tuple[EngineOutcome, tuple[str, ...]]:
+    """What the search found, and the properties that it could not check in full."""
+    model = prepared.model
+    try:
+        problem = problem_of(prepared.spec)
+    except FalseAssumption as error:
+        nothing = EngineOutcome("violated", _ASSUMPTION_FALSE, ENGINE)
+        return of_assumption(nothing, prepared.spec, error.assumption), ()
+    found = search(
+        # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
+        replace(problem, check_deadlock=model.check.deadlock),
+        keep_transitions=True,
+        processes=context.check.tlc.workers,
+        progress=_progress(context, model),
+    )
+    return _outcome(prepared, found), tuple(problem.unchecked)
 
 
 def _progress(context: Context, model: Model) -> Callable[[int, int], None]:

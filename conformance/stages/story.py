@@ -71,7 +71,7 @@ def keep_counterexamples(results: Iterable[CheckResult], folder: Path) -> int:
         stem = re.sub(r"[^A-Za-z0-9]+", "-", result.model.name).strip("-")
         says: dict[str, Json] = {
             "model": reference(result.model),
-            "key": f"{result.outcome.violated} is violated",
+            "key": result.outcome.is_broken(),
         }
         text = dump_trace(trace_of(result.outcome.behaviour(), says))
         with written_aside(folder / f"{stem}.itf.json") as aside:
