@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.cli.completion import model_names
 from conformance.cli.options import JsonOption
 from conformance.cli.session import session
 from conformance.stages.adapter_check import adapter_check as check_stage
@@ -19,7 +20,10 @@ def adapter_check(
     ],
     model: Annotated[
         str | None,
-        typer.Option(help="A model of its specification; default: the smallest that it takes."),
+        typer.Option(
+            help="A model of its specification; default: the smallest that it takes.",
+            autocompletion=model_names,
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -13,6 +13,7 @@ import typer
 from conformance.audit.local import is_small
 from conformance.audit.result import unjudged_lines
 from conformance.audit.session import spark_session
+from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ColdOption,
     CompareOption,
@@ -32,7 +33,12 @@ from conformance.stages.record import open_subject, referee
 def audit(
     store: Annotated[Path, typer.Argument(help="The trace store.")],
     model: Annotated[
-        str | None, typer.Option(help="Audit against this model.", show_default="the store's own")
+        str | None,
+        typer.Option(
+            help="Audit against this model.",
+            show_default="the store's own",
+            autocompletion=model_names,
+        ),
     ] = None,
     listing: Annotated[
         Path | None, typer.Option(help="Write every trace that does not pass here (Parquet).")

@@ -34,6 +34,7 @@ from conformance.bugs.mutation import (
 )
 from conformance.bugs.scope import changed_files, driving, systems_of
 from conformance.bugs.worker import Begun, Found
+from conformance.cli.completion import catalogue_systems, fault_ids, model_names
 from conformance.cli.options import CompareOption, JsonOption, ReportOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
@@ -49,14 +50,19 @@ _JUDGE_SECONDS = 3_600.0
 
 
 def bugs(
-    ids: Annotated[list[str] | None, typer.Argument(help="Faults by id; default: all.")] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(help="Faults by id; default: all.", autocompletion=fault_ids),
+    ] = None,
     patch: Annotated[
         Path | None, typer.Option(help="Run the oracles against this diff of impl/ instead.")
     ] = None,
     clean: Annotated[
         bool, typer.Option("--clean", help="Run them against a clean copy: no false alarm.")
     ] = False,
-    system: Annotated[str, typer.Option(help="The catalogue's system.")] = "",
+    system: Annotated[
+        str, typer.Option(help="The catalogue's system.", autocompletion=catalogue_systems)
+    ] = "",
     catalogue: Annotated[
         Path | None, typer.Option(help="A catalogue of faults of your own (docs/bugs.md).")
     ] = None,
@@ -75,7 +81,10 @@ def bugs(
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="With --mutants, --patch, --clean: these models; default: all of ci."),
+        typer.Option(
+            help="With --mutants, --patch, --clean: these models; default: all of ci.",
+            autocompletion=model_names,
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,

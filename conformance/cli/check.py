@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
+from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ColdOption,
     CompareOption,
     ConfigOption,
     JsonOption,
     ReportOption,
-    model_names,
 )
 from conformance.cli.session import Session, session
 from conformance.config import settled_tier

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.cli.completion import model_names
 from conformance.cli.options import ColdOption, JsonOption
 from conformance.cli.session import session
 from conformance.errors import UserError
@@ -34,7 +35,11 @@ def deviations(
     ] = False,
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", help="Of --formulas: models, or folders; all it can take else."),
+        typer.Option(
+            "--model",
+            help="Of --formulas: models, or folders; all it can take else.",
+            autocompletion=model_names,
+        ),
     ] = None,
     cold: ColdOption = False,
     as_json: JsonOption = False,

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from conformance.cli.completion import model_names
 from conformance.cli.options import (
     CompareOption,
     JsonOption,
     ReportOption,
     SeedOption,
     SystemOption,
-    model_names,
 )
 from conformance.cli.session import session
 from conformance.errors import UserError

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from conformance import __version__
+from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ApiVersionOption,
     ColdOption,
@@ -25,7 +26,6 @@ from conformance.cli.options import (
     TlsCaOption,
     WireConfigOption,
     WireOptions,
-    model_names,
     use_kafka_lib,
 )
 from conformance.cli.session import session

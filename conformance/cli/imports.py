@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from conformance.cli.completion import model_names
 from conformance.cli.options import (
     CompareOption,
     ForceOption,
@@ -16,7 +17,6 @@ from conformance.cli.options import (
     MasterOption,
     ReportOption,
     StoreOption,
-    model_names,
 )
 from conformance.cli.session import session
 from conformance.judge.mapping import Mapping, load_mapping

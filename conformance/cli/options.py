@@ -11,17 +11,8 @@ from urllib.parse import urlencode
 
 import typer
 
+from conformance.cli.completion import system_names
 from conformance.errors import UserError
-from conformance.modelcheck.manifest import model_name
-from conformance.resources import models_dir
-
-
-def model_names(incomplete: str) -> list[str]:
-    """Models to complete a name with: all that belong to kconform, also by their last part."""
-    known = [model_name(path) for path in sorted(models_dir().rglob("*.toml"))]
-    names = [*known, *(name.rpartition("/")[2] for name in known)]
-    return [name for name in names if name.startswith(incomplete)]
-
 
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object (docs/json.md) on standard output.")
@@ -43,6 +34,7 @@ SystemOption = Annotated[
         "--system",
         help="The system under test: a configured name, module:function, exec:COMMAND, "
         "tcp:HOST:PORT, wire:HOST:PORT or kafka-VERSION.",
+        autocompletion=system_names,
     ),
 ]
 ApiVersionOption = Annotated[

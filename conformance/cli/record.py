@@ -8,6 +8,7 @@ import typer
 
 from conformance.audit.local import is_small
 from conformance.audit.session import spark_session
+from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ColdOption,
     CompareOption,
@@ -18,7 +19,6 @@ from conformance.cli.options import (
     SeedOption,
     StoreOption,
     SystemOption,
-    model_names,
 )
 from conformance.cli.session import session
 from conformance.config import settled_tier

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ApiVersionOption,
     ColdOption,
@@ -22,7 +23,6 @@ from conformance.cli.options import (
     TlsCaOption,
     WireConfigOption,
     WireOptions,
-    model_names,
     use_kafka_lib,
 )
 from conformance.cli.session import Session, session
@@ -61,7 +61,10 @@ def replay(
     store: Annotated[Path | None, typer.Option(help="Replay a trace of this store.")] = None,
     trace: Annotated[int | None, typer.Option(help="The trace's number in the store.")] = None,
     model: Annotated[
-        str | None, typer.Option(help="The model of a file that does not name one.")
+        str | None,
+        typer.Option(
+            help="The model of a file that does not name one.", autocompletion=model_names
+        ),
     ] = None,
     seed: SeedOption = None,
     system: SystemOption = None,

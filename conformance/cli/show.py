@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from conformance.cli.completion import formula_names, model_names
 from conformance.cli.options import ConfigOption, JsonOption
 from conformance.cli.session import session
 from conformance.errors import UserError
-from conformance.modelcheck.cache import module_files
 from conformance.modelcheck.manifest import Model, find_models, model_from_config
-from conformance.modelcheck.prepare import prepare
+from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.stages.showing import smallest_with
 from conformance.tla import find_tools
 from conformance.tla.show import STAGES
 from conformance.tla.show import show as stages_of
@@ -24,10 +23,19 @@ SPARK = ("text", "types", "formula", "sql")
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="An invariant, property, action or operator.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An invariant, property, action or operator.", autocompletion=formula_names
+        ),
+    ],
     model: Annotated[
         str | None,
-        typer.Option("--model", help="The model that binds it: a name, manifest or path/Spec.tla."),
+        typer.Option(
+            "--model",
+            help="The model that binds it: a name, manifest or path/Spec.tla.",
+            autocompletion=model_names,
+        ),
     ] = None,
     config: ConfigOption = None,
     python: Annotated[bool, typer.Option("--python", help="The Python function.")] = False,
@@ -39,9 +47,11 @@ def show(
 ) -> None:
     """Print what a formula or action becomes in Python and in Spark SQL, beside its TLA+ text."""
     with session("show", as_json=as_json) as work:
-        chosen = _model(name, model, config)
         wanted = _stages(python=python, spark=spark, every=stages)
-        shown = stages_of(prepare(chosen, find_tools()).spec, name, wanted)
+        prepared = _prepared(name, model, config, typed="formula" in wanted)
+        shown = stages_of(prepared.spec, name, wanted)
+        if model is None:
+            work.say(f"--- model {prepared.model.name}, the smallest that has it\n")
         work.listing(
             "stages",
             [
@@ -62,11 +72,17 @@ def _stages(*, python: bool, spark: bool, every: bool) -> tuple[str, ...]:
     return tuple(stage for stage in STAGES if stage in wanted)
 
 
-def _model(name: str, model: str | None, config: Path | None) -> Model:
-    if model is None:
-        if config is not None:
-            raise UserError("--config goes with --model path/Spec.tla. Name the module.")
-        return _smallest_with(name)
+def _prepared(name: str, model: str | None, config: Path | None, *, typed: bool) -> PreparedModel:
+    """The model that the user names, or the smallest that has the name."""
+    tools = find_tools()
+    if model is not None:
+        return prepare(_model(model, config), tools)
+    if config is not None:
+        raise UserError("--config goes with --model path/Spec.tla. Name the module.")
+    return smallest_with(name, tools, typed=typed)
+
+
+def _model(model: str, config: Path | None) -> Model:
     if model.endswith(".tla"):
         spec = Path(model)
         return model_from_config(spec, config or spec.with_suffix(".cfg"))
@@ -78,21 +94,3 @@ def _model(name: str, model: str | None, config: Path | None) -> Model:
             f"{model} names {len(found)} models; name one: {found[0].name}, for example."
         )
     return found[0]
-
-
-def _smallest_with(name: str) -> Model:
-    """Of kconform's own models the one with the fewest states whose modules define the name."""
-    defines = re.compile(rf"^\s*(LOCAL\s+)?{re.escape(name)}\s*(\(.*\))?\s*==", re.MULTILINE)
-    for model in sorted(find_models(), key=_states):
-        files = module_files(model.spec_path, list(model.search))
-        if any(defines.search(path.read_text(encoding="utf-8")) for path in files):
-            return model
-    raise UserError(
-        f"None of kconform's own specifications defines {name}. Name the model that does with "
-        "--model: a model, a manifest, or path/Spec.tla with --config."
-    )
-
-
-def _states(model: Model) -> tuple[int, str]:
-    states = model.expect.distinct_states if model.expect else None
-    return states or sys.maxsize, model.name

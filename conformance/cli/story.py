@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.cli.completion import model_names
 from conformance.cli.session import session
 from conformance.errors import ExitCode, UserError
 from conformance.files import written_aside
@@ -26,7 +27,11 @@ def story(
     html: Annotated[bool, typer.Option("--html", help="A page with a slider.")] = False,
     model: Annotated[
         str | None,
-        typer.Option(help="Whose picture to use (docs/pictures.md).", show_default="the file's"),
+        typer.Option(
+            help="Whose picture to use (docs/pictures.md).",
+            show_default="the file's",
+            autocompletion=model_names,
+        ),
     ] = None,
     output: Annotated[
         Path | None,

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import ColdOption, JsonOption, SeedOption, model_names
+from conformance.cli.completion import model_names
+from conformance.cli.options import ColdOption, JsonOption, SeedOption
 from conformance.cli.session import session
 from conformance.errors import UserError
 from conformance.modelcheck.check import CheckOptions, graph_and_spec

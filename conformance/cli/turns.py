@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ColdOption,
     CompareOption,
@@ -14,7 +15,6 @@ from conformance.cli.options import (
     ReportOption,
     SeedOption,
     SystemOption,
-    model_names,
     use_kafka_lib,
 )
 from conformance.cli.session import session

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.cli.completion import model_names, system_names
 from conformance.cli.options import ColdOption, JsonOption, KafkaLibOption, use_kafka_lib
 from conformance.cli.session import session
 from conformance.errors import UserError
@@ -19,12 +20,15 @@ from conformance.stages.versions import versions as versions_stage
 
 
 def versions(
-    models: Annotated[list[str], typer.Argument(help="Models, or folders of models.")],
+    models: Annotated[
+        list[str], typer.Argument(help="Models, or folders of models.", autocompletion=model_names)
+    ],
     system: Annotated[
         list[str],
         typer.Option(
             "--system",
             help="Systems, with commas or repeated: kafka-3.8.1,3.9.1,4.4.0.",
+            autocompletion=system_names,
         ),
     ],
     jobs: Annotated[int | None, typer.Option(min=1, help="Suites side by side.")] = None,

@@ -16,19 +16,27 @@ from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.tlc import TlcResult
 from conformance.modelcheck.tlc_output import Transcript, Violation, ViolationKind
 from conformance.modelcheck.why import why
+from conformance.modelcheck.wording import ASSUMPTION, DEADLOCK, breaks, is_broken
 from conformance.story.behaviour import Behaviour, Step
-from conformance.tla import Action, Module, Spec, State, StateReader, ValueReader, format_value
+from conformance.story.why import why_assumed
+from conformance.tla import (
+    Action,
+    Assumption,
+    Module,
+    Spec,
+    State,
+    StateReader,
+    ValueReader,
+    format_value,
+)
 
 Result = Literal["holds", "not exhausted", "violated", "timeout", "error"]
 """Not exhausted: a simulation came to its end and found no violation."""
 
-DEADLOCK = "deadlock"
-"""What a manifest writes in `expect.violated` for a deadlock."""
-
 _EXIT_SUCCESS = 0
 _EXIT_PARSE_ERRORS = (150, 151)  # EC.ExitStatus: specification, configuration
 _FIRED_LINE = re.compile(rf'^<<"{re.escape(FIRED)}", (\d+)>>$')
-_PLACE = re.compile(r"^line (\d+), col \d+ to line (\d+), col \d+ of module (\w+)$")
+_PLACE = re.compile(r"^line (\d+), col (\d+) to line (\d+), col \d+ of module (\w+)$")
 
 
 class KeptStep(msgspec.Struct, frozen=True):
@@ -66,6 +74,14 @@ class EngineOutcome(msgspec.Struct, frozen=True):
     """Names of actions of which no instance took a step; None if TLC could not tell."""
     error: str = ""
 
+    def is_broken(self) -> str:
+        """What happened to the formula, as a sentence has it: `Inv is violated`."""
+        return is_broken(self.violated, self.kind, self.violated_at)
+
+    def breaks(self) -> str:
+        """What the model does: `violates Inv`."""
+        return breaks(self.violated, self.kind, self.violated_at)
+
     def behaviour(self) -> Behaviour:
         """The counterexample, and why it ends there; no step if there is none."""
         steps = self.counterexample(self.variables)
@@ -92,7 +108,7 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
     violation = transcript.violation if result == "violated" else None
     name = _violated_name(violation, model, module) if violation else ""
     steps = _kept_steps(transcript, generated, spec) if violation else ()
-    return EngineOutcome(
+    outcome = EngineOutcome(
         result=result,
         exit_code=run.exit_code,
         tlc_version=transcript.version,
@@ -111,6 +127,32 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
         never_fired=None if model.check.simulation else _never_fired(transcript, generated),
         error=said(run) if result == "error" else "",
     )
+    assumption = _assumption_of(violation, module)
+    return outcome if assumption is None else of_assumption(outcome, spec, assumption)
+
+
+def of_assumption(outcome: EngineOutcome, spec: Spec, assumption: Assumption) -> EngineOutcome:
+    """The outcome of a run that ended at once, since an ASSUME is false."""
+    return msgspec.structs.replace(
+        outcome,
+        result="violated",
+        violated=assumption.name or ASSUMPTION,
+        kind=str(ViolationKind.ASSUMPTION),
+        why=why_assumed(spec, assumption),
+        violated_at=str(assumption.location),
+    )
+
+
+def _assumption_of(violation: Violation | None, module: Module) -> Assumption | None:
+    """The ASSUME that TLC found false; TLC names its place."""
+    place = _PLACE.match(violation.name) if violation else None
+    if place is None or violation is None or violation.kind != ViolationKind.ASSUMPTION:
+        return None
+    for assumption in module.assumptions:
+        where = assumption.body.location
+        if (str(where.line), str(where.column), where.module) == (place[1], place[2], place[4]):
+            return assumption
+    return None
 
 
 def _result(run: TlcResult, model: Model) -> Result:
@@ -147,7 +189,7 @@ def _violated_name(violation: Violation, model: Model, module: Module) -> str:
     if violation.name in (*check.invariants, *check.properties):
         return violation.name
     if place := _PLACE.match(violation.name):
-        first, last, where = int(place[1]), int(place[2]), place[3]
+        first, last, where = int(place[1]), int(place[3]), place[4]
         for name in (*check.invariants, *check.properties):
             definition = module.operator(name)
             if definition is not None and definition.location.module == where:

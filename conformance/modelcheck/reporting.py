@@ -48,7 +48,7 @@ def _kept(result: CheckResult, folder: Path) -> Path:
     stem = re.sub(r"[^A-Za-z0-9]+", "-", result.model.name).strip("-")
     says: dict[str, Json] = {
         "model": reference(result.model),
-        "key": f"{result.outcome.violated} is violated",
+        "key": result.outcome.is_broken(),
     }
     path = folder / f"{stem}.itf.json"
     text = dump_trace(trace_of(result.outcome.behaviour(), says))

@@ -11,9 +11,12 @@ from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place, with_texts
 from conformance.modelcheck.tlc_output import ViolationKind
+from conformance.modelcheck.wording import breaks, to_break
+from conformance.printable import counted
 from conformance.story.behaviour import Step, lines
 from conformance.story.exhibit import exhibit
 from conformance.story.key import formula_key
+from conformance.story.why import reason_lines
 from conformance.tla import Action
 from conformance.verdict import Verdict
 
@@ -60,14 +63,15 @@ class CheckResult:
         return self.outcome.counterexample(variables)
 
     def story(self) -> tuple[str, ...]:
-        """The counterexample told step by step, and why it ends there; empty if there is none."""
-        return lines(self.outcome.behaviour()) if self.outcome.steps else ()
+        """The counterexample told step by step, and why it ends there; of an ASSUME only why."""
+        outcome = self.outcome
+        return lines(outcome.behaviour()) if outcome.steps else reason_lines(outcome.why)
 
     def exhibit(self) -> Exhibit | None:
         """The counterexample to be looked at; None if there is none."""
         if not self.outcome.steps:
             return None
-        title = f"{self.model.name}: {self.outcome.violated} is violated"
+        title = f"{self.model.name}: {self.outcome.is_broken()}"
         shown = exhibit(self.outcome.behaviour(), picture_of(self.model), title, self._place_of)
         return with_texts(shown, self.model, self._location())
 
@@ -81,7 +85,7 @@ class CheckResult:
         if self.problems:
             return "; ".join(map(str, self.problems))
         if outcome.result == "violated":
-            return f"violates {outcome.violated} after {len(outcome.steps)} states"
+            return f"{outcome.breaks()}{_after(outcome)}"
         if outcome.result == "not exhausted":
             generated = outcome.generated_states or 0
             return f"not exhausted: {generated:,} states of random behaviours, no violation"
@@ -104,7 +108,7 @@ class CheckResult:
                 key=problem.key,
                 title=f"{self.model.name}: {problem}",
                 stage="check",
-                message=self.model.description,
+                message=self._message(),
                 formula=self.outcome.violated,
                 location=self._location(),
                 story=() if number else story,
@@ -120,6 +124,15 @@ class CheckResult:
         """Of the formula that is violated; of anything else, the model's manifest."""
         at = self.outcome.violated_at
         return place(self.model, at) if at else near(self.model.origin)
+
+    def _message(self) -> str:
+        if self.outcome.kind != ViolationKind.ASSUMPTION:
+            return self.model.description
+        said = self.outcome.is_broken()
+        return (
+            f"{said[:1].upper()}{said[1:]} for the constants of {near(self.model.origin)}. Mend "
+            "the one or the other: nothing was searched."
+        )
 
     def _command(self) -> str:
         model = self.model
@@ -234,21 +247,26 @@ def _is_empty(model: Model, outcome: EngineOutcome) -> bool:
 
 
 def _violation(model: Model, outcome: EngineOutcome) -> str:
-    expect, name = model.expect, outcome.violated
+    expect = model.expect
     if expect is None:
-        return f"{name} is violated"
+        return outcome.is_broken()
     if expect.result == "violated":
-        return f"violates {name}, expected {expect.violated}"
-    return f"{name} is violated after {len(outcome.steps)} states, but the model holds"
+        return f"{outcome.breaks()}, expected {expect.violated}"
+    return f"{outcome.is_broken()}{_after(outcome)}, but the model holds"
 
 
 def _no_violation(expect: Expect, outcome: EngineOutcome) -> str:
     if outcome.result == "not exhausted":
-        return f"no random behaviour violates {expect.violated}: let it simulate more"
+        return f"no random behaviour {breaks(expect.violated)}: let it simulate more"
     return (
-        f"holds, but must violate {expect.violated}: the formula or the model has lost its "
+        f"holds, but must {to_break(expect.violated)}: the formula or the model has lost its "
         f"teeth ({outcome.distinct_states:,} distinct states)"
     )
+
+
+def _after(outcome: EngineOutcome) -> str:
+    """How long the counterexample is; nothing where no behaviour was looked at."""
+    return f" after {counted(len(outcome.steps), 'state')}" if outcome.steps else ""
 
 
 def _other_numbers(expect: Expect, outcome: EngineOutcome) -> Iterator[str]:

@@ -9,7 +9,13 @@ from dataclasses import replace
 from conformance.errors import UserError
 from conformance.events import Progress, Reason, StageStarted
 from conformance.modelcheck.manifest import Model
-from conformance.modelcheck.outcome import EngineOutcome, KeptStep, defined_at, places_of
+from conformance.modelcheck.outcome import (
+    EngineOutcome,
+    KeptStep,
+    defined_at,
+    of_assumption,
+    places_of,
+)
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.reporting import report
 from conformance.modelcheck.result import CheckResult, judge
@@ -18,6 +24,7 @@ from conformance.stages.context import Context
 from conformance.tla import find_tools, format_state, format_value
 from conformance.tla.search import (
     Counterexample,
+    FalseAssumption,
     FormulaResult,
     SearchResult,
     problem_of,
@@ -25,6 +32,8 @@ from conformance.tla.search import (
 )
 
 ENGINE = "kconform's evaluator"
+_ASSUMPTION_FALSE = 10
+"""TLC's exit code for it."""
 
 
 def check_in_python(context: Context, models: Sequence[Model]) -> list[CheckResult]:
@@ -40,26 +49,37 @@ def _check(context: Context, model: Model) -> CheckResult:
     context.emit(StageStarted("check", model.name))
     tools = context.check.tools or find_tools()
     prepared = prepare(model, tools, context.check.parser)
-    # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
-    problem = replace(problem_of(prepared.spec), check_deadlock=model.check.deadlock)
-    found = search(
-        problem,
-        keep_transitions=True,
-        processes=context.check.tlc.workers,
-        progress=_progress(context, model),
-    )
+    outcome, unchecked = _searched(context, prepared)
     seconds = time.monotonic() - started
     result = judge(
         model,
-        _outcome(prepared, found),
+        outcome,
         tools.jar_sha256,
         seconds,
         cached=False,
         engine="python",
-        unchecked=tuple(problem.unchecked),
+        unchecked=unchecked,
     )
     report(result, context.emit, context.check.keep)
     return result
+
+
+def _searched(context: Context, prepared: PreparedModel) -> tuple[EngineOutcome, tuple[str, ...]]:
+    """What the search found, and the properties that it could not check in full."""
+    model = prepared.model
+    try:
+        problem = problem_of(prepared.spec)
+    except FalseAssumption as error:
+        nothing = EngineOutcome("violated", _ASSUMPTION_FALSE, ENGINE)
+        return of_assumption(nothing, prepared.spec, error.assumption), ()
+    found = search(
+        # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
+        replace(problem, check_deadlock=model.check.deadlock),
+        keep_transitions=True,
+        processes=context.check.tlc.workers,
+        progress=_progress(context, model),
+    )
+    return _outcome(prepared, found), tuple(problem.unchecked)
 
 
 def _progress(context: Context, model: Model) -> Callable[[int, int], None]:

@@ -113,12 +113,21 @@ def _departure(behaviour: Behaviour) -> tuple[str, ...]:
     return ("Where they differ:", *told) if told else ()
 
 
+def heading_without_action(behaviour: Behaviour, number: int) -> str:
+    """How a step is headed that has no action: the first, or any of a file that names none."""
+    if number:
+        return "(the file names no action)"
+    return "State after these" if behaviour.earlier else "Initial state"
+
+
 def _step_lines(behaviour: Behaviour, number: int) -> Iterator[str]:
     step = behaviour.steps[number]
-    if step.action is None and behaviour.departs:
+    if number == 0 and step.action is None and behaviour.departs:
         return
-    start = "State after these" if behaviour.earlier else "Initial state"
-    action = start if step.action is None else behaviour.told(step.action)
+    if step.action is None:
+        action = heading_without_action(behaviour, number)
+    else:
+        action = behaviour.told(step.action)
     yield f"{behaviour.earlier + number}. {action}{step.note}"
     if number == 0:
         yield from (f"     {line}" for line in state_lines(behaviour.variables, step.state))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from conformance.events import Exhibit, ShownStep
 from conformance.printable import printable
-from conformance.story.behaviour import Behaviour, Locate, Seen
+from conformance.story.behaviour import Behaviour, Locate, Seen, heading_without_action
 from conformance.story.changes import changes
 from conformance.story.picture import Picture
 from conformance.story.scene import scene_of
@@ -39,15 +39,23 @@ def _observed(behaviour: Behaviour) -> dict[str, str]:
 
 def _steps(behaviour: Behaviour, locate: Locate) -> Iterator[ShownStep]:
     before: Seen | None = None
-    for step in behaviour.steps:
+    for number, step in enumerate(behaviour.steps):
         told = () if before is None else changes(behaviour.variables, before, step.state)
         yield ShownStep(
-            "" if step.action is None else printable(f"{step.action}{step.note}"),
+            _heading(behaviour, number),
             tuple(printable(str(change)) for change in told),
             _values(behaviour.variables, before, step.state),
             "" if step.action is None else locate(step.action),
         )
         before = step.state
+
+
+def _heading(behaviour: Behaviour, number: int) -> str:
+    """The step's action; nothing for the initial state, whose heading is the page's."""
+    step = behaviour.steps[number]
+    if step.action is not None:
+        return printable(f"{step.action}{step.note}")
+    return heading_without_action(behaviour, number) if number else ""
 
 
 def _values(variables: Sequence[str], before: Seen | None, after: Seen) -> dict[str, str]:

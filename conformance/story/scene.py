@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from conformance.story.behaviour import Behaviour, Seen, Step
+from conformance.story.behaviour import Behaviour, Seen, Step, heading_without_action
 from conformance.story.picture import (
     Announcement,
     Badge,
@@ -138,10 +138,11 @@ def plain(value: Value) -> str:
     return value if isinstance(value, str) else format_value(value).replace('"', "")
 
 
-def action_text(action: Action | None) -> str:
+def heading(behaviour: Behaviour, number: int) -> str:
     """`Fetch(b1, 3)`; the start of a behaviour has no action."""
+    action = behaviour.steps[number].action
     if action is None:
-        return "Initial state"
+        return heading_without_action(behaviour, number)
     return f"{action.name}({', '.join(map(plain, action.args))})" if action.args else action.name
 
 
@@ -156,9 +157,10 @@ def _generic(behaviour: Behaviour) -> Scene:
         lanes = (EVERYTHING,)
     rows = []
     for number, (step, actor) in enumerate(zip(behaviour.steps, actors, strict=True)):
-        lane = lanes.index(actor) if actor in lanes else (None if step.action is None else 0)
+        nowhere = number == 0 and step.action is None
+        lane = lanes.index(actor) if actor in lanes else (None if nowhere else 0)
         bad = behaviour.departs and number == len(behaviour.steps) - 1
-        rows.append(Row(action_text(step.action), lane, "", (Cell(),) * len(lanes), bad))
+        rows.append(Row(heading(behaviour, number), lane, "", (Cell(),) * len(lanes), bad))
     return Scene(lanes, tuple(rows), ())
 
 
@@ -215,11 +217,14 @@ class _Painter:
         )
         at = None if step.action is None else self._picture.actions.get(step.action.name)
         sign: Sign = "" if at is None else at.sign
-        return Row(action_text(step.action), self._lane_of(step.action), sign, cells, bad)
+        text = heading(self._behaviour, number)
+        return Row(text, self._lane_of(number), sign, cells, bad)
 
-    def _lane_of(self, action: Action | None) -> int | None:
+    def _lane_of(self, number: int) -> int | None:
+        """The lane of a step's box; the start has none, what names no lane is in the first."""
+        action = self._behaviour.steps[number].action
         if action is None:
-            return None
+            return 0 if number else None
         at = self._picture.actions.get(action.name)
         if at is not None and at.lane:
             lane = _filled_in(at.lane, action)

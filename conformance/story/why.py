@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from conformance.errors import SpecError
 from conformance.events import Reason
-from conformance.tla import Action, Explanation, Spec, State
+from conformance.tla import Action, Assumption, Explanation, Spec, State
 
 
 def why_false(spec: Spec, formula: str, before: State, state: State) -> tuple[Reason, ...]:
@@ -21,6 +21,18 @@ def why_false(spec: Spec, formula: str, before: State, state: State) -> tuple[Re
     if explanation.value == "TRUE":
         return ()
     return (Reason(0, f"Why {formula} is false:"), *_reasons(explanation, 1))
+
+
+def why_assumed(spec: Spec, assumption: Assumption) -> tuple[Reason, ...]:
+    """The evaluator's account of an ASSUME; nothing where it has none, or finds it true."""
+    try:
+        explanation = spec.explain_assumption(assumption)
+    except SpecError:
+        return ()
+    if explanation.value == "TRUE":
+        return ()
+    named = assumption.name or "the ASSUME"
+    return (Reason(0, f"Why {named} is false:"), *_reasons(explanation, 1))
 
 
 def why_disabled(spec: Spec, action: Action, state: State) -> tuple[Reason, ...]:

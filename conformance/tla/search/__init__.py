@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.tla.search.breadth_first import (
     Counterexample,
     End,
+    FalseAssumption,
     FormulaKind,
     FormulaResult,
     Limits,
@@ -21,6 +22,7 @@ from conformance.tla.search.breadth_first import (
 __all__ = [
     "Counterexample",
     "End",
+    "FalseAssumption",
     "FormulaKind",
     "FormulaResult",
     "Limits",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from conformance.tla.errors import SpecError, UnsupportedError
+from conformance.tla.front.syntax import Assumption
 from conformance.tla.python.spec import Spec
 from conformance.tla.search.processes import Row, rows
 from conformance.tla.search.symmetry import Orbits, Permutation, permutations_of
@@ -25,6 +26,7 @@ from conformance.tla.values.text import format_state
 __all__ = [
     "Counterexample",
     "End",
+    "FalseAssumption",
     "FormulaKind",
     "FormulaResult",
     "Limits",
@@ -64,17 +66,26 @@ class Problem:
     """Told the level of the state that is explored, 0 for initial states, None at the end."""
 
 
+class FalseAssumption(SpecError):
+    """An ASSUME that is false for the constants of a configuration: nothing was searched."""
+
+    def __init__(self, assumption: Assumption, source: str) -> None:
+        named = f"the assumption {assumption.name}" if assumption.name else "this ASSUME"
+        super().__init__(
+            f"{assumption.location}: {named} is false for the constants of "
+            f"{source or 'the configuration'}. Mend the one or the other."
+        )
+        self.assumption = assumption
+
+
 def problem_of(spec: Spec) -> Problem:
     """What the spec's configuration asks for; of temporal properties what a search can check.
 
-    SpecError if an ASSUME is false, as in TLC. A module that only assumes has no states.
+    FalseAssumption if an ASSUME is false, as in TLC. A module that only assumes has no states.
     """
     config = spec.config
     for assumption in spec.false_assumptions():
-        raise SpecError(
-            f"{assumption.location}: the assumption {assumption.name or ''} is false for the "
-            f"constants of {config.source or 'the configuration'}. Mend the one or the other."
-        )
+        raise FalseAssumption(assumption, config.source)
     properties = [spec.property_of(name) for name in config.properties]
     return Problem(
         variables=spec.variables,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,3 +70,48 @@ def test_it_is_checked(
     output = " ".join(result.output.split())
     assert (result.exit_code, said in output) == (code, True), output
     assert "ALIAS Shown is left out" in output or code == 2
+
+
+ASSUMED = """---- MODULE Own ----
+EXTENDS Integers
+CONSTANT N
+VARIABLE x
+ASSUME Small == N < 3
+ASSUME \\A i \\in 1..N : i < 5 /\\
+          i # 2
+Init == x = 0
+Next == x' = x
+====
+"""
+"""An assumption with a name, and one without."""
+
+
+@pytest.mark.parametrize("engine", ["tlc", "python"])
+@pytest.mark.parametrize(
+    ("constant", "key", "title", "place", "why"),
+    [
+        (4, "Small:violated", "the assumption Small is false", "Own.tla:5:1", "N is 4"),
+        (2, "ASSUME:violated", "the ASSUME at Own:6:1 is false", "Own.tla:6:1", "i # 2 is FALSE"),
+    ],
+    ids=["named", "nameless"],
+)
+def test_a_false_assumption_is_a_finding_with_its_reason(
+    engine: str,
+    constant: int,
+    key: str,
+    title: str,
+    place: str,
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KCONFORM_CACHE", str(tmp_path / "cache"))
+    Path("Own.tla").write_text(ASSUMED)
+    Path("Own.cfg").write_text(f"CONSTANT N = {constant}\nINIT Init\nNEXT Next\n")
+    result = CliRunner().invoke(load("check"), ["Own.tla", "--engine", engine, "--json"])
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert result.exit_code == 1
+    assert (finding["key"], finding["location"]) == (key, place)
+    assert finding["title"] == f"Own: {title}"
+    assert any(why in line for line in finding["story"])

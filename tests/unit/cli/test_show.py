@@ -78,6 +78,33 @@ def test_a_name_that_no_specification_defines() -> None:
     assert "Name the model that does with --model" in output
 
 
+@pytest.mark.tlc
+@pytest.mark.parametrize("name", ["ExpandIsr", "AppendAsLeader"])
+def test_an_action_is_bound_by_the_smallest_model_whose_next_has_it(name: str) -> None:
+    result = CliRunner().invoke(load("show"), [name, "--spark", "--json"])
+    assert result.exit_code == 0
+    stages = {one["stage"]: one["text"] for one in json.loads(result.stdout)["stages"]}
+    assert "next_registration" in stages["sql"] or "next_log" in stages["sql"]
+
+
+@pytest.mark.tlc
+def test_it_says_which_model_it_has_chosen() -> None:
+    code, output = run("ExpandIsr", "--python")
+    assert code == 0
+    assert output.startswith("--- model replication/")
+    assert "mutant" not in output.splitlines()[0]
+
+
+@pytest.mark.tlc
+def test_an_action_that_is_only_a_part_of_others_needs_a_model_for_its_types() -> None:
+    code, output = run("AlterIsr", "--spark")
+    assert code == 2
+    assert "Name a model that has it with --model" in output
+    code, output = run("AlterIsr", "--python")
+    assert code == 0
+    assert "AlterIsr(l, " in output
+
+
 def test_a_folder_of_models_is_too_much() -> None:
     code, output = run("TypeOK", "--model", "replication")
     assert code == 2

@@ -14,6 +14,7 @@ from conformance.errors import DataError
 from conformance.events import Reason
 from conformance.stages.story import read_story
 from conformance.story.behaviour import Behaviour, Step, end_lines, lines
+from conformance.story.exhibit import exhibit
 from conformance.story.itf import trace_of
 from conformance.story.scene import scene_of
 from conformance.story.svg import standalone
@@ -59,6 +60,38 @@ def test_a_file_of_somebody_else_is_told_too(tmp_path: Path) -> None:
         "     x: 1 -> 2",
         "From here it goes back to step 0.",
     )
+
+
+@pytest.fixture
+def nameless(tmp_path: Path) -> Path:
+    """A file of somebody else that says of no step which action it was."""
+    path = tmp_path / "nameless.itf.json"
+    states = [{"x": 1}, {"x": 2}, {"x": 2}]
+    path.write_text(json.dumps({"vars": ["x"], "states": states}))
+    return path
+
+
+def test_only_the_first_step_is_the_initial_state(nameless: Path) -> None:
+    told = read_story(nameless)
+    assert lines(told.behaviour) == (
+        "0. Initial state",
+        "     x = 1",
+        "1. (the file names no action)",
+        "     x: 1 -> 2",
+        "2. (the file names no action)",
+        "     (nothing changes)",
+    )
+    rows = scene_of(told.behaviour, None).rows
+    unnamed = "(the file names no action)"
+    assert [row.text for row in rows] == ["Initial state", unnamed, unnamed]
+    shown = exhibit(told.behaviour, None, "").steps
+    assert [step.action for step in shown] == ["", unnamed, unnamed]
+
+
+def test_a_drawing_of_it_says_so_in_each_box(nameless: Path) -> None:
+    drawn = story(str(nameless), "--svg").stdout
+    assert "Initial state" not in drawn  # it has no box
+    assert drawn.count("<title>(the file names no action)</title>") == 2
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"vars": [], "states": []}', '{"vars": 1}'])

@@ -1,0 +1,81 @@
+"""What was found of a formula, as sentences have it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.modelcheck.manifest import Check, Expect, Model
+from conformance.modelcheck.outcome import EngineOutcome, KeptStep, decode, encode
+from conformance.modelcheck.result import CheckResult, judge
+from conformance.verdict import Verdict
+
+STATES = (KeptStep("", (), "x = 0"), KeptStep("Up", (), "x = 1"))
+
+
+def judged(outcome: EngineOutcome, expect: Expect | None = None) -> CheckResult:
+    model = Model("Own", Path("Own.cfg"), Path("Own.tla"), Check(init="Init", next="Next"), expect)
+    return judge(model, outcome, "", 0.0, cached=False)
+
+
+def violated(name: str, kind: str, steps: tuple[KeptStep, ...] = STATES) -> EngineOutcome:
+    return EngineOutcome("violated", 12, "", name, kind, variables=("x",), steps=steps)
+
+
+DEADLOCK = violated("deadlock", "deadlock")
+HOLDS = Expect("holds", distinct_states=2)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expect", "told"),
+    [
+        (DEADLOCK, None, "a deadlock was reached"),
+        (DEADLOCK, HOLDS, "a deadlock was reached after 2 states, but the model holds"),
+        (DEADLOCK, Expect("violated", violated="Inv"), "reaches a deadlock, expected Inv"),
+        (
+            DEADLOCK,
+            Expect("violated", violated="deadlock", counterexample_length=2),
+            "reaches a deadlock after 2 states",
+        ),
+        (violated("Inv", "invariant"), None, "Inv is violated"),
+        (
+            violated("Inv", "invariant", STATES[:1]),
+            HOLDS,
+            "Inv is violated after 1 state, but the model holds",
+        ),
+        (violated("Small", "assumption", ()), None, "the assumption Small is false"),
+        (
+            violated("Small", "assumption", ()),
+            HOLDS,
+            "the assumption Small is false, but the model holds",
+        ),
+    ],
+)
+def test_what_was_found_reads_as_a_sentence(
+    outcome: EngineOutcome, expect: Expect | None, told: str
+) -> None:
+    assert judged(outcome, expect).summary() == told
+
+
+def test_a_deadlock_that_must_be_reached() -> None:
+    holds = EngineOutcome("holds", 0, "", distinct_states=2)
+    told = judged(holds, Expect("violated", violated="deadlock")).summary()
+    assert told.startswith("holds, but must reach a deadlock:")
+
+
+def test_a_false_assumption_is_a_finding_where_it_stands() -> None:
+    outcome = EngineOutcome("violated", 10, "", "ASSUME", "assumption", place="Own:6:1")
+    result = judged(outcome)
+    (finding,) = result.findings()
+    assert result.verdict is Verdict.FAIL
+    assert finding.key == "ASSUME:violated"
+    assert finding.title == "Own: the ASSUME at Own:6:1 is false"
+    assert finding.location == "Own:6:1"  # there is no such file
+    assert finding.message.startswith("The ASSUME at Own:6:1 is false for the constants of Own.cfg")
+
+
+def test_an_assumption_of_an_earlier_cache_is_found_anew() -> None:
+    earlier = violated("line 5, col 17 to line 5, col 21 of module A", "assumption", ())
+    assert decode(encode(earlier)) is None
+    assert decode(encode(DEADLOCK)) == DEADLOCK
