@@ -18,7 +18,7 @@ from typing import IO
 
 import msgspec
 
-from conformance.bugs.fault import Catalogue, Fault, Unseen, relocated
+from conformance.bugs.fault import Catalogue, DoesNotApply, Fault, Unseen, relocated
 from conformance.bugs.worker import Begun, Found, Job
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.printable import counted
@@ -124,12 +124,23 @@ def _not_applicable(catalogues: Sequence[Catalogue]) -> dict[str, JsonValue]:
 
 
 def run_fault(catalogue: Catalogue, fault: Fault, effort: Effort) -> BugResult:
-    """One fault: by the tests where the catalogue says that the spec cannot see it."""
-    with relocated(fault) as folder:
-        if fault.unseen is not None:
-            return BugResult(fault, _by_tests(fault, fault.unseen, folder, effort), unseen=True)
-        found = by_oracles(job_of(catalogue, effort, fault), folder, effort.timeout)
-        return BugResult(fault, found, unseen=False)
+    """One fault: by the tests where the catalogue says that the spec cannot see it.
+
+    A fault whose patch does not apply is not judged: the other faults and stages still say theirs.
+    """
+    try:
+        with relocated(fault) as folder:
+            return _run_copy(catalogue, fault, folder, effort)
+    except DoesNotApply as error:
+        note = str(error).removesuffix(".")
+        return BugResult(fault, Found(killed=False, judged=False, note=note), unseen=False)
+
+
+def _run_copy(catalogue: Catalogue, fault: Fault, folder: Path, effort: Effort) -> BugResult:
+    if fault.unseen is not None:
+        return BugResult(fault, _by_tests(fault, fault.unseen, folder, effort), unseen=True)
+    found = by_oracles(job_of(catalogue, effort, fault), folder, effort.timeout)
+    return BugResult(fault, found, unseen=False)
 
 
 def job_of(catalogue: Catalogue, effort: Effort, fault: Fault | None = None) -> Job:
