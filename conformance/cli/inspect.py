@@ -14,7 +14,7 @@ from conformance.cli.cluster import LibOption, VersionOption
 from conformance.cli.options import CompareOption, JsonOption, MasterOption, ReportOption
 from conformance.cli.session import Session, session
 from conformance.events import Progress, StageFinished, StageStarted
-from conformance.files import written_aside
+from conformance.files import check_folder, written_aside
 from conformance.inspect import outputs, page
 from conformance.inspect.inspection import Inspection, inspect
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of, moment
@@ -67,6 +67,7 @@ def inspect_command(
 ) -> None:
     """Tell what copies of brokers' data directories and server logs prove."""
     with session("inspect", as_json=as_json, report=report, compare=compare) as work:
+        check_folder(output)
         started = time.monotonic()
         filters = Filters(
             frozenset(topic or ()),

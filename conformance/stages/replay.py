@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Reason
@@ -168,7 +167,7 @@ def keep(
     """Write the divergence to an ITF file, and report what was found of it with that file."""
     name = found.stage
     stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{bench.model.name}-{name}-{found.key}").strip("-")
-    path = Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
+    path = context.settings.divergences / f"{stem}.itf.json"
     save(
         path,
         oracle,
