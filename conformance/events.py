@@ -156,6 +156,8 @@ class StageFinished:
     figures: Mapping[str, JsonValue] = field(default_factory=dict)
     fault: bool = False
     """Whether kconform contradicted itself, so that what it says of others is not to be trusted."""
+    consequence: bool = False
+    """Whether it came to no verdict only because an earlier stage failed, which is told there."""
     exhibit: Exhibit | None = None
     """A counterexample that was expected, for the page."""
     at: float | None = None

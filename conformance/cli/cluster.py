@@ -235,7 +235,9 @@ def record_command(
             told = _record_one(plan, jars, output, tell)
         figures: dict[str, JsonValue] = {**told.figures, "seed": plan.seed}
         spent = time.monotonic() - started
-        work.emit(StageFinished("record", str(output), told.verdict, spent, told.summary, figures))
+        work.emit(
+            StageFinished("record", scenario.stem, told.verdict, spent, told.summary, figures)
+        )
         for line in told.lines:
             work.say(line)
         if judge:

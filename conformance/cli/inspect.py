@@ -78,7 +78,8 @@ def inspect_command(
         inputs = Inputs(brokers_of(brokers), tuple(logs or ()), filters, verify, zone)
         jars = chosen_jars(version, kafka_lib)
         tell = _Teller(work, "inspect")
-        work.emit(StageStarted("inspect", str(output)))
+        subject = ", ".join(inputs.brokers)
+        work.emit(StageStarted("inspect", subject))
         with Workers(master) as workers:
             evidence = read(
                 inputs,
@@ -96,7 +97,7 @@ def inspect_command(
         outputs.write(found, output)
         with written_aside(output / "index.html") as aside:
             aside.write_text(page.dumps(found), encoding="utf-8")
-        _report(work, found, output, time.monotonic() - started)
+        _report(work, found, subject, output, time.monotonic() - started)
 
 
 class _Teller:
@@ -114,7 +115,7 @@ class _Teller:
             self._work.emit(Progress(self._stage, done, whole, what))
 
 
-def _report(work: Session, found: Inspection, output: Path, seconds: float) -> None:
+def _report(work: Session, found: Inspection, subject: str, output: Path, seconds: float) -> None:
     command = shlex.join(["kconform", *sys.argv[1:]])
     for one in found.found:
         work.emit(one.as_event(command))
@@ -129,5 +130,5 @@ def _report(work: Session, found: Inspection, output: Path, seconds: float) -> N
         f"copies up to {found.copies.apart / 1000:.0f} s apart"
     )
     figures = found.figures()
-    work.emit(StageFinished("inspect", str(output), found.verdict, seconds, summary, figures))
+    work.emit(StageFinished("inspect", subject, found.verdict, seconds, summary, figures))
     work.closing = f"page: {output / 'index.html'}\nfindings: {output / 'findings.json'}"

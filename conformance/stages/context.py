@@ -49,6 +49,7 @@ class Outcome:
     summary: str = ""
     figures: dict[str, JsonValue] = field(default_factory=dict)
     fault: bool = False
+    consequence: bool = False
 
 
 @contextmanager
@@ -82,6 +83,7 @@ def emit_finished(
             outcome.summary,
             outcome.figures,
             outcome.fault,
+            outcome.consequence,
             at=at,
         )
     )

@@ -287,13 +287,19 @@ def audit(
 
 
 def _telling(emit: Emit, subject: Subject) -> Emit:
-    """The audit knows formulas and stores; of which model, and the way there, is added here."""
+    """The audit knows formulas and stores; of which model, and the way there, is added here.
+
+    The stage is named by the model, as others are: a store's path is another one in each run.
+    """
     model, spec = subject.prepared.model, EvaluatedSpec(subject.prepared.spec)
     variables = subject.prepared.spec.variables
 
     def tell(event: Event) -> None:
-        if isinstance(event, StageFinished):
-            event = replace(event, figures={"model": model.name, **event.figures})
+        if isinstance(event, StageStarted):
+            event = replace(event, subject=model.name)
+        elif isinstance(event, StageFinished):
+            figures = {"model": model.name, "store": str(subject.store.path), **event.figures}
+            event = replace(event, subject=model.name, figures=figures)
         elif isinstance(event, Finding):
             event = told(event)
         emit(event)
@@ -318,7 +324,7 @@ def referee(context: Context, subject: Subject, listing: Path, *, traces: int) -
             f"The traces of {subject.store.path} may begin in any state, and the referee holds "
             "each trace against the initial states. Audit the store without --referee."
         )
-    with stage(context, REFEREE, str(subject.store.path), traces) as outcome:
+    with stage(context, REFEREE, subject.prepared.model.name, traces) as outcome:
         result = run_referee(
             subject.store,
             subject.prepared,
