@@ -18,8 +18,8 @@ from pathlib import Path
 
 from conformance.audit.result import AuditResult
 from conformance.audit.session import spark_session
-from conformance.events import ignore
 from conformance.modelcheck.manifest import find_models
+from conformance.replay.parallel import begun
 from conformance.stages.context import Context, Workbench, workbench
 from conformance.stages.record import Subject, Underway, audit, plan_of, record
 from conformance.traces.store import TraceStore
@@ -48,8 +48,9 @@ def compare(context: Context, bench: Workbench, traces: int, folder: Path) -> No
     plan = plan_of(context, bench, traces=traces, length=LENGTH)
     with ExitStack() as stack:
         underway = Underway(context, bench, folder / "here", plan, stack, overwrite=False)
-        for job in underway.jobs(1):
-            underway.add(job.run(ignore))
+        running = stack.enter_context(begun(underway.jobs(1), 1))
+        for one in running.rest():
+            underway.add(one.result, one.work)
     recorded = time.monotonic()
     here = audit(context, subject(bench, folder / "here"), None)
     shown(f"{bench.model.name}, {here.steps:,} steps: here", began, began, recorded)

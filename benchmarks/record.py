@@ -39,6 +39,8 @@ class Measurement:
     document: str
     codes: tuple[int, ...] = (0,)
     """Exit codes of a run that measured what it should."""
+    goal: str = ""
+    """What the figures should be, where there is a goal; the document has it above the run."""
 
     @property
     def kept(self) -> Path:
@@ -76,6 +78,7 @@ def measurements() -> tuple[Measurement, ...]:
             tuple(shlex.split(one["command"])),
             one["document"],
             tuple(one.get("codes", (0,))),
+            one.get("goal", ""),
         )
         for one in table["measurement"]
     )
@@ -147,16 +150,17 @@ def keep(measurement: Measurement, done: Run) -> None:
 
 
 def shown(measurement: Measurement) -> str:
-    """Its last run as the documents have it, or that there is none."""
+    """Its goal and its last run as the documents have them, or that there is none."""
+    goal = f"Goal: {measurement.goal}\n\n" if measurement.goal else ""
     done = kept(measurement)
     if done is None:
-        return f"`{measurement.shown}`: no run is kept."
+        return f"{goal}`{measurement.shown}`: no run is kept."
     facts = [done.date, f"commit {done.commit}", done.machine]
     if done.load:
         facts.append(f"load {done.load}")
     if done.seconds:
         facts.append(f"{done.seconds:,.0f} s, {done.processor:,.0f} s of processor time")
-    return f"`{done.command}` ({', '.join(facts)}):\n\n```\n{done.output}\n```"
+    return f"{goal}`{done.command}` ({', '.join(facts)}):\n\n```\n{done.output}\n```"
 
 
 def written(document: str, text: str, known: Sequence[Measurement]) -> str:

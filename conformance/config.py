@@ -45,6 +45,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     thresholds: Thresholds = Thresholds()
     systems: dict[str, str] = msgspec.field(default_factory=dict)
 
+    @property
+    def divergences(self) -> Path:
+        """The folder that gets the ITF files of divergences."""
+        return Path(self.output) / "divergences"
+
+    @property
+    def counterexamples(self) -> Path:
+        """The folder that gets the ITF files of models' counterexamples."""
+        return Path(self.output) / "counterexamples"
+
 
 @dataclass(frozen=True, slots=True)
 class Tier:

@@ -150,6 +150,23 @@ class Held:
     branches: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
+OWN_PROCESS = "kconform"
+"""The worker that is the command's own process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """That a worker was at a stage, from `start` to `end` by `time.monotonic()`.
+
+    A worker does one thing at a time: it is the command's own process, another process, or a slot
+    of those in which models are checked. The operating system moves it from core to core.
+    """
+
+    worker: str
+    start: float
+    end: float
+
+
 @dataclass(frozen=True, slots=True)
 class StageFinished:
     """A stage ends with its verdict; `figures` is the stage's part of the JSON report."""
@@ -162,10 +179,12 @@ class StageFinished:
     figures: Mapping[str, JsonValue] = field(default_factory=dict)
     fault: bool = False
     """Whether kconform contradicted itself, so that what it says of others is not to be trusted."""
+    consequence: bool = False
+    """Whether it came to no verdict only because an earlier stage failed, which is told there."""
     exhibit: Exhibit | None = None
     """A counterexample that was expected, for the page."""
-    at: float | None = None
-    """When it ended, by `time.monotonic()`; None: just now."""
+    work: tuple[Work, ...] = ()
+    """Who was at it, and when; empty: the command's own process until now."""
 
 
 Event = StageStarted | Progress | Held | Finding | StageFinished

@@ -1,16 +1,56 @@
-"""Writes files aside and renames them, so that a file is whole or absent; knows a full disk."""
+"""Writes files aside and renames them, so that a file is whole or absent; knows a full disk.
+
+Whether a place can be written to is asked here too, before anything runs.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from conformance.errors import DataError
+from conformance.errors import DataError, UserError
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def check_folder(folder: Path) -> None:
+    """UserError unless files can be written to this folder; it may still have to be made.
+
+    Nothing is left behind: a run that fails makes no folder.
+    """
+    why = _obstacle(folder)
+    if why:
+        raise UserError(
+            f"Nothing can be written to {folder} ({why}), so nothing was run. Give another folder, "
+            "or make this one writable."
+        )
+
+
+def check_file(path: Path) -> None:
+    """UserError unless a file of this name can be written; its folder may still have to be made."""
+    why = "it is a folder" if path.is_dir() else _obstacle(path.parent)
+    if why:
+        raise UserError(
+            f"{path} cannot be written ({why}), so nothing was run. Name another file, or make its "
+            "folder writable."
+        )
+
+
+def _obstacle(folder: Path) -> str:
+    """Why nothing can be written to this folder; empty if it can, or can be made."""
+    try:
+        places = (folder, *folder.absolute().parents)
+        there = next(one for one in places if one.exists() or one.is_symlink())
+        if not there.is_dir():
+            return "it is a file" if there == folder else f"{there} is a file"
+        with tempfile.TemporaryFile(dir=there):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import IO
 
 import msgspec
 
-from conformance.bugs.fault import Catalogue, Fault, Unseen, relocated
+from conformance.bugs.fault import Catalogue, DoesNotApply, Fault, Unseen, relocated
 from conformance.bugs.worker import Begun, Found, Job
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.printable import counted
@@ -164,16 +164,27 @@ def run_fault(
 ) -> BugResult:
     """One fault: by the tests where the catalogue says that the spec cannot see it.
 
+    A fault whose patch does not apply is not judged: the other faults and stages still say theirs.
     `keep` is the file for what killed it.
     """
-    with relocated(fault) as folder:
-        if fault.unseen is not None:
-            return BugResult(fault, _by_tests(fault, fault.unseen, folder, effort), unseen=True)
-        job = job_of(catalogue, effort, fault)
-        if keep is not None:
-            job = msgspec.structs.replace(job, save_to=str(keep.absolute()))
-        found = _nearby(by_oracles(job, folder, effort.timeout), keep)
-        return BugResult(fault, found, unseen=False)
+    try:
+        with relocated(fault) as folder:
+            return _run_copy(catalogue, fault, folder, effort, keep)
+    except DoesNotApply as error:
+        note = str(error).removesuffix(".")
+        return BugResult(fault, Found(killed=False, judged=False, note=note), unseen=False)
+
+
+def _run_copy(
+    catalogue: Catalogue, fault: Fault, folder: Path, effort: Effort, keep: Path | None
+) -> BugResult:
+    if fault.unseen is not None:
+        return BugResult(fault, _by_tests(fault, fault.unseen, folder, effort), unseen=True)
+    job = job_of(catalogue, effort, fault)
+    if keep is not None:
+        job = msgspec.structs.replace(job, save_to=str(keep.absolute()))
+    found = _nearby(by_oracles(job, folder, effort.timeout), keep)
+    return BugResult(fault, found, unseen=False)
 
 
 def _nearby(found: Found, keep: Path | None) -> Found:

@@ -58,6 +58,10 @@ class NotApplicable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
 
 
+class DoesNotApply(UserError):
+    """A fault's patch does not fit the implementation as it is now: the fault cannot be run."""
+
+
 class _Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system: str
     fault: tuple[Fault, ...]
@@ -135,8 +139,8 @@ def built_in_catalogues() -> list[Path]:
 def relocated(fault: Fault) -> Iterator[Path]:
     """A folder with the faulty copy of the package, to be put first on PYTHONPATH.
 
-    UserError if a patch's target does not exist, is not unique, or the patch changes nothing:
-    a fault that puts in no fault proves nothing.
+    DoesNotApply if the text that a patch replaces is not there exactly once, UserError if the patch
+    changes nothing: a fault that puts in no fault proves nothing.
     """
     with copied(fault.package) as folder:
         for patch in fault.patches:
@@ -156,19 +160,28 @@ def copied(package: str = "impl") -> Iterator[Path]:
 
 
 def _apply(fault: Fault, root: Path, patch: Patch) -> None:
-    target = root / patch.file
-    if not target.is_file():
-        raise UserError(f"The fault {fault.id} patches {patch.file}, which does not exist.")
-    text = target.read_text(encoding="utf-8")
-    count = text.count(patch.old)
-    if count != 1:
-        raise UserError(
-            f"The fault {fault.id} looks for a text in {patch.file} that is there {count} "
-            "times instead of once: the implementation has changed. Adapt the fault to it."
-        )
     if patch.old == patch.new:
         raise UserError(f"The fault {fault.id} changes nothing in {patch.file}.")
+    target = root / patch.file
+    text = target.read_text(encoding="utf-8") if target.is_file() else ""
+    if text.count(patch.old) != 1:
+        raise _does_not_apply(fault, patch, text if target.is_file() else None)
     target.write_text(text.replace(patch.old, patch.new), encoding="utf-8")
+
+
+def _does_not_apply(fault: Fault, patch: Patch, text: str | None) -> DoesNotApply:
+    """What became of the code that the patch replaces; `text` is the file's, None without one."""
+    first = next(iter(patch.old.strip().splitlines()), "")
+    if text is None:
+        became = "but this file does not exist"
+    else:
+        became = f"and this text is there {text.count(patch.old)} times in place of once"
+    return DoesNotApply(
+        f"The patch of the fault {fault.id} does not apply: it replaces the text that begins with "
+        f"`{first}` in {fault.package}/{patch.file}, {became}. The code that it patches was "
+        "changed. Adapt `old` and `new` of this patch in its catalogue (faults.toml) to the code "
+        f"as it is now, or undo the change; `kconform bugs {fault.id}` tries the fault alone."
+    )
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from conformance.cli.options import (
 )
 from conformance.cli.session import session
 from conformance.errors import UserError
+from conformance.files import check_folder
 from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context
 from conformance.stages.record import audit as audit_stage
@@ -67,6 +68,8 @@ def audit(
             raise UserError(
                 f"{listing} is there already. Name another place with --listing, or remove it."
             )
+        if listing is not None:
+            check_folder(listing)
         chosen = work.settings.seed if seed is None else seed
         context = Context(work.settings, work.emit, CheckOptions(cold=cold), chosen)
         subject = open_subject(context, store, model)

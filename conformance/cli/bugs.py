@@ -146,7 +146,7 @@ def bugs(
                 _judge(work, found, "clean copy", folder, effort, names, budget)
         else:
             chosen = select(found, ids or [], short=short)
-            folder = Path(work.settings.output) / "divergences"
+            folder = work.settings.divergences
             results = run_bench(chosen, effort, work.emit, folder)
             _table(work, results, explain=bool(ids))
             _not_applicable(work, chosen)
@@ -270,7 +270,7 @@ def _judge(
         for catalogue in catalogues:
             own = tuple(one.name for one in models if one.system == catalogue.system)
             job = job_of(catalogue, effort)
-            kept = Path(work.settings.output, "divergences", f"bugs-{catalogue.system}.itf.json")
+            kept = work.settings.divergences / f"bugs-{catalogue.system}.itf.json"
             job = msgspec.structs.replace(
                 job, models=own or job.models, save_to=str(kept.absolute())
             )

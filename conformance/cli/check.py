@@ -68,7 +68,7 @@ def check(
             work.listing("models", list(map(_row, chosen)))
         if engine not in ("tlc", "python"):
             raise UserError(f"There is no engine {engine!r}; the engines are tlc and python.")
-        folder = Path(work.settings.output) / "counterexamples"
+        folder = work.settings.counterexamples
         options = CheckOptions(
             tlc=replace(TlcOptions(), workers=workers),
             jobs=jobs or work.settings.jobs,

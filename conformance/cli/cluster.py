@@ -17,6 +17,7 @@ from conformance.cli.options import JsonOption, ReportOption, SeedOption
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
 from conformance.events import JsonValue, Progress, StageFinished, StageStarted
+from conformance.files import check_file, check_folder
 from conformance.kafka.cluster import Cluster, Settings
 from conformance.kafka.incidents import INCIDENTS, make
 from conformance.kafka.jars import KafkaJars, chosen_jars
@@ -142,6 +143,8 @@ def run(
 ) -> None:
     """Start brokers, print their addresses, and end them with Ctrl-C, a signal or a command."""
     with session("cluster", as_json=as_json) as work:
+        if tap is not None:
+            check_file(tap)
         started = time.monotonic()
         tell = teller(work, "cluster")
         jars = chosen_jars(version, kafka_lib, tell=tell)
@@ -158,6 +161,7 @@ def run(
             ends = None
             if tap is not None:
                 ends, links = tapped(range(1, brokers + 1))
+                tap.parent.mkdir(parents=True, exist_ok=True)
                 file = stack.enter_context(tap.open("w", encoding="utf-8"))
                 taps = stack.enter_context(TapThread(schemas, links, writer_to(file)))
             cluster = Cluster(jars, folder, settings, schemas=schemas, endpoints=ends, tell=tell)
@@ -220,6 +224,7 @@ def record_command(
 ) -> None:
     """Run a scenario with real clients and faults; keep what tap, agent and disks tell."""
     with session("cluster", as_json=as_json, report=report) as work:
+        check_folder(output)
         started = time.monotonic()
         tell = teller(work, "record")
         plan = read_plan(scenario, work.settings.seed if seed is None else seed)
@@ -230,7 +235,9 @@ def record_command(
             told = _record_one(plan, jars, output, tell)
         figures: dict[str, JsonValue] = {**told.figures, "seed": plan.seed}
         spent = time.monotonic() - started
-        work.emit(StageFinished("record", str(output), told.verdict, spent, told.summary, figures))
+        work.emit(
+            StageFinished("record", scenario.stem, told.verdict, spent, told.summary, figures)
+        )
         for line in told.lines:
             work.say(line)
         if judge:
@@ -300,6 +307,7 @@ def incident_command(
 ) -> None:
     """Let an incident happen on three brokers; keep copies of their files (docs/incident.md)."""
     with session("cluster", as_json=as_json) as work:
+        check_folder(output)
         started = time.monotonic()
         tell = teller(work, "incident")
         jars = chosen_jars(version, kafka_lib, tell=tell)
@@ -319,6 +327,7 @@ def traces_command(
 ) -> None:
     """Make events of the specifications of a recording, and the mappings to judge them with."""
     with session("cluster", as_json=as_json) as work:
+        check_folder(output)
         started = time.monotonic()
         made = _written(work, recording, output)
         for one in made:
@@ -343,6 +352,8 @@ def judge_command(
 ) -> None:
     """Judge every partition by Replication and every group by GroupMembership."""
     with session("cluster", as_json=as_json, report=report) as work:
+        if output is not None:
+            check_folder(output)
         _judge(work, recording, output)
 
 

@@ -51,6 +51,7 @@ def explore(
     With --constant also beyond the model: more processes or longer runs than TLC can exhaust.
     """
     with session("explore", as_json=as_json, report=report, compare=compare) as work:
+        work.keep_divergences()
         context = Context(
             work.settings,
             work.emit,

@@ -9,6 +9,7 @@ import typer
 
 from conformance.cli.options import ForceOption, JsonOption
 from conformance.cli.session import session
+from conformance.files import check_file
 from conformance.stages.context import Context
 from conformance.stages.exports import export_traces
 
@@ -26,4 +27,5 @@ def export_command(
 ) -> None:
     """Write traces of a store as NDJSON or ITF."""
     with session("export", as_json=as_json) as work:
+        check_file(output)
         export_traces(Context(work.settings, work.emit), store, output, trace or (), replace=force)

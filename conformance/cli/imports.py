@@ -23,6 +23,7 @@ from conformance.judge.mapping import Mapping, load_mapping
 from conformance.judge.reading import bytes_of
 from conformance.stages.context import Context, one_model
 from conformance.stages.judging import Request, judge_files, unclear_lines
+from conformance.traces.writer import check_target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +58,7 @@ def import_command(
 ) -> None:
     """Judge traces of a foreign implementation, and keep what explains them in a store."""
     with session("import", as_json=as_json, report=report, compare=compare) as work:
+        check_target(output, replace=force)
         context = Context(work.settings, work.emit)
         request = _request(files, model, mapping)
         with _spark(request, master) as spark:

@@ -14,7 +14,7 @@ from conformance.cli.cluster import LibOption, VersionOption
 from conformance.cli.options import CompareOption, JsonOption, MasterOption, ReportOption
 from conformance.cli.session import Session, session
 from conformance.events import Progress, StageFinished, StageStarted
-from conformance.files import written_aside
+from conformance.files import check_folder, written_aside
 from conformance.inspect import outputs, page
 from conformance.inspect.inspection import Inspection, inspect
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of, moment
@@ -67,6 +67,7 @@ def inspect_command(
 ) -> None:
     """Tell what copies of brokers' data directories and server logs prove."""
     with session("inspect", as_json=as_json, report=report, compare=compare) as work:
+        check_folder(output)
         started = time.monotonic()
         filters = Filters(
             frozenset(topic or ()),
@@ -77,7 +78,8 @@ def inspect_command(
         inputs = Inputs(brokers_of(brokers), tuple(logs or ()), filters, verify, zone)
         jars = chosen_jars(version, kafka_lib)
         tell = _Teller(work, "inspect")
-        work.emit(StageStarted("inspect", str(output)))
+        subject = ", ".join(inputs.brokers)
+        work.emit(StageStarted("inspect", subject))
         with Workers(master) as workers:
             evidence = read(
                 inputs,
@@ -95,7 +97,7 @@ def inspect_command(
         outputs.write(found, output)
         with written_aside(output / "index.html") as aside:
             aside.write_text(page.dumps(found), encoding="utf-8")
-        _report(work, found, output, time.monotonic() - started)
+        _report(work, found, subject, output, time.monotonic() - started)
 
 
 class _Teller:
@@ -113,7 +115,7 @@ class _Teller:
             self._work.emit(Progress(self._stage, done, whole, what))
 
 
-def _report(work: Session, found: Inspection, output: Path, seconds: float) -> None:
+def _report(work: Session, found: Inspection, subject: str, output: Path, seconds: float) -> None:
     command = shlex.join(["kconform", *sys.argv[1:]])
     for one in found.found:
         work.emit(one.as_event(command))
@@ -128,5 +130,5 @@ def _report(work: Session, found: Inspection, output: Path, seconds: float) -> N
         f"copies up to {found.copies.apart / 1000:.0f} s apart"
     )
     figures = found.figures()
-    work.emit(StageFinished("inspect", str(output), found.verdict, seconds, summary, figures))
+    work.emit(StageFinished("inspect", subject, found.verdict, seconds, summary, figures))
     work.closing = f"page: {output / 'index.html'}\nfindings: {output / 'findings.json'}"

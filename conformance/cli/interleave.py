@@ -43,6 +43,7 @@ def interleave(
     Whatever two threads make of two actions, the spec must allow it for the two in turn.
     """
     with session("interleave", as_json=as_json, report=report, compare=compare) as work:
+        work.keep_divergences()
         context = Context(
             work.settings,
             work.emit,

@@ -26,6 +26,7 @@ from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.record import record as record_stage
 from conformance.stages.record import record_here, report_diverged
+from conformance.traces.writer import check_target
 
 
 def record(
@@ -46,6 +47,7 @@ def record(
 ) -> None:
     """Run the implementation along random walks and store what it did."""
     with session("record", as_json=as_json, report=report, compare=compare) as work:
+        check_target(output, replace=force)
         tier = settled_tier(work.settings, work.settings.tier)
         context = Context(
             work.settings,

@@ -118,6 +118,7 @@ def replay(
             return
         if what is None:
             raise UserError("Name a model or a saved divergence, or give --store and --trace.")
+        work.keep_divergences()
         bench = workbench(context, one_model(what), system)
         _replay_suite(work, context, bench, kind, (walks, length), stop_after)
         if not strict and deviating(bench.factory):

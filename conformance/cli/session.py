@@ -19,7 +19,7 @@ from conformance import __version__
 from conformance.config import Settings, load_settings
 from conformance.errors import INTERRUPTED, ExitCode, UserError
 from conformance.events import Emit, JsonValue
-from conformance.files import no_space, tells_of_no_space
+from conformance.files import check_folder, no_space, tells_of_no_space
 from conformance.report import github, json_report
 from conformance.report.causes import causes
 from conformance.report.collect import SCHEMA_VERSION, Collector, Report
@@ -54,6 +54,10 @@ class Session:
         self.reports = reports(folder, compare)
         self.settings = msgspec.structs.replace(self.settings, output=str(folder))
         self.header.setdefault("version", __version__)
+
+    def keep_divergences(self) -> None:
+        """Settle where ITF files of divergences go, before anything runs: as `report_to` does."""
+        check_folder(self.settings.divergences)
 
     def listing(self, key: str, rows: Sequence[tuple[str, JsonValue]]) -> NoReturn:
         """Print the rows, each a line and an object, and end the command: nothing is run."""

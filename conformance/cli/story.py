@@ -11,7 +11,7 @@ import typer
 from conformance.cli.completion import model_names
 from conformance.cli.session import session
 from conformance.errors import ExitCode, UserError
-from conformance.files import written_aside
+from conformance.files import check_file, written_aside
 from conformance.report import page
 from conformance.report.text import printable
 from conformance.stages.story import Told, read_story
@@ -42,6 +42,8 @@ def story(
     with session("story", as_json=False):
         if svg and html:
             raise UserError("Give --svg or --html, not both.")
+        if output is not None:
+            check_file(output)
         told = read_story(file, model)
         text = _drawn(told, as_page=html) if svg or html else _text(told)
         if output is None:

@@ -11,6 +11,7 @@ from conformance.cli.completion import model_names
 from conformance.cli.options import ColdOption, JsonOption, SeedOption
 from conformance.cli.session import session
 from conformance.errors import UserError
+from conformance.files import check_file
 from conformance.modelcheck.check import CheckOptions, graph_and_spec
 from conformance.stages.context import Context, one_model
 from conformance.stages.suite import cover, make_suite, measured
@@ -35,6 +36,8 @@ def suite(
 ) -> None:
     """Print a suite's size and coverage; the minimal one beside a greedy walk's."""
     with session("suite", as_json=as_json) as work:
+        if output is not None:
+            check_file(output)
         chosen = one_model(model)
         context = Context(
             work.settings,

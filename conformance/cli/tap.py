@@ -15,6 +15,7 @@ from conformance.cli.options import JsonOption
 from conformance.cli.session import session
 from conformance.errors import UserError
 from conformance.events import StageFinished
+from conformance.files import check_file
 from conformance.kafka.jars import chosen_jars
 from conformance.kafka.schemas import Schemas
 from conformance.kafka.tap import Link, Rule, TapThread, writer_to
@@ -40,6 +41,7 @@ def tap(
     Addresses in the broker's answers are replaced by the tap's own, so that clients stay on it.
     """
     with session("tap", as_json=as_json) as work:
+        check_file(output)
         started = time.monotonic()
         host, _, port = broker.rpartition(":")
         if not host or not port.isdigit():
@@ -48,6 +50,7 @@ def tap(
         jars = chosen_jars(version, kafka_lib, tell=teller(work, "tap"))
         schemas = Schemas.of(jars.classpath)
         with ExitStack() as stack:
+            output.parent.mkdir(parents=True, exist_ok=True)
             # Line by line: whoever follows the file sees each message when it passes.
             file = stack.enter_context(output.open("w", encoding="utf-8", buffering=1))
             link = Link(f"client->{broker}", listen, int(port), host)

@@ -46,6 +46,7 @@ def turns(
     """
     use_kafka_lib(kafka_lib)
     with session("turns", as_json=as_json, report=report, compare=compare) as work:
+        work.keep_divergences()
         context = Context(
             work.settings,
             work.emit,

@@ -39,6 +39,7 @@ def versions(
     """Drive several systems along the same models: who agrees, who deviates, and in what."""
     use_kafka_lib(kafka_lib)
     with session("versions", as_json=as_json) as work:
+        work.keep_divergences()
         systems = list(dict.fromkeys(name for given in system for name in _names(given)))
         if not systems:
             raise UserError("--system names no system: give kafka-3.8.1,kafka-3.9.1 or the like.")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformance.errors import UserError
-from conformance.events import Emit, Event, Progress, StageStarted, ignore
+from conformance.events import Emit, Event, Progress, StageStarted, Work, ignore
 from conformance.modelcheck import outcome as outcomes
 from conformance.modelcheck.branches import BranchCounts, EdgeBranches, asked_edges
 from conformance.modelcheck.cache import Cache, cache_dir
@@ -82,13 +82,22 @@ def check_models(
     with (
         Processes() as processes,
         engine.runner(processes, len(models)) as run,
-        ThreadPoolExecutor(engine.options.jobs) as pool,
+        ThreadPoolExecutor(engine.options.jobs, thread_name_prefix=_SLOT) as pool,
     ):
         # The large ones first, so that no long run is left over for the end.
         order = sorted(range(len(models)), key=lambda i: _expected_work(models[i]), reverse=True)
         futures = {i: pool.submit(engine.check, models[i], run) for i in order}
         _await(list(futures.values()), processes)
     return [futures[i].result() for i in range(len(models))]
+
+
+_SLOT = "TLC"
+
+
+def _slot() -> str:
+    """The slot that this thread of the pool is: `TLC 1` and so on, as many as there are jobs."""
+    _, _, number = threading.current_thread().name.rpartition("_")
+    return f"{_SLOT} {int(number) + 1}"
 
 
 def _await(futures: Sequence[Future[CheckResult]], processes: Processes) -> None:
@@ -235,7 +244,8 @@ class _Engine:
             outcome, _ = self.run(prepared, key, run, dump=model.feeds_suite)
         seconds = time.monotonic() - started
         result = judge(model, outcome, self.tools.jar_sha256, seconds, cached=cached)
-        report(result, self._tell, self.options.keep)
+        work = Work(_slot(), started, started + seconds)
+        report(result, self._tell, self.options.keep, work)
         return result
 
     def run(

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.events import Emit, StageFinished
+from conformance.events import Emit, StageFinished, Work
 from conformance.files import written_aside
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.result import CheckResult
@@ -24,8 +24,11 @@ class Keep:
     expected: bool = False
 
 
-def report(result: CheckResult, emit: Emit, keep: Keep | None = None) -> None:
-    """Emit the result's findings and the end of its stage; they name the file that was kept."""
+def report(result: CheckResult, emit: Emit, keep: Keep | None = None, *work: Work) -> None:
+    """Emit the result's findings and the end of its stage; they name the file that was kept.
+
+    `work` says which worker was at it when.
+    """
     wanted = keep is not None and bool(result.outcome.steps and (result.problems or keep.expected))
     file = str(_kept(result, keep.folder)) if keep is not None and wanted else ""
     for finding in result.findings(file):
@@ -39,6 +42,7 @@ def report(result: CheckResult, emit: Emit, keep: Keep | None = None) -> None:
             result.summary(),
             result.to_json(),
             exhibit=None if result.problems else result.exhibit(),
+            work=work,
         )
     )
 

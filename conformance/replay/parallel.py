@@ -15,10 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event as Flag
 from typing import Final, Generic, Protocol, TypeVar
 
-from conformance.events import Emit, Event
+from conformance.events import OWN_PROCESS, Emit, Event, Work
 from conformance.garbage import collect_seldom
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.interruptions import InterruptionResult, interrupt_steps
@@ -97,14 +98,18 @@ class _Stopped(BaseException):
 _STOP: Final[list[Flag]] = []
 """In a worker process: raised when its work is no longer wanted."""
 
+_NAME: Final[list[str]] = []
+"""In a worker process: what it is called."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[Result_co]):
-    """What a job came to, and when, by `time.monotonic()`, which all processes share."""
+    """What a job came to, and which process was at it when."""
 
     number: int
     result: Result_co
-    at: float
+    work: Work
+    """All processes of a machine share `time.monotonic()`."""
 
 
 class Running(Protocol[Result_co]):
@@ -128,7 +133,10 @@ class Crew:
         self.processes = processes
         self._stop = spawning.Event()
         self._pool = ProcessPoolExecutor(
-            processes, mp_context=spawning, initializer=_prepare, initargs=(self._stop,)
+            processes,
+            mp_context=spawning,
+            initializer=_prepare,
+            initargs=(self._stop, spawning.Value("i", 0)),
         )
         # Each call finds nobody idle yet, so each starts a process.
         for _ in range(processes if loading else 0):
@@ -212,10 +220,13 @@ class _Elsewhere(Generic[Result]):
             yield future.result()
 
 
-def _prepare(stop: Flag) -> None:
+def _prepare(stop: Flag, named: Synchronized[int]) -> None:
     # Ctrl-C reaches the whole process group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _STOP.append(stop)
+    with named.get_lock():
+        named.value += 1
+        _NAME.append(f"process {named.value}")
     collect_seldom()
     # Registered first, called last: to take a process's objects apart one by one takes a second.
     atexit.register(_end)
@@ -233,8 +244,10 @@ def _load(modules: tuple[str, ...]) -> None:
 
 
 def _run(job: Job[Result], number: int) -> Ended[Result]:
+    start = time.monotonic()
     result = job.run(_stop_if_unwanted)
-    return Ended(number, result, time.monotonic())
+    worker = _NAME[-1] if _NAME else OWN_PROCESS
+    return Ended(number, result, Work(worker, start, time.monotonic()))
 
 
 def _run_in_crew(job: Job[Result], number: int) -> Ended[Result]:

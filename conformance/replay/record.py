@@ -186,12 +186,10 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Files of the store that is being written in `folder`, recorded since `began`."""
+    """Files of the store that is being written in `folder`."""
 
     folder: str
     chunks: tuple[ChunkInfo, ...]
-    began: float
-    """By `time.monotonic()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +207,10 @@ class RecordJob:
 
     def run(self, emit: Emit) -> Recorded:
         """Record them."""
-        began = time.monotonic()
         recorder, chunks = _recorder(self.folder), []
         for number in self.numbers:
             chunks.append(recorder.record(number, self.size, emit))
-        return Recorded(self.folder, tuple(chunks), began)
+        return Recorded(self.folder, tuple(chunks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from conformance.errors import ExitCode
-from conformance.events import Emit, Event, Finding, Held, JsonValue, StageFinished
+from conformance.events import (
+    OWN_PROCESS,
+    Emit,
+    Event,
+    Finding,
+    Held,
+    JsonValue,
+    StageFinished,
+    Work,
+)
 from conformance.verdict import Verdict, merge
 
 SCHEMA_VERSION = 3
@@ -15,12 +24,13 @@ SCHEMA_VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When a stage ran, in seconds since the run began."""
+    """When a worker was at a stage, in seconds since the run began."""
 
     stage: str
     subject: str
     start: float
     end: float
+    worker: str = OWN_PROCESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,7 @@ class Report:
     held: tuple[Held, ...] = ()
     """What was held against what, in the order in which it was met."""
     spans: tuple[Span, ...] = ()
-    """By stage, in the same order."""
+    """By stage, in the same order; of a stage that several workers were at, one for each time."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -48,7 +58,7 @@ class Report:
 class Collector:
     """An `Emit` that keeps what a report needs and passes every event on.
 
-    `clock` gives seconds, as `StageFinished.at` does; what it says now is when the run begins.
+    `clock` gives seconds, as `Work` has them; what it says now is when the run begins.
     """
 
     def __init__(self, *consumers: Emit, clock: Callable[[], float] = time.monotonic) -> None:
@@ -62,15 +72,20 @@ class Collector:
     def __call__(self, event: Event) -> None:
         if isinstance(event, StageFinished):
             self.stages.append(event)
-            end = (self._clock() if event.at is None else event.at) - self._began
-            start = max(0.0, end - event.seconds)
-            self._spans.append(Span(event.stage, event.subject, start, end))
+            self._spans += self._spans_of(event)
         elif isinstance(event, Finding):
             self._merge(event)
         elif isinstance(event, Held):
             self._held.setdefault((event.model, event.system), event)
         for consumer in self._consumers:
             consumer(event)
+
+    def _spans_of(self, event: StageFinished) -> Iterator[Span]:
+        """Who was at the stage, and when."""
+        now = self._clock()
+        for work in event.work or (Work(OWN_PROCESS, now - event.seconds, now),):
+            start, end = max(0.0, work.start - self._began), work.end - self._began
+            yield Span(event.stage, event.subject, start, end, work.worker)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

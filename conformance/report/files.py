@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import UserError
-from conformance.files import written_aside
+from conformance.files import check_folder, written_aside
 from conformance.report import json_report, junit
 from conformance.report.collect import Report
 from conformance.report.trend import Earlier, Trend, load_earlier, trend
@@ -41,13 +39,5 @@ def reports(folder: Path, compare: Path | None = None) -> Reports:
 
     The earlier report is read at once: it may be the one that is about to be replaced.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UserError(
-            f"Nothing can be written to {folder} ({error.strerror}), so nothing was run. Give "
-            "another folder, or make this one writable."
-        ) from error
+    check_folder(folder)
     return Reports(folder, None if compare is None else load_earlier(compare))

@@ -39,6 +39,7 @@ def to_json(report: Report) -> dict[str, JsonValue]:
             "subject": span.subject,
             "start": round(span.start, 3),
             "end": round(span.end, 3),
+            "worker": span.worker,
         }
         for span in report.spans
     ]

@@ -1,4 +1,7 @@
-"""The JUnit report: one test case per stage and subject, one failure per finding."""
+"""The JUnit report: one test case per stage and subject, one failure per finding.
+
+Test cases have the same names in every run and on every machine, so that CI can follow them.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def _suite(
 
 def _outcome(case: ET.Element, stage: StageFinished) -> None:
     tags = {Verdict.FAIL: "failure", Verdict.ERROR: "error", Verdict.INCONCLUSIVE: "error"}
-    tag = tags.get(stage.verdict)
+    tag = "skipped" if stage.consequence else tags.get(stage.verdict)
     if tag is not None:
         ET.SubElement(case, tag, message=_clean(stage.summary), type=str(stage.verdict))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from conformance.config import Settings
 from conformance.errors import UserError
-from conformance.events import Emit, JsonValue, StageFinished, StageStarted, ignore
+from conformance.events import Emit, JsonValue, StageFinished, StageStarted, Work, ignore
 from conformance.modelcheck.check import CheckOptions, check_models, graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
@@ -49,6 +49,7 @@ class Outcome:
     summary: str = ""
     figures: dict[str, JsonValue] = field(default_factory=dict)
     fault: bool = False
+    consequence: bool = False
 
 
 @contextmanager
@@ -70,9 +71,9 @@ def emit_finished(
     outcome: Outcome,
     seconds: float,
     *,
-    at: float | None = None,
+    work: tuple[Work, ...] = (),
 ) -> None:
-    """Tell of a stage's end; `at`, by `time.monotonic()`, if that was before now."""
+    """Tell of a stage's end; `work` says who was at it, if it was not this process until now."""
     context.emit(
         StageFinished(
             name,
@@ -82,7 +83,8 @@ def emit_finished(
             outcome.summary,
             outcome.figures,
             outcome.fault,
-            at=at,
+            outcome.consequence,
+            work=work,
         )
     )
 

@@ -29,7 +29,8 @@ def coverage(
     action of the spec that no model of the run ever takes makes a pass vacuous; where models were
     `chosen` by what a system can take, only an action of one of their graphs: others are told.
     A `distant` system is asked for no action that is beyond its reach; each is told, with why.
-    `stopped` says which replays ended early at a divergence, and left things out because of it.
+    `stopped` says which replays ended early at a divergence, and left things out because of it:
+    the actions that are missing then are a consequence of it.
     """
     early = {one.factory for one, ended in zip(benches, stopped, strict=False) if ended}
     systems: dict[str, _Driven] = {}
@@ -42,6 +43,7 @@ def coverage(
             shares = {"actions": actions.share, **covered.get(system, {})}
             short = _below(shares, context.settings.thresholds)
             outcome.verdict = Verdict.INCONCLUSIVE if short else Verdict.PASS
+            outcome.consequence = system in early and short == ["actions"]
             outcome.summary = "; ".join(
                 [_told(shares, short), *actions.told(stopped_early=system in early)]
             )

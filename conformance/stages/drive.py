@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from conformance.events import Progress, StageStarted
+from conformance.events import Progress, StageStarted, Work
 from conformance.replay.interruptions import InterruptionResult
 from conformance.replay.parallel import Crew, Ended, InterleaveJob, Job, ReplayJob, Running, begun
 from conformance.replay.record import Recorded
@@ -101,14 +101,14 @@ class Driving:
         """Report a result; the store, if it was the last of a store's parts."""
         self._left -= 1
         if isinstance(one.result, Recorded):
-            return self._add(one.result)
+            return self._add(one.result, one.work)
         self._report_driven(one, one.result)
         self._tell_what_is_left()
         return None
 
-    def _add(self, part: Recorded) -> Underway | None:
+    def _add(self, part: Recorded, work: Work) -> Underway | None:
         store = self._stores[part.folder]
-        if not store.add(part):
+        if not store.add(part, work):
             return None
         del self._stores[part.folder]
         return store
@@ -127,7 +127,7 @@ class Driving:
         else:
             report_explore(context, bench, result, outcome)
             name, seconds = explore.STAGE, result.result.seconds
-        emit_finished(context, name, bench.model.name, outcome, seconds, at=one.at)
+        emit_finished(context, name, bench.model.name, outcome, seconds, work=(one.work,))
 
     def _tell_what_is_left(self) -> None:
         if self._left:

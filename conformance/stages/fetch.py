@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from conformance.events import Progress, StageFinished, StageStarted
+from conformance.events import Progress, StageFinished, StageStarted, Work
 from conformance.systems.protocol import Preparing
 from conformance.systems.registry import factory_path, load_factory
 from conformance.verdict import Verdict
@@ -57,7 +57,14 @@ class _Telling:
 
     def finish(self) -> None:
         if self._lines:
-            seconds = time.monotonic() - self._started
+            now = time.monotonic()
             self._context.emit(
-                StageFinished(STAGE, self._system, Verdict.PASS, seconds, "in the cache now")
+                StageFinished(
+                    STAGE,
+                    self._system,
+                    Verdict.PASS,
+                    now - self._started,
+                    "in the cache now",
+                    work=(Work("download", self._started, now),),  # beside the checks
+                )
             )

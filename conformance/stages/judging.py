@@ -157,7 +157,7 @@ def judge_files(
     Without `spark` it is done on this machine, by the same judge in as many processes as the
     settings say.
     """
-    subject = str(store or ", ".join(map(str, request.files)))
+    subject = ", ".join(map(str, request.files))
     with stage(context, name, subject) as outcome:
         bench = _Bench.of(context, request)
         context.emit(held(bench.prepared, FOREIGN, kinds=bench.prepared.spec.kinds))

@@ -17,7 +17,7 @@ from conformance.tla import Json, dump_trace
 def divergence_file(context: Context, model: str, finding: Finding) -> Path:
     """Where a finding's behaviour is kept; the same place in every run."""
     stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{model}-{finding.stage}-{finding.key}").strip("-")
-    return Path(context.settings.output) / "divergences" / f"{stem}.itf.json"
+    return context.settings.divergences / f"{stem}.itf.json"
 
 
 def kept(

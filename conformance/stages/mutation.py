@@ -41,7 +41,7 @@ def mutation(context: Context, output: Path) -> None:
     path = output / FILE
     if not path.exists():
         return
-    with stage(context, "mutation", str(path)) as outcome:
+    with stage(context, "mutation", FILE) as outcome:
         score = _read(path)
         outcome.summary = (
             f"{score.mutants:,} mutants of {len(score.modules)} modules: {score.noticed:,} "

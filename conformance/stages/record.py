@@ -25,7 +25,7 @@ from conformance.audit.result import AuditResult
 from conformance.audit.rules import Rulebook, compile_rules
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError, UserError
-from conformance.events import Emit, Event, Finding, Progress, StageFinished, StageStarted
+from conformance.events import Emit, Event, Finding, Progress, StageFinished, StageStarted, Work
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
@@ -34,7 +34,7 @@ from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place, with_texts
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.printable import counted
-from conformance.replay.parallel import side_by_side
+from conformance.replay.parallel import begun
 from conformance.replay.record import STAGE, Plan, Recorded, RecordJob, RecordResult, recording
 from conformance.replay.record import record as run_record
 from conformance.stages.context import (
@@ -97,9 +97,10 @@ def record_here(
     plan, processes = plan_of(context, bench, traces=traces, length=length), context.check.jobs
     with ExitStack() as stack:
         store = Underway(context, bench, path, plan, stack, overwrite=overwrite)
-        for _, part in side_by_side(store.jobs(processes * _ROUNDS), processes):
-            store.add(part)
-            context.emit(Progress(STAGE, store.done, traces))
+        with begun(store.jobs(processes * _ROUNDS), processes) as running:
+            for one in running.rest():
+                store.add(one.result, one.work)
+                context.emit(Progress(STAGE, store.done, traces))
 
 
 _ROUNDS = 8
@@ -136,7 +137,7 @@ class Underway:
                 replace=overwrite,
             )
         )
-        self._began: list[float] = []
+        self._work: list[Work] = []
         self._left = len(self._recording.files)
         self.done = 0
         """Traces that were recorded."""
@@ -150,10 +151,10 @@ class Underway:
         """All that is to be recorded, in at most so many parts."""
         return self._recording.jobs(count)
 
-    def add(self, part: Recorded) -> bool:
-        """A part that was recorded; with the last one the store is there, and is reported."""
+    def add(self, part: Recorded, work: Work) -> bool:
+        """A part that was recorded, and by whom; with the last one the store is reported."""
         self._recording.add(part.chunks)
-        self._began.append(part.began)
+        self._work.append(work)
         self._left -= len(part.chunks)
         self.done += sum(chunk.entry.rows for chunk in part.chunks)
         if self._left:
@@ -162,8 +163,9 @@ class Underway:
         self._stack.close()
         outcome = Outcome()
         _tell(result, outcome)
-        seconds = time.monotonic() - min(self._began)
-        emit_finished(self._context, STAGE, self.bench.model.name, outcome, seconds)
+        seconds = time.monotonic() - min(work.start for work in self._work)
+        name, all_work = self.bench.model.name, tuple(self._work)
+        emit_finished(self._context, STAGE, name, outcome, seconds, work=all_work)
         return True
 
 
@@ -312,12 +314,18 @@ def _replay_of(store: TraceStore) -> Callable[[int], str]:
 
 
 def _telling(context: Context, subject: Subject) -> Emit:
-    """The audit knows formulas and stores; of which model, and the way there, is added here."""
+    """The audit knows formulas and stores; of which model, and the way there, is added here.
+
+    The stage is named by the model, as others are: a store's path is another one in each run.
+    """
     model = subject.prepared.model
 
     def tell(event: Event) -> None:
-        if isinstance(event, StageFinished):
-            event = replace(event, figures={"model": model.name, **event.figures})
+        if isinstance(event, StageStarted):
+            event = replace(event, subject=model.name)
+        elif isinstance(event, StageFinished):
+            figures = {"model": model.name, "store": str(subject.store.path), **event.figures}
+            event = replace(event, subject=model.name, figures=figures)
         elif isinstance(event, Finding):
             event = _told(context, subject, event)
         context.emit(event)
@@ -360,7 +368,7 @@ def referee(context: Context, subject: Subject, listing: Path, *, traces: int) -
             f"The traces of {subject.store.path} may begin in any state, and the referee holds "
             "each trace against the initial states. Audit the store without --referee."
         )
-    with stage(context, REFEREE, str(subject.store.path), traces) as outcome:
+    with stage(context, REFEREE, subject.prepared.model.name, traces) as outcome:
         result = run_referee(
             subject.store,
             subject.prepared,

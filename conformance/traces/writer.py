@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformance.errors import UserError
-from conformance.files import space_for
+from conformance.files import check_folder, space_for
 from conformance.tla import Fingerprinter, Sharing, shows
 from conformance.traces.manifest import (
     FORMAT,
@@ -130,7 +130,7 @@ def open_writer(
     Raises UserError if `path` exists, unless `replace` is set and it is a trace store (the old
     one stays until the new one is whole), and DataError when the disk is full.
     """
-    _check_target(path, replace)
+    check_target(path, replace=replace)
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
     try:
@@ -147,9 +147,15 @@ def open_writer(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check_target(path: Path, replace: bool) -> None:
+def check_target(path: Path, *, replace: bool) -> None:
+    """Whether a store can be written at `path`: what `open_writer` raises, before anything runs.
+
+    UserError too if nothing can be written beside it, where a store is until it is whole.
+    """
+    check_folder(path)
     if not path.exists():
         return
+    check_folder(path.parent)
     if not replace:
         raise UserError(
             f"{path} exists already. Replace it with --force, or name another store with -o."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,27 @@ def test_a_measurement_without_a_run_says_so(
     begin, end = record.marks("three")
     page = record.written("docs/x.md", f"{begin}\nold\n{end}\n", [one])
     assert page == f"{begin}\n`python -m benchmarks.three`: no run is kept.\n{end}\n"
+
+
+def test_the_goal_is_above_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "HERE", tmp_path)
+    one = record.Measurement("three", ("three",), "docs/x.md", goal="to be quick.")
+    begin, end = record.marks("three")
+    page = record.written("docs/x.md", f"{begin}\n{end}\n", [one])
+    assert page == f"{begin}\nGoal: to be quick.\n\n`three`: no run is kept.\n{end}\n"
+
+
+def test_prose_beside_the_tables_has_no_figures_but_five() -> None:
+    text = (record.ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
+    for one in KNOWN:
+        begin, end = record.marks(one.name)
+        before, _, rest = text.partition(begin)
+        text = before + rest.partition(end)[2]
+    prose, _, kept = text.partition("## Five figures that stay in prose")
+    prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose)  # commands and addresses
+
+    assert re.findall(r"(?<![\w-])\d[\d.,]*", prose) == []
+    assert len(re.findall(r"^\d+\. ", kept, re.MULTILINE)) == 5
 
 
 def test_a_document_without_its_place_is_told(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
-"""When each stage ran, and beside what: where a run's time went, as one drawing."""
+"""Which worker was at which stage when: where a run's time went, as one drawing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from conformance.events import OWN_PROCESS
 from conformance.report.collect import Report, Span
 
 _WIDTH, _ROW, _GAP = 1000.0, 18.0, 2.0
+_NAME_WIDTH = 70.0
+"""To the left of the lanes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +25,27 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeLine:
-    """Spans in lanes: what runs at the same time is in different lanes."""
+class Lane:
+    """One worker's row. `busy` is the share of the whole time in which it had work, in percent."""
 
+    worker: str
+    y: float
+    busy: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLine:
+    """Spans in lanes, one for each worker."""
+
+    lanes: tuple[Lane, ...]
     bars: tuple[Bar, ...]
     ticks: tuple[tuple[float, str], ...]
     kinds: tuple[tuple[str, float], ...]
     """Each stage's name and how many seconds its spans took together."""
-    busy: tuple[float, ...]
-    """By lane, the share of the whole time in which something ran in it, in percent."""
     width: float
     height: float
+    names: float = _NAME_WIDTH
+    """The width of the workers' names, to the left of the drawing."""
 
 
 def time_line(report: Report) -> TimeLine | None:
@@ -41,23 +54,41 @@ def time_line(report: Report) -> TimeLine | None:
     if len(spans) < 2:
         return None
     whole = max(report.seconds, *(span.end for span in spans), 0.001)
-    lanes = _lanes(spans)
+    lanes = [(worker, lane) for worker in _workers(spans) for lane in _lanes(spans, worker)]
     scale, height = _WIDTH / whole, len(lanes) * (_ROW + _GAP)
     bars = [
         _bar(span, number * (_ROW + _GAP), scale)
-        for number, lane in enumerate(lanes)
+        for number, (_, lane) in enumerate(lanes)
         for span in lane
     ]
-    busy = [round(100 * sum(span.end - span.start for span in lane) / whole, 1) for lane in lanes]
+    rows = [
+        Lane(worker, number * (_ROW + _GAP), _busy(lane, whole))
+        for number, (worker, lane) in enumerate(lanes)
+    ]
     return TimeLine(
-        tuple(bars), tuple(_ticks(whole, scale)), _kinds(spans), tuple(busy), _WIDTH, height
+        tuple(rows), tuple(bars), tuple(_ticks(whole, scale)), _kinds(spans), _WIDTH, height
     )
 
 
-def _lanes(spans: list[Span]) -> list[list[Span]]:
-    """Each span in the first lane that is free when it starts; hundredths of a second overlap."""
+def _busy(lane: list[Span], whole: float) -> float:
+    return round(100 * sum(span.end - span.start for span in lane) / whole, 1)
+
+
+def _workers(spans: list[Span]) -> list[str]:
+    """The command's own process first, then the others by their kind and number."""
+
+    def order(worker: str) -> tuple[bool, str, int]:
+        kind, _, number = worker.rpartition(" ")
+        return (worker != OWN_PROCESS, kind, int(number) if number.isdecimal() else 0)
+
+    return sorted({span.worker for span in spans}, key=order)
+
+
+def _lanes(spans: list[Span], worker: str) -> list[list[Span]]:
+    """The worker's spans in order. Hundredths of a second overlap; more than that is not hidden:
+    a span that begins while the one before still runs gets a further lane of this worker."""
     lanes: list[list[Span]] = []
-    for span in spans:
+    for span in (one for one in spans if one.worker == worker):
         free = next((lane for lane in lanes if lane[-1].end <= span.start + 0.05), None)
         if free is None:
             lanes.append([span])
@@ -68,7 +99,10 @@ def _lanes(spans: list[Span]) -> list[list[Span]]:
 
 def _bar(span: Span, y: float, scale: float) -> Bar:
     seconds = span.end - span.start
-    told = f"{span.stage} {span.subject}".strip() + f": {seconds:.1f} s, from {span.start:.1f} s"
+    told = (
+        f"{span.stage} {span.subject}".strip()
+        + f": {seconds:.1f} s, from {span.start:.1f} s, by {span.worker}"
+    )
     width = max(0.5, seconds * scale)
     return Bar(span.stage, told, round(span.start * scale, 1), y, round(width, 1), _ROW)
 

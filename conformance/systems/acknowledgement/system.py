@@ -6,9 +6,10 @@ The replication protocol's own steps are those of `systems.replication`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import cast
 
+from conformance.systems.acknowledgement.clients import NOWHERE, Consumer, Producer
+from conformance.systems.acknowledgement.observation import OF_REQUESTS, VARIABLES, RequestsView
 from conformance.systems.acknowledgement.requests import NOBODY, BrokerRequests
 from conformance.systems.acknowledgement.threads import (
     OUTCOMES,
@@ -19,88 +20,24 @@ from conformance.systems.acknowledgement.threads import (
 )
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.replication.broker import RECORD, TOPIC_PARTITION, CrashableDisk
-from conformance.systems.replication.observation import VARIABLES
 from conformance.systems.replication.system import ReplicationSystem
 from conformance.systems.rewinding import Rewinder, Snapshot
-from conformance.tla import Action, Fn, Value, make_function
+from conformance.tla import Action, Value
 from impl.delayed.delayed_produce import ProducePartitionResponse
 from impl.disk import MemoryDisk
-from impl.errors import Errors
 from impl.partition import ACKS_ALL
-from impl.purgatory.timer_task import TimerTask
 from impl.types import FetchPartitionData, TopicPartition
 
 _ACKS = {"all": ACKS_ALL, "1": 1}
-_NONE = "none"
 _BROKEN = "NETWORK_EXCEPTION"
 _STATE_CHANGES = frozenset({"Leads", "Follows", "UpdatesIsr"})
 _REMEMBERED = 200_000
 
 
-@dataclass(slots=True)
-class Producer:
-    """One produce and what came of it, as its client sees it."""
-
-    leader: str = _NONE
-    acks: str = "none"
-    answers: int = 0
-    error: str = "NONE"
-    base_offset: int = -1
-    operation: TimerTask | None = None
-
-    def answer(self, response: ProducePartitionResponse) -> None:
-        """The leader's answer."""
-        self.answers += 1
-        self.error = response.error.name
-        self.base_offset = response.base_offset
-
-    def value(self) -> Fn:
-        """As the specification has it."""
-        return Fn(
-            {
-                "leader": self.leader,
-                "acks": self.acks,
-                "answers": self.answers,
-                "error": self.error,
-                "baseOffset": self.base_offset,
-            }
-        )
-
-
-@dataclass(slots=True)
-class Consumer:
-    """A consumer: where its fetch waits, its position, its last answer."""
-
-    leader: str = _NONE
-    offset: int = 0
-    error: str = "NONE"
-    high_watermark: int = -1
-    operation: TimerTask | None = None
-
-    def answer(self, data: FetchPartitionData) -> None:
-        """The leader's answer: the position moves past the records."""
-        self.leader = _NONE
-        self.error = data.error.name
-        self.high_watermark = data.high_watermark if data.error is Errors.NONE else -1
-        for batch in data.records.batches():
-            self.offset = batch.last_offset + 1
-
-    def value(self) -> Fn:
-        """As the specification has it."""
-        return Fn(
-            {
-                "leader": self.leader,
-                "offset": self.offset,
-                "error": self.error,
-                "highWatermark": self.high_watermark,
-            }
-        )
-
-
 class AcknowledgementSystem:
     """Brokers with purgatories; an environment of producers and consumers."""
 
-    variables = (*VARIABLES, "produce", "parked", "consumer", "checks")
+    variables = VARIABLES
     repeatable = True
 
     def __init__(
@@ -166,19 +103,19 @@ class AcknowledgementSystem:
         if known is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            values = dict(zip(self.variables[len(VARIABLES) :], own, strict=True))
+            values = dict(zip(OF_REQUESTS, own, strict=True))
             # With what it is made of: nothing else may take the place of that in memory.
             known = self._known[key] = (Observation({**replication, **values}), replication)
         return known[0]
 
     def _observe_requests(self) -> tuple[Value, ...]:
-        channels = self._replication.channels()
-        return (
-            make_function({name: one.value() for name, one in self._producers.items()}),
-            Fn({name: channels[name].is_parked for name in self._names}),
-            make_function({name: one.value() for name, one in self._consumers.items()}),
-            Fn({name: self._requests_of(name).actions.by for name in self._names}),
+        view = RequestsView(
+            self._producers,
+            self._replication.channels(),
+            self._consumers,
+            {name: self._requests_of(name) for name in self._names},
         )
+        return tuple(value(view) for value in OF_REQUESTS.values())
 
     def _requests_of(self, name: str) -> BrokerRequests:
         requests = self._replication.broker(name).requests
@@ -260,7 +197,7 @@ class AcknowledgementSystem:
         clients: list[Producer | Consumer] = [*self._producers.values(), *self._consumers.values()]
         for client in clients:
             if client.leader == broker and client.operation is not None:
-                client.leader, client.error, client.operation = _NONE, _BROKEN, None
+                client.leader, client.error, client.operation = NOWHERE, _BROKEN, None
 
     # ---- requests --------------------------------------------------------------------------
 
@@ -303,7 +240,7 @@ class AcknowledgementSystem:
 
 
 def _waits_at(client: Producer | Consumer) -> str:
-    if client.leader == _NONE:
+    if client.leader == NOWHERE:
         raise ActionRefused("this client's request waits nowhere")
     return client.leader
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import takewhile
 
+from conformance.systems.delayed.observation import OF_PURGATORY, VARIABLES
 from conformance.systems.delayed.sections import (
     FINISH_WITH_TRIGGER,
     FIRST_LOOK,
@@ -17,24 +18,10 @@ from conformance.systems.delayed.sections import (
     kind_of,
 )
 from conformance.systems.delayed.settings import Settings, settings_of
-from conformance.systems.delayed.world import Check, World
+from conformance.systems.delayed.world import World
 from conformance.systems.protocol import ActionRefused, Observation
-from conformance.tla import Action, Value, make_function
+from conformance.tla import Action, Value
 from impl.deterministic_scheduler import DeadlockError
-
-VARIABLES = (
-    "ready",
-    "lists",
-    "present",
-    "watched",
-    "timer",
-    "estimate",
-    "completed",
-    "called",
-    "expired",
-    "actions",
-)
-"""Observed. Where threads stand and what they hold shows in the steps that they offer."""
 
 REAPER = "reaper"
 EXECUTOR = "executor"
@@ -128,44 +115,7 @@ class DelayedOperationsSystem:
 
     def observe(self) -> Observation:
         """The observed variables as the objects have them now."""
-        world = self._world
-        watchers = {str(key): each for key, each in world.purgatory.watchers().items()}
-        operations = world.operations
-        values: dict[str, Value] = {
-            "ready": world.ready,
-            "lists": make_function(
-                {key: tuple(o.settings.name for o in watchers.get(key, ())) for key in self._keys}
-            ),
-            "present": tuple(watchers),
-            "watched": world.purgatory.watched,
-            "timer": self._timer(),
-            "estimate": world.purgatory.estimated_total_operations,
-            "completed": frozenset(name for name, o in operations.items() if o.is_completed),
-            "called": make_function({name: o.called for name, o in operations.items()}),
-            "expired": make_function({name: o.expired for name, o in operations.items()}),
-            "actions": tuple(
-                action.key for action in world.actions.pending() if isinstance(action, Check)
-            ),
-        }
-        return Observation(values)
-
-    @property
-    def _keys(self) -> tuple[str, ...]:
-        return self._settings.keys
-
-    def _timer(self) -> tuple[str, ...]:
-        """Who waits for its time-out; the count that the purgatory tells has to agree."""
-        names = {operation: name for name, operation in self._world.operations.items()}
-        waiting = tuple(
-            name
-            for task in self._world.timer.pending()
-            for operation, name in names.items()
-            if operation is task
-        )
-        delayed = self._world.purgatory.num_delayed
-        if delayed != len(waiting):
-            raise ActionRefused(f"NumDelayedOperations is {delayed}, but {len(waiting)} wait")
-        return waiting
+        return Observation({name: value(self._world) for name, value in OF_PURGATORY.items()})
 
     # ---- Offers ----------------------------------------------------------------------------
 

@@ -84,6 +84,7 @@ class World:
     """One purgatory and the threads' bodies; the timer's wheels are so small that all are used."""
 
     def __init__(self, settings: Settings) -> None:
+        self.keys = settings.keys
         self.scheduler = DeterministicScheduler()
         self.clock = MockClock()
         self.executor = Executor()

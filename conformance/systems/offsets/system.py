@@ -5,29 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from conformance.errors import UserError
-from conformance.systems.offsets.topic import Entry, HeldTopic
+from conformance.systems.offsets.observation import OF_OFFSETS, POSITION, VARIABLES, OffsetsView
+from conformance.systems.offsets.topic import HeldTopic
 from conformance.systems.protocol import ActionRefused, Observation
 from conformance.systems.rewinding import Rewinder, Snapshot
-from conformance.tla import Action, Fn, Value, make_function
+from conformance.tla import Action, Value
 from impl.clock import MockClock
 from impl.concurrency import NoConcurrency
 from impl.errors import Errors
 from impl.group.config import GroupConfig
 from impl.group.group_coordinator import GroupCoordinator, seeded_ids
 from impl.group.group_metadata import DEAD
-from impl.group.group_offsets import CommitRecordMetadataAndOffset, GroupOffsets
+from impl.group.group_offsets import GroupOffsets
 from impl.group.messages import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitResponse,
     TxnOffsetCommitRequest,
 )
-from impl.types import TopicPartition
 
-_GROUP, _TP, _PARTITION = "group", TopicPartition("topic", 0), 0
-_NO_PRODUCER = "none"
+_GROUP, _PARTITION = "group", 0
 _REFUSED = Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-_NOTHING = Fn({"value": 0, "at": 0})
 _ANSWERED = {
     "AcknowledgeAppend": [Errors.NONE],
     "FailAppend": [Errors.COORDINATOR_NOT_AVAILABLE],
@@ -38,7 +36,7 @@ _ANSWERED = {
 class OffsetsSystem:
     """One coordinator at a time; no time passes but where positions expire."""
 
-    variables = ("log", "inFlight", "committed", "pending", "pendingTxn")
+    variables = VARIABLES
     repeatable = True
 
     def __init__(self, constants: Mapping[str, Value]) -> None:
@@ -46,8 +44,6 @@ class OffsetsSystem:
         if not isinstance(producers, frozenset):
             raise UserError("Producers must be a set.")
         self._ids = {str(name): number for number, name in enumerate(sorted(map(str, producers)))}
-        self._names: dict[int | None, str] = {number: name for name, number in self._ids.items()}
-        self._names[None] = _NO_PRODUCER
         self._config = GroupConfig()
         self._actions: dict[str, Callable[..., None]] = {
             "CommitOffset": self._commit,
@@ -86,23 +82,8 @@ class OffsetsSystem:
         """The observed variables as the objects have them now."""
         group = self._coordinator.group(_GROUP)
         offsets = GroupOffsets() if group is None else group.offsets
-        waiting = offsets.pending_commit_of(_TP)
-        open_ = offsets.pending_txn_commits_of(_TP)
-        return Observation(
-            {
-                "log": tuple(self._record(entry) for entry in self._topic.entries),
-                "inFlight": frozenset[Value](self._topic.in_flight),
-                "committed": _commit(offsets.commit_of(_TP)),
-                "pending": 0 if waiting is None else waiting.committed_offset,
-                "pendingTxn": make_function(
-                    {name: _commit(open_.get(number)) for name, number in self._ids.items()}
-                ),
-            }
-        )
-
-    def _record(self, entry: Entry) -> Fn:
-        producer = self._names[entry.producer]
-        return Fn({"kind": entry.kind, "value": entry.value, "producer": producer})
+        view = OffsetsView(self._topic, offsets, self._ids)
+        return Observation({name: value(view) for name, value in OF_OFFSETS.items()})
 
     # ---- Snapshots -------------------------------------------------------------------------
 
@@ -118,7 +99,7 @@ class OffsetsSystem:
 
     def _next(self) -> tuple[OffsetCommitRequestPartition, ...]:
         commits = sum(bool(entry.value) for entry in self._topic.entries)
-        return (OffsetCommitRequestPartition(_TP, commits + 1),)
+        return (OffsetCommitRequestPartition(POSITION, commits + 1),)
 
     def _commit(self) -> None:
         request = OffsetCommitRequest(_GROUP, self._next())
@@ -159,15 +140,6 @@ class OffsetsSystem:
         coordinator.startup()
         coordinator.on_election(_PARTITION, self._epoch)
         return coordinator
-
-
-def _commit(commit: CommitRecordMetadataAndOffset | None) -> Fn:
-    """A position and its place, from 1; 0 for one whose append is not yet answered."""
-    if commit is None:
-        return _NOTHING
-    at = commit.appended_batch_offset
-    position = commit.offset_and_metadata.committed_offset
-    return Fn({"value": position, "at": 0 if at is None else at + 1})
 
 
 def create(constants: Mapping[str, Value]) -> OffsetsSystem:

@@ -200,11 +200,7 @@ class Spec:
 
     @cached_property
     def _reader(self) -> TemporalReader:
-        def resolve(node: s.Argument) -> s.Definition | None:
-            meaning = self.program.meaning(node)
-            return meaning if isinstance(meaning, s.Definition) else None
-
-        return TemporalReader(resolve)
+        return self.program.temporal_reader()
 
     @cached_property
     def has_behaviours(self) -> bool:
@@ -535,15 +531,8 @@ class Spec:
         """The action of a property `[][A]_v`, `[]P` among it, or the definition itself."""
         if not self.is_temporal(definition.body):
             return definition
-        parts = self._reader.parts(definition.body)
-        if parts.rest or parts.initial:
-            odd = (*parts.rest, *parts.initial)[0]
-            raise UnsupportedError(
-                f"{odd.location}: {definition.name} is a temporal formula that is not "
-                "of the form [][A]_v, which the Python evaluator does not support."
-            )
-        body = self._joined((*parts.always, *parts.steps))
-        return replace(definition, body=body)
+        steps = self._reader.steps_of(definition, "the Python evaluator")
+        return replace(definition, body=self._joined(steps))
 
     def property_of(self, name: str) -> Property:
         """A temporal property, taken apart into what a search can check and what it cannot."""

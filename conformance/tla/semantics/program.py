@@ -9,6 +9,7 @@ from conformance.tla.errors import SpecError
 from conformance.tla.front import syntax as s
 from conformance.tla.front.config import ModelConfig, Override
 from conformance.tla.semantics.analysis import Analysis
+from conformance.tla.semantics.temporal import TemporalReader
 from conformance.tla.values import Value
 
 
@@ -65,6 +66,15 @@ class Program:
             return found.uid if isinstance(found, s.Definition) else None
 
         return Analysis(self.definition, resolve)
+
+    def temporal_reader(self) -> TemporalReader:
+        """A reader of this program's temporal formulas, overrides followed."""
+
+        def resolve(node: s.Argument) -> s.Definition | None:
+            found = self.meaning(node)
+            return found if isinstance(found, s.Definition) else None
+
+        return TemporalReader(resolve)
 
 
 def link(module: s.Module, config: ModelConfig) -> Program:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 
+from conformance.tla.errors import UnsupportedError
 from conformance.tla.front import syntax as s
 
 LIVENESS = frozenset({"<>", "~>", "-+->", "WF", "SF", r"\EE", r"\AA"})
@@ -49,6 +50,23 @@ class TemporalReader:
             kind, expression = self._sorted(part)
             found[kind].append(expression)
         return TemporalParts(**{kind: tuple(parts) for kind, parts in found.items()})
+
+    def steps_of(self, definition: s.Definition, back_end: str) -> tuple[s.Expr, ...]:
+        """What a property made of `[]P` and `[][A]_v` says of every step.
+
+        A formula that is not temporal is an action: it is all that it says. UnsupportedError, which
+        names the `back_end`, for one that speaks of initial states or whole behaviours too.
+        """
+        if not self.temporal(definition.body):
+            return (definition.body,)
+        parts = self.parts(definition.body)
+        if parts.rest or parts.initial:
+            odd = (*parts.rest, *parts.initial)[0]
+            raise UnsupportedError(
+                f"{odd.location}: {definition.name} is a temporal formula that is not "
+                f"of the form [][A]_v, which {back_end} does not support."
+            )
+        return (*parts.always, *parts.steps)
 
     def temporal(self, node: s.Argument) -> bool:
         """Whether a formula is temporal, itself or through the operators that it calls."""

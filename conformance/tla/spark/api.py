@@ -11,6 +11,7 @@ from functools import cached_property
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front import syntax as s
 from conformance.tla.semantics.program import Program
+from conformance.tla.semantics.temporal import TemporalReader
 from conformance.tla.spark import sql
 from conformance.tla.spark.columns import stored
 from conformance.tla.spark.compiler import BACK_END, Compiler, Row
@@ -125,8 +126,10 @@ def compile_action_formulas(
     arguments. By default the next state's columns are named with the prefix `next_`.
     """
     rows = current or prefixed(), following or prefixed("next_")
+    reader = program.temporal_reader()
     return [
-        _compile(program, schema, str(name), _action_body(program, name), *rows) for name in names
+        _compile(program, schema, str(name), _action_body(program, reader, name), *rows)
+        for name in names
     ]
 
 
@@ -146,7 +149,8 @@ def compile_action(
     """
     terms = [stored(kind, sql.column(text)) for kind, text in arguments]
     rows = current or prefixed(), following or prefixed("next_")
-    return _compile(program, schema, name, _action_on(program, name, terms), *rows)
+    body = _action_on(program, program.temporal_reader(), name, terms)
+    return _compile(program, schema, name, body, *rows)
 
 
 Body = Callable[[Compiler], Formula]
@@ -206,12 +210,16 @@ def _body(program: Program, name: str) -> tuple[s.Location, Body]:
     return definition.location, lambda compiler: compiler.formula(definition.body, Names({}))
 
 
-def _action_body(program: Program, name: str | Action) -> tuple[s.Location, Body]:
+def _action_body(
+    program: Program, reader: TemporalReader, name: str | Action
+) -> tuple[s.Location, Body]:
     action = Action(name) if isinstance(name, str) else name
-    return _action_on(program, action.name, [Known(value) for value in action.args])
+    return _action_on(program, reader, action.name, [Known(value) for value in action.args])
 
 
-def _action_on(program: Program, name: str, arguments: Sequence[Term]) -> tuple[s.Location, Body]:
+def _action_on(
+    program: Program, reader: TemporalReader, name: str, arguments: Sequence[Term]
+) -> tuple[s.Location, Body]:
     definition = program.operator(name, "an action")
     if len(definition.params) != len(arguments):
         raise SpecError(
@@ -222,27 +230,8 @@ def _action_on(program: Program, name: str, arguments: Sequence[Term]) -> tuple[
         parameter.uid: rigid(argument)
         for parameter, argument in zip(definition.params, arguments, strict=True)
     }
-    steps = _always(program, definition.body)
-    if steps is None:
-        return definition.location, lambda c: c.formula(definition.body, Names(bound))
-    boxes = steps
-    return definition.location, lambda c: conjoin([c.formula(box, Names(bound)) for box in boxes])
-
-
-def _always(program: Program, node: s.Expr) -> list[s.Argument] | None:
-    """The actions of `[][A]_v`, or of a conjunction of such; None if it is no such property."""
-    if isinstance(node, s.Builtin) and node.operator == "[]":
-        return list(node.args)
-    if isinstance(node, s.Builtin) and node.operator == "\\land":
-        parts = [_always(program, arg) for arg in node.args if not isinstance(arg, s.OperatorArg)]
-        found = [part for part in parts if part is not None]
-        if len(found) == len(parts):
-            return [action for part in found for action in part]
-    if isinstance(node, s.Call) and not node.args:
-        meaning = program.meaning(node)
-        if isinstance(meaning, s.Definition):
-            return _always(program, meaning.body)
-    return None
+    steps = reader.steps_of(definition, BACK_END)
+    return definition.location, lambda c: conjoin([c.formula(step, Names(bound)) for step in steps])
 
 
 def compile_next_by_action(

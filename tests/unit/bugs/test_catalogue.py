@@ -179,9 +179,9 @@ def test_the_faulty_copy_differs_in_the_patch_alone() -> None:
 @pytest.mark.parametrize(
     ("patch", "message"),
     [
-        pytest.param(Patch("no.py", "a", "b"), "which does not exist", id="no such file"),
+        pytest.param(Patch("no.py", "a", "b"), "this file does not exist", id="no such file"),
         pytest.param(Patch("clock.py", "no such text", "b"), "0 times", id="no such text"),
-        pytest.param(Patch("clock.py", "import", "b"), "times instead of once", id="not unique"),
+        pytest.param(Patch("clock.py", "import", "b"), "times in place of once", id="not unique"),
         pytest.param(
             Patch("clock.py", "import time\n", "import time\n"), "changes nothing", id="no change"
         ),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.events import Emit, Progress
+from conformance.events import OWN_PROCESS, Emit, Progress
 from conformance.replay.parallel import Crew, begun, side_by_side
 
 
@@ -43,7 +43,7 @@ def test_what_ended_is_told_without_waiting_for_the_rest(tmp_path: Path) -> None
         (tmp_path / "first").touch()
         rest = [*running.rest()]
     assert [(one.number, one.result[0]) for one in [*told, *rest]] == [(1, "second"), (0, "first")]
-    assert before <= told[0].at <= rest[0].at <= time.monotonic()
+    assert before <= told[0].work.end <= rest[0].work.end <= time.monotonic()
     assert os.getpid() not in {told[0].result[1], rest[0].result[1]}
 
 
@@ -95,3 +95,22 @@ def test_a_crew_loads_while_its_caller_still_makes_the_jobs(tmp_path: Path) -> N
             second = [one.result for one in running.rest()]
     assert sorted(name for name, _ in (*first, *second)) == ["a", "a", "b", "c"]
     assert os.getpid() not in {process for _, process in (*first, *second)}
+
+
+def test_each_process_of_a_crew_is_a_worker_of_its_own(tmp_path: Path) -> None:
+    with begun(waits(tmp_path, *"ab"), 2) as running:
+        while len([*tmp_path.glob("*.begun")]) < 2:
+            time.sleep(0.01)
+        for name in "ab":
+            (tmp_path / name).touch()
+        ended = [*running.rest()]
+    assert {one.work.worker for one in ended} == {"process 1", "process 2"}
+    assert len({one.result[1] for one in ended}) == 2
+    assert max(one.work.start for one in ended) < min(one.work.end for one in ended)
+
+
+def test_what_the_caller_does_itself_is_its_own_work(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    with begun(waits(tmp_path, "a"), 2) as running:
+        (only,) = running.rest()
+    assert only.work.worker == OWN_PROCESS

@@ -83,6 +83,28 @@ def test_junit_counts_what_it_holds() -> None:
     assert (check.get("tests"), check.get("failures")) == ("1", "0")
 
 
+def test_junit_skips_what_only_follows_from_a_failure_and_counts_the_rest_as_errors() -> None:
+    collector = Collector()
+    for subject, consequence in (("after a failure", True), ("for a reason of its own", False)):
+        collector(
+            StageFinished(
+                "coverage",
+                subject,
+                Verdict.INCONCLUSIVE,
+                0.1,
+                "3 of 4 actions",
+                consequence=consequence,
+            )
+        )
+    root = ET.fromstring(junit.dumps(collector.report("gate", 1.0, {})))
+    suite = root.find("testsuite[@name='kconform.coverage']")
+    assert suite is not None
+    assert [suite.get(key) for key in ("tests", "failures", "errors", "skipped")] == [*"2011"]
+    skipped = suite.find("testcase[@name='after a failure']/skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "3 of 4 actions"
+
+
 def test_html_shows_the_finding_and_escapes_it() -> None:
     text = page.dumps(finished_run(), now=0.0)
     assert "Fetch: state not allowed &lt;b1&gt;" in text

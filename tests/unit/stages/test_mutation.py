@@ -38,7 +38,7 @@ def told(folder: Path, text: str) -> StageFinished:
     mutation(Context(emit=events.append), folder)
     finished = events[-1]
     assert isinstance(finished, StageFinished)
-    assert (finished.stage, finished.subject) == ("mutation", str(folder / "mutation.json"))
+    assert (finished.stage, finished.subject) == ("mutation", "mutation.json")
     assert isinstance(events[0], StageStarted)
     assert events[0].subject == finished.subject
     return finished

@@ -77,6 +77,24 @@ def test_what_a_stopped_replay_left_out_is_told_as_its_consequence() -> None:
     (told,) = [event for event in events if isinstance(event, StageFinished)]
     assert "a replay stopped at a divergence" in told.summary
     assert "never taken" not in told.summary
+    assert (told.verdict, told.consequence) == (Verdict.INCONCLUSIVE, True)
+
+
+@pytest.mark.parametrize(
+    ("covered", "stopped"),
+    [
+        pytest.param({}, False, id="nothing stopped"),
+        pytest.param({"states": (1, 10)}, True, id="the traces fell short too"),
+    ],
+)
+def test_what_no_stopped_replay_explains_is_no_consequence(
+    covered: Mapping[str, tuple[int, int]], stopped: bool
+) -> None:
+    events: list[Event] = []
+    context = Context(Settings(thresholds=Thresholds(states=0.5)), events.append)
+    coverage(context, [bench("m:f", TAKE_A, DROP)], [{}], {"m:f": covered}, stopped=[stopped])
+    (told,) = [event for event in events if isinstance(event, StageFinished)]
+    assert (told.verdict, told.consequence) == (Verdict.INCONCLUSIVE, False)
 
 
 @pytest.mark.parametrize(

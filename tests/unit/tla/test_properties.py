@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance.tla import UnsupportedError
+from conformance.tla import UnsupportedError, infer_schema
 from conformance.tla.search import FormulaKind, Verdict, problem_of, search
+from conformance.tla.spark import compile_action_formulas
+from conformance.tla.spark.formulas import conjoin
 from tests.unit.tla.small import spec
 
 pytestmark = pytest.mark.tlc
@@ -23,6 +25,9 @@ Abstract == h \in {0, 7} /\ [](h < 3) /\ [][h' = h + 1 \/ h' = 0]_h
 Starts == h = 1
 Everywhere == \A n \in 0 .. 2 : <>(h = n)
 Enabled == [](ENABLED Next)
+Small == [](h < 3)
+Grows == [][h' # h]_h
+Both == Small /\ Grows
 """
 
 
@@ -65,6 +70,37 @@ def test_the_place_of_what_is_unchecked_is_told(tmp_path: Path) -> None:
 def test_a_property_of_initial_states_is_no_formula_of_a_step(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="Abstract is a temporal formula"):
         spec(tmp_path, CLOCK, "SPECIFICATION Spec").action_formula("Abstract")
+
+
+def test_both_back_ends_take_a_property_of_steps_apart_alike(tmp_path: Path) -> None:
+    bound = spec(tmp_path, CLOCK, "SPECIFICATION Spec")
+    schema = infer_schema(bound.variables, bound.initial_states())
+
+    both, small, grows = compile_action_formulas(bound.program, ["Both", "Small", "Grows"], schema)
+
+    assert both.formula == conjoin([small.formula, grows.formula])
+    holds = bound.action_formula("Both")
+    assert [holds((now,), (then,)) for now, then in [(0, 1), (0, 0), (0, 5), (7, 8)]] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("name", ["Abstract", "Ticks", "Spec", "Everywhere"])
+def test_both_back_ends_refuse_what_says_more_than_steps(tmp_path: Path, name: str) -> None:
+    bound = spec(tmp_path, CLOCK, "SPECIFICATION Spec")
+    schema = infer_schema(bound.variables, bound.initial_states())
+
+    with pytest.raises(UnsupportedError) as by_python:
+        bound.action_formula(name)
+    with pytest.raises(UnsupportedError) as by_spark:
+        compile_action_formulas(bound.program, [name], schema)
+
+    told = str(by_python.value)
+    assert f"{name} is a temporal formula that is not of the form [][A]_v" in told
+    assert str(by_spark.value) == told.replace("the Python evaluator", "the Spark back end")
 
 
 def test_a_module_that_only_assumes_has_no_states(tmp_path: Path) -> None:
