@@ -26,6 +26,9 @@ from conformance.tla import STANDARD_MODULES, Action, Fn, ModelValue, Value, for
 FIRED = "kconform: first step of action"
 """What the generated module prints with an action's number."""
 
+OWN_OPERATORS = frozenset({"..", "TLCGet", "TLCSet", "PrintT"})
+"""What the labelled text uses of the standard modules: an override would replace it there too."""
+
 _CONSTANT = "const_"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\w+|:>|@@|\.\.|\\\w+|<=|>=|[-+*^%<>]')
 

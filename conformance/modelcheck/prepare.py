@@ -12,6 +12,7 @@ from pathlib import Path
 from conformance.errors import UnsupportedError, UserError
 from conformance.modelcheck.cache import cache_key, module_files
 from conformance.modelcheck.generate import (
+    OWN_OPERATORS,
     Generated,
     LabelledNext,
     generate,
@@ -19,7 +20,7 @@ from conformance.modelcheck.generate import (
 from conformance.modelcheck.labels import encloses, is_safety_property, specification_parts
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.parser import Parser
-from conformance.tla import BUILTINS, OWN_MODULES, Module, Spec, Tools, bind, parse_config
+from conformance.tla import DEFINED, OWN_MODULES, Module, Spec, Tools, bind, parse_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +86,10 @@ def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:
 
     Fairness and liveness speak of the original actions, so such models are left as they are. So
     are those in which an action is an unnamed part of an operator that holds other actions too:
-    no name stands for it alone.
+    no name stands for it alone; and those that override what the labelled text itself says.
     """
     check = model.check
-    if not spec.has_behaviours or model.own_text:
+    if not spec.has_behaviours or model.own_text or not OWN_OPERATORS.isdisjoint(_given(model)):
         return None
     if not all(is_safety_property(module, name) for name in check.properties):
         return None
@@ -112,13 +113,19 @@ def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:
     return LabelledNext(init, actions) if actions else None
 
 
+def _given(model: Model) -> set[str]:
+    """The names of all constants and operators that the model gives a meaning to."""
+    scoped = {line.partition(" ")[0] for line in model.scoped}
+    return {*model.constants, *model.literals, *model.overrides, *scoped}
+
+
 def _require_names(model: Model, module: Module) -> None:
     """UserError for the first name that the model uses and the spec lacks."""
     constants = {constant.name for constant in module.constants}
     operators = set(module.operators)
     _require_known_constants(model, constants)
     _require_something_to_check(model, module)
-    _require_overridden(model, operators | constants | BUILTINS, operators)
+    _require_overridden(model, operators | constants | DEFINED, operators | DEFINED)
     _require_operators(model, operators)
     _require_all_constants(model, constants)
 
@@ -146,6 +153,7 @@ def _require_something_to_check(model: Model, module: Module) -> None:
 
 
 def _require_overridden(model: Model, names: Set[str], operators: Set[str]) -> None:
+    """Both sides of `original <- replacement` must be there, in SANY's spelling."""
     for original, replacement in model.overrides.items():
         if original not in names:
             raise _no_such(model, "overrides", original, operators)
@@ -203,8 +211,16 @@ def _keyword(model: Model, key: str) -> str:
     return _KEYWORDS.get(key, key) if model.origin.suffix == ".cfg" else key
 
 
+_SPELLINGS = {
+    "(+)": r"\oplus", "(-)": r"\ominus", "(.)": r"\odot", "(/)": r"\oslash", r"(\X)": r"\otimes",
+    "<=": r"\leq", "=<": r"\leq", ">=": r"\geq", r"\circ": r"\o",
+}  # fmt: skip
+"""The spelling under which SANY, and so TLC, knows an operator that TLA+ writes in several ways."""
+
+
 def _no_such(model: Model, key: str, name: str, known: Set[str]) -> UserError:
-    close = difflib.get_close_matches(name, known, n=2)
+    spelt = [_SPELLINGS[name]] if _SPELLINGS.get(name) in {*known, *DEFINED} else []
+    close = spelt or difflib.get_close_matches(name, known, n=2)
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
     return UserError(
         f"{model.origin}: `{_keyword(model, key)}` names {name}, which the module {model.spec} "

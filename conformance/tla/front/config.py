@@ -84,10 +84,18 @@ _SINGLE = ("specification", "init", "next", "symmetry", "view", "check_deadlock"
 _LISTS = ("invariants", "properties", "constraints", "action_constraints")
 _NOT_OURS = {"TYPE", "TYPE_CONSTRAINT"}
 
+_OPERATORS = (
+    "- -. + ++ -- * ** / // /= % %% ^ ^^ ^+ ^* ^# < > <= =< >= => <=> .. ... :> @@ # ## $ $$ & && "
+    r"| || |- -| |= =| ?? ! !! := ::= <: ~ ~> (+) (-) (.) (/) (\X)"
+)
+"""The operators of TLA+ that are written with signs; the others begin with a backslash."""
+_SIGNS = "|".join(map(re.escape, sorted(_OPERATORS.split(), key=len, reverse=True)))
+
 _TOKEN = re.compile(
     r'(?P<space>\s+)|(?P<line>\\\*[^\n]*)|(?P<string>"(?:[^"\\]|\\.)*")|(?P<word>-?\w+(?:!\w+)*)'
-    r"|(?P<symbol><-|[={},\[\]])"
+    rf"|(?P<symbol><-|[{{}},\[\]])|(?P<operator>{_SIGNS}|\\\w+|\\)|="
 )
+_OPERATOR = re.compile(rf"(?:{_SIGNS}|\\\w+|\\)")
 _ESCAPES = {'\\"': '"', "\\\\": "\\", "\\n": "\n", "\\t": "\t", "\\r": "\r", "\\f": "\f"}
 
 
@@ -182,7 +190,7 @@ class _Parser:
                 self._lists[section].append(self._name())
 
     def _constant(self) -> None:
-        name = self._name()
+        name = self._name_or_operator()
         sign = self._take("= or <-")
         module = self._scope()
         if sign.text == "=":
@@ -194,7 +202,7 @@ class _Parser:
                 self._scoped_values.append(ScopedValue(name, value, module))
         elif sign.text == "<-":
             self._once(sign, name, module)
-            self._overrides.append(Override(name, self._name(), module))
+            self._overrides.append(Override(name, self._name_or_operator(), module))
         else:
             raise self._error(sign, f"= or <- is expected after {name}, not {sign.text}")
 
@@ -245,6 +253,12 @@ class _Parser:
         if not re.match(r"\w", token.text):
             raise self._error(token, f"a name is expected, not {token.text}")
         return token.text
+
+    def _name_or_operator(self) -> str:
+        """What a CONSTANT line can name: also an infix, prefix or postfix operator, as `+`."""
+        if _OPERATOR.fullmatch(self._peek() or ""):
+            return self._take().text
+        return self._name()
 
     def _expect(self, text: str) -> None:
         token = self._take(text)

@@ -117,9 +117,22 @@ STANDARD_MODULES: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """The operators that are builtins, by the standard module that defines them."""
 
-BUILTINS = frozenset(
-    " ".join((_LOGIC, _SETS, _ACTIONS, _TEMPORAL)).split(),
-).union(*STANDARD_MODULES.values())
+DEFINED = frozenset[str]().union(*STANDARD_MODULES.values())
+"""The builtins that a standard module defines: a configuration can override them, as TLC does."""
+
+_ARITIES = {
+    0: "Nat Int Real EmptyBag Any JavaTime",
+    1: "-. Seq Len Head Tail IsFiniteSet Cardinality IsABag BagToSet SetToBag BagUnion SubBag "
+    "BagCardinality PrintT TLCGet Permutations RandomElement ToString TLCEval",
+    3: "SubSeq RandomSetOfSubsets TestRandomSetOfSubsets",
+}
+ARITY: Mapping[str, int] = MappingProxyType(
+    dict.fromkeys(DEFINED, 2)
+    | {name: arity for arity, names in _ARITIES.items() for name in names.split()}
+)
+"""How many operands each of them takes."""
+
+BUILTINS = DEFINED.union(" ".join((_LOGIC, _SETS, _ACTIONS, _TEMPORAL)).split())
 """The names a `Builtin` can have; SANY's canonical spelling where TLA+ has several
 (`\\cup` is `\\union`, `#` is `/=`, `\\circ` is `\\o`, `<=` is `\\leq`). Conjunction and
 disjunction are n-ary, `{}` is the enumeration {a, b, ...}, `<<>>` the tuple, `[->]` the set of

@@ -149,7 +149,8 @@ def _function_kind(writer: CodeWriter, binders: Sequence[s.Binder]) -> Kind:
     if len(binders) != 1 or len(binders[0].names) != 1 or binders[0].domain is None:
         return None
     domain = binders[0].domain
-    if isinstance(domain, s.Builtin) and domain.operator == "..":
+    overridden = writer.services.program.meaning(domain) is not None
+    if isinstance(domain, s.Builtin) and domain.operator == ".." and not overridden:
         first = domain.args[0]
         return "tuple" if isinstance(first, s.Number) and first.value == 1 else None
     elements = writer.services.elements(domain)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from conformance.tla.errors import SpecError
 from conformance.tla.front import syntax as s
@@ -84,16 +85,18 @@ def link(module: s.Module, config: ModelConfig) -> Program:
     constants: dict[str, Value | s.Definition] = {}
     replaced: dict[int, Value | s.Definition] = {}
     builtins: dict[str, Value | s.Definition] = {}
+    modules = {*module.sources, *s.STANDARD_MODULES}
+    module = _with_builtins(module, config.overrides)
 
     def replace_name(name: str, new: Value | s.Definition, scope: str | None) -> None:
         if name in declared and scope in (None, declared[name].location.module):
             constants[name] = new
         elif uids := _definitions_named(module, name, scope):
             replaced.update(dict.fromkeys(uids, new))
-        elif name in s.BUILTINS and (scope is None or scope in module.sources):
+        elif name in s.DEFINED and (scope is None or scope in modules):
             # In whichever module's name: the modules share one definition, which TLC replaces.
             builtins[name] = new
-        elif scope in module.sources:
+        elif scope in modules:
             return  # a constant that the INSTANCE substitutes: TLC takes what is substituted
         else:
             where = module.name if scope is None else scope
@@ -102,7 +105,7 @@ def link(module: s.Module, config: ModelConfig) -> Program:
                 "nor an operator of that name."
             )
 
-    known = {*declared, *module.operators, *s.BUILTINS}
+    known = {*declared, *module.operators, *s.DEFINED}
     for name, value in config.constants.items():
         if name in known:  # TLC takes no notice of others, such as model values of a set's own
             replace_name(name, value, None)
@@ -117,6 +120,11 @@ def link(module: s.Module, config: ModelConfig) -> Program:
             f"{module.name}. Add for example `CONSTANT {missing[0]} = 3`."
         )
     _check_arities(declared, constants, source)
+    for uid, meaning in replaced.items():
+        old = module.definitions[uid]
+        _check_arity(old.name, len(old.params), meaning, source)
+    for name, meaning in builtins.items():
+        _check_arity(name, s.ARITY[name], meaning, source)
     return Program(module, config, constants, replaced, builtins)
 
 
@@ -128,6 +136,38 @@ def _replacement(module: s.Module, override: Override, source: str) -> s.Definit
             f"{module.name} does not define."
         )
     return found
+
+
+def _with_builtins(module: s.Module, overrides: Iterable[Override]) -> s.Module:
+    """The module, in which a builtin that replaces something is an operator like any other."""
+    wanted = dict.fromkeys(one.operator for one in overrides if one.operator != one.name)
+    names = [name for name in wanted if name in s.DEFINED and name not in module.operators]
+    made = [_definition_of(name, -100 * number) for number, name in enumerate(names, 1)]
+    return replace(
+        module,
+        definitions=MappingProxyType({**module.definitions, **{one.uid: one for one in made}}),
+        operators=MappingProxyType({**module.operators, **{one.name: one.uid for one in made}}),
+    )
+
+
+def _definition_of(builtin: str, uid: int) -> s.Definition:
+    """`a + b` as the body of an operator; SANY's uids are above zero, ours below."""
+    where = s.Location(builtin, 1, 1, 1, 1)
+    params = tuple(s.Bound(where, uid - n, f"p{n}") for n in range(1, s.ARITY[builtin] + 1))
+    return s.Definition(where, uid, builtin, params, s.Builtin(where, builtin, params))
+
+
+def _arguments(count: int) -> str:
+    return "1 argument" if count == 1 else f"{count} arguments"
+
+
+def _check_arity(name: str, arity: int, meaning: Value | s.Definition, source: str) -> None:
+    """SpecError if the operator takes other arguments than what replaces it, as in TLC."""
+    if isinstance(meaning, s.Definition) and len(meaning.params) != arity:
+        raise SpecError(
+            f"{source}: {name} takes {_arguments(arity)}, what it is replaced by, {meaning.name}, "
+            f"takes {len(meaning.params)}."
+        )
 
 
 def _definitions_named(module: s.Module, name: str, scope: str | None) -> list[int]:
@@ -150,6 +190,6 @@ def _check_arities(
         arity = len(meaning.params) if isinstance(meaning, s.Definition) else 0
         if arity != declared[name].arity:
             raise SpecError(
-                f"{source}: the CONSTANT {name} takes {declared[name].arity} arguments, what it is "
-                f"replaced by takes {arity}."
+                f"{source}: the CONSTANT {name} takes {_arguments(declared[name].arity)}, what "
+                f"it is replaced by takes {arity}."
             )

@@ -49,6 +49,44 @@ CASES = {
         (0, "the assumptions hold; there are no behaviours"),
         (0, "the assumptions hold; there are no behaviours"),
     ),
+    "operators written with signs": Case(
+        r"""
+VARIABLE x
+a \oplus b == a
+Nine(a, b) == 9
+Safe == <<1 + 2, 1 \oplus 2, 5 - 2>> = <<9, 9, 10>>
+Init == x = 0
+Next == x' \in {0, 1}
+""",
+        r"CONSTANT + <- [Naturals]Nine \oplus <- Nine - <- * INIT Init NEXT Next "
+        "INVARIANT Safe",
+        (0, "holds, 2 distinct states"),
+        (0, "holds, 2 distinct states"),
+    ),
+    "an operator that the generated text uses": Case(
+        r"""
+VARIABLE x
+Nine(a, b) == {9}
+Safe == [i \in 1..2 |-> i][9] = 9 /\ x \in 1..3
+Init == x = 9
+Next == \E y \in 1..3 : x' = y
+""",
+        r"CONSTANT .. <- Nine INIT Init NEXT Next INVARIANT Safe",
+        (0, "holds, 1 distinct states"),
+        (0, "holds, 1 distinct states"),
+    ),
+    "an operator of the language": Case(
+        "VARIABLE x\nMy(a, b) == TRUE\nInit == x = 0\nNext == UNCHANGED x",
+        r"CONSTANT \in <- My",
+        (2, r"names \in, which the module Own does not have"),
+        (2, r"names \in, which the module Own does not have"),
+    ),
+    "another spelling": Case(
+        "VARIABLE x\na (+) b == a\nMy(a, b) == TRUE\nInit == x = 0\nNext == UNCHANGED x",
+        "CONSTANT (+) <- My",
+        (2, r"Did you mean \oplus?"),
+        (2, r"Did you mean \oplus?"),
+    ),
     "nothing": Case(
         "Two == 2", "", (2, "there is nothing to check"), (2, "there is nothing to check")
     ),

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from conformance.tla import ModelConfig, ModelValue, Override, SpecError, bind, parse_config
+from conformance.tla import (
+    ModelConfig,
+    ModelValue,
+    Override,
+    SpecError,
+    bind,
+    format_value,
+    parse_config,
+)
 from tests.unit.tla.small import module
 
 FULL = r"""
@@ -93,7 +101,7 @@ Shadow == 7
     ("text", "message"),
     [
         ("CONSTANT F <- Double", "gives no value to the CONSTANT N"),
-        ("CONSTANT N = 1 F <- Two", "F takes 1 arguments, what it is replaced by takes 2"),
+        ("CONSTANT N = 1 F <- Two", "F takes 1 argument, what it is replaced by takes 2"),
         ("CONSTANT N = 1 F <- Nothing", "replaces F by Nothing"),
         ("CONSTANT N = 1 F <- Double M <- Limit", "gives a value to M"),
         ("CONSTANT N = 1 F <- Double Limit <- [Nowhere]Shadow", "the module Nowhere has neither"),
@@ -105,6 +113,65 @@ def test_what_does_not_fit_the_module_is_named(tmp_path: Path, text: str, messag
     parsed = module(tmp_path, BODY)
     with pytest.raises(SpecError, match=message):
         bind(parsed, parse_config(text, source="x.cfg"))
+
+
+OPERATORS = r"""
+CONSTANT _\otimes_
+VARIABLE x
+a \odot b == a
+a ^+ == a
+Nine(a, b) == 9
+OneToNine(a, b) == {9}
+Minus(a) == 9
+Two == <<1 + 2, 1 \odot 2, 1 \otimes 2, 2^+>>
+Domain == [i \in 1..2 |-> i]
+Less == <<5 - 2, -1, 2 < 1>>
+Always(a, b) == TRUE
+Init == x = 0
+Next == UNCHANGED x
+"""
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        (r"+ <- Nine", "Two", "<<9, 1, 9, 2>>"),
+        (r"\odot <- Nine", "Two", "<<3, 9, 9, 2>>"),
+        (r"+ <- \odot", "Two", "<<1, 1, 9, 2>>"),
+        (r"+ <- [Naturals]Nine", "Two", "<<9, 1, 9, 2>>"),
+        (r"\odot <- [Small]Nine", "Two", "<<3, 9, 9, 2>>"),
+        (r"^+ <- Minus", "Two", "<<3, 1, 9, 9>>"),
+        (r"\odot = 7", "Two", "<<3, 7, 9, 2>>"),
+        (r".. <- OneToNine", "Domain", "(9 :> 9)"),
+        (r"- <- +", "Less", "<<7, -1, FALSE>>"),
+        (r"-. <- Minus < <- Always", "Less", "<<3, 9, TRUE>>"),
+    ],
+)
+def test_operators_written_with_signs_are_overridden(
+    text: str, name: str, value: str, tmp_path: Path
+) -> None:
+    parsed = module(tmp_path, OPERATORS)
+    config = parse_config(rf"CONSTANT \otimes <- Nine {text}", source="x.cfg")
+    assert format_value(bind(parsed, config).value(name)) == value
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (r"+ <- Minus", r"\+ takes 2 arguments, what it is replaced by, Minus, takes 1"),
+        (r"^+ <- Nine", r"\^\+ takes 1 argument, what it is replaced by, Nine, takes 2"),
+        (r"Len <- Nine", "Len takes 1 argument"),
+        (r"\in <- Always", r"gives a value to \\in"),  # of the language: TLC refuses it too
+        (r"+ <- [Nowhere]Nine", "the module Nowhere has neither"),
+        (r"= <- Always", "a name is expected, not ="),
+    ],
+)
+def test_what_tlc_does_not_override_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    parsed = module(tmp_path, OPERATORS)
+    with pytest.raises(SpecError, match=message):
+        bind(parsed, parse_config(rf"CONSTANT \otimes <- Nine {text}", source="x.cfg"))
 
 
 @pytest.mark.tlc
