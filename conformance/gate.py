@@ -18,7 +18,6 @@ from conformance.config import Tier
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
-from conformance.modelcheck.reporting import Keep
 from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile
 from conformance.stages.check import check
@@ -169,8 +168,7 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
 
 def _keeping(context: Context, output: Path) -> Context:
     """The same context, which keeps every counterexample, the expected ones too."""
-    keep = Keep(output / "counterexamples", expected=True)
-    return replace(context, check=replace(context.check, keep=keep))
+    return replace(context, check=replace(context.check, keep=output / "counterexamples"))
 
 
 def _search(context: Context, tier: Tier, bench: Workbench) -> Search:

@@ -70,6 +70,7 @@ def audit(
             )
         if listing is not None:
             check_folder(listing)
+        work.keep_divergences()
         chosen = work.settings.seed if seed is None else seed
         context = Context(work.settings, work.emit, CheckOptions(cold=cold), chosen)
         subject = open_subject(context, store, model)

@@ -118,6 +118,7 @@ def bugs(
         if list_faults:
             listed = select(found, ids or [], short=short)
             work.listing("bugs", [row for one in listed for row in _rows(one)])
+        work.keep_divergences()
         names = tuple(model or ())
         if mutants or mutant:
             systems = tuple(one.system for one in found if one.system in BUILT_IN)

@@ -23,7 +23,6 @@ from conformance.errors import UserError
 from conformance.events import JsonValue
 from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.manifest import Model, Tier, find_models, model_from_config
-from conformance.modelcheck.reporting import Keep
 from conformance.modelcheck.tlc import TlcOptions
 from conformance.stages.check import check as check_by_tlc
 from conformance.stages.context import Context
@@ -73,7 +72,7 @@ def check(
             tlc=replace(TlcOptions(), workers=workers),
             jobs=jobs or work.settings.jobs,
             cold=cold,
-            keep=Keep(folder, expected=report is not None),
+            keep=None if report is None else folder,
         )
         for entry in dict.fromkeys(f"{m.origin}: {what}" for m in chosen for what in m.ignored):
             work.say(f"{entry} is left out: ALIAS and POSTCONDITION are TLC's own, after 2.15.")

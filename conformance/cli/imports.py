@@ -59,6 +59,7 @@ def import_command(
     """Judge traces of a foreign implementation, and keep what explains them in a store."""
     with session("import", as_json=as_json, report=report, compare=compare) as work:
         check_target(output, replace=force)
+        work.keep_divergences()
         context = Context(work.settings, work.emit)
         request = _request(files, model, mapping)
         with _spark(request, master) as spark:
@@ -86,6 +87,7 @@ def judge_command(
 ) -> None:
     """Look for a behaviour of the spec that explains what was seen of a system."""
     with session("judge", as_json=as_json, report=report, compare=compare) as work:
+        work.keep_divergences()
         context = Context(work.settings, work.emit)
         request = _request(files, model, mapping, only=trace, invariants_only=invariants_only)
         with _spark(request, master) as spark:

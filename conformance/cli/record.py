@@ -48,6 +48,7 @@ def record(
     """Run the implementation along random walks and store what it did."""
     with session("record", as_json=as_json, report=report, compare=compare) as work:
         check_target(output, replace=force)
+        work.keep_divergences()
         tier = settled_tier(work.settings, work.settings.tier)
         context = Context(
             work.settings,

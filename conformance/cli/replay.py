@@ -105,6 +105,8 @@ def replay(
         elif what is not None and what.endswith(".json"):
             file = Path(what)
             saved = load(file)
+        if store is not None:
+            work.keep_divergences()
         if saved is not None:
             name = model or saved.model
             if not name:

@@ -27,7 +27,7 @@ from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import EngineOutcome, read_outcome
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import PreparedModel, model_key, prepare, written
-from conformance.modelcheck.reporting import STAGE, Keep, report
+from conformance.modelcheck.reporting import STAGE, report
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.modelcheck.tlc import (
     SHORT_RUN,
@@ -55,8 +55,8 @@ class CheckOptions:
     cold: bool = False
     cache: Cache | None = None
     """None: the user's cache folder."""
-    keep: Keep | None = None
-    """Where counterexamples are kept, if anywhere."""
+    keep: Path | None = None
+    """The folder for counterexamples, if they are kept."""
     tools: Tools | None = None
     """None: those that `find_tools` finds."""
     parser: Parser = field(default_factory=Parser)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.events import Emit, StageFinished, Work
@@ -16,21 +15,13 @@ from conformance.tla import Json, dump_trace
 STAGE = "check"
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """Where counterexamples are kept, as ITF files; `expected`: of models that must fail too."""
-
-    folder: Path
-    expected: bool = False
-
-
-def report(result: CheckResult, emit: Emit, keep: Keep | None = None, *work: Work) -> None:
+def report(result: CheckResult, emit: Emit, keep: Path | None = None, *work: Work) -> None:
     """Emit the result's findings and the end of its stage; they name the file that was kept.
 
-    `work` says which worker was at it when.
+    `keep` is the folder for counterexamples, those of models that must fail too. `work` says which
+    worker was at it when.
     """
-    wanted = keep is not None and bool(result.outcome.steps and (result.problems or keep.expected))
-    file = str(_kept(result, keep.folder)) if keep is not None and wanted else ""
+    file = str(_kept(result, keep)) if keep is not None and result.outcome.steps else ""
     for finding in result.findings(file):
         emit(finding)
     emit(

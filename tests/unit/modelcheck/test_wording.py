@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.modelcheck.manifest import Check, Expect, Model
-from conformance.modelcheck.outcome import EngineOutcome, KeptStep, decode, encode
+from conformance.modelcheck.outcome import EngineOutcome, KeptStep
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.verdict import Verdict
 
@@ -65,7 +65,7 @@ def test_a_deadlock_that_must_be_reached() -> None:
 
 
 def test_a_false_assumption_is_a_finding_where_it_stands() -> None:
-    outcome = EngineOutcome("violated", 10, "", "ASSUME", "assumption", place="Own:6:1")
+    outcome = EngineOutcome("violated", 10, "", "ASSUME", "assumption", violated_at="Own:6:1")
     result = judged(outcome)
     (finding,) = result.findings()
     assert result.verdict is Verdict.FAIL
@@ -73,9 +73,3 @@ def test_a_false_assumption_is_a_finding_where_it_stands() -> None:
     assert finding.title == "Own: the ASSUME at Own:6:1 is false"
     assert finding.location == "Own:6:1"  # there is no such file
     assert finding.message.startswith("The ASSUME at Own:6:1 is false for the constants of Own.cfg")
-
-
-def test_an_assumption_of_an_earlier_cache_is_found_anew() -> None:
-    earlier = violated("line 5, col 17 to line 5, col 21 of module A", "assumption", ())
-    assert decode(encode(earlier)) is None
-    assert decode(encode(DEADLOCK)) == DEADLOCK
