@@ -48,7 +48,8 @@ def test_the_command_and_its_workers_look_seldom() -> None:
         from multiprocessing import get_context
         from conformance.replay.parallel import _prepare
         spawning = get_context("spawn")
-        with ProcessPoolExecutor(1, spawning, _prepare, (spawning.Event(),)) as pool:
+        told = (spawning.Event(), spawning.Value("i", 0))
+        with ProcessPoolExecutor(1, spawning, _prepare, told) as pool:
             print(pool.submit(gc.get_threshold).result()[0])
         import sys
         from conformance.cli.entry import run
