@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import dedent
 from typing import TypeAlias
 
 from conformance.events import Reason
@@ -92,7 +93,7 @@ def step_lines(behaviour: Behaviour) -> tuple[str, ...]:
 
 def end_lines(behaviour: Behaviour) -> tuple[str, ...]:
     """How it ends: what was said of it, what was expected beside what was seen, and why."""
-    ending = behaviour.ending.splitlines()
+    ending = dedent(behaviour.ending).splitlines()
     return (*ending, *_departure(behaviour), *reason_lines(behaviour.reasons))
 
 

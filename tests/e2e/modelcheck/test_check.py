@@ -185,7 +185,7 @@ def test_what_comes_out_otherwise_is_a_failure_with_the_story(options: CheckOpti
     events: list[Event] = []
     results = check_models(models, options, events.append)
     assert [r.verdict for r in results] == [Verdict.FAIL] * 5
-    assert [r.problems[0] for r in results] == [
+    assert [str(r.problems[0]) for r in results] == [
         "has 23 distinct states, expected 24",
         "holds, but must violate TypeOK: the formula or the model has lost its teeth "
         "(23 distinct states)",
@@ -299,7 +299,7 @@ def test_a_users_own_module_and_configuration_with_model_values(
         "SPECIFICATION Spec\nCONSTANTS Processes = {p1, p2}\nTurns = 1\nINVARIANT ShortQueue\n"
     )
     result = check(model_from_config(MODULES / "Lock.tla", config), options)
-    assert (result.verdict, result.problems) == (Verdict.FAIL, ("ShortQueue is violated",))
+    assert (result.verdict, *map(str, result.problems)) == (Verdict.FAIL, "ShortQueue is violated")
     assert result.to_json()["expected"] is None
     assert "1. Ask(p1)" in result.story()
 
