@@ -73,11 +73,12 @@ def check(
             jobs=jobs or work.settings.jobs,
             cold=cold,
         )
-        for entry in dict.fromkeys(f"{m.origin}: {what}" for m in chosen for what in m.ignored):
-            work.say(f"{entry} is left out: ALIAS and POSTCONDITION are TLC's own, after 2.15.")
         context = Context(work.settings, work.emit, options)
         run = check_in_python if engine == "python" else check_by_tlc
         results = run(context, chosen)
+        for one in results:
+            for entry in one.left_out:
+                work.say(f"{one.model.origin}: {entry}")
         if report is not None:
             kept = keep_counterexamples(results, report / "counterexamples")
             if kept:

@@ -67,7 +67,7 @@ class EngineOutcome(msgspec.Struct, frozen=True):
     why: tuple[Reason, ...] = ()
     """What the evaluator says of the violated formula at the end of the counterexample."""
     place: str = ""
-    """Where the ASSUME stands that is false, as `module:line:column`."""
+    """Where the ASSUME or the postcondition stands that is false, as `module:line:column`."""
     never_fired: tuple[str, ...] | None = None
     """Names of actions of which no instance took a step; None if TLC could not tell."""
     error: str = ""
@@ -119,11 +119,20 @@ def read_outcome(run: TlcResult, model: Model, generated: Generated, spec: Spec)
         steps=_kept_steps(transcript, generated, spec) if violation else (),
         ending=_ending(transcript),
         why=why(spec, name, violation.kind, _states(transcript, spec)) if violation else (),
+        place=_place_of(violation, module),
         never_fired=None if model.check.simulation else _never_fired(transcript, generated),
         error=said(run) if result == "error" else "",
     )
     assumption = _assumption_of(violation, module)
     return outcome if assumption is None else of_assumption(outcome, spec, assumption)
+
+
+def _place_of(violation: Violation | None, module: Module) -> str:
+    """Where a postcondition stands; an ASSUME's place comes with it, other formulas need none."""
+    if violation is None or violation.kind != ViolationKind.POSTCONDITION:
+        return ""
+    definition = module.operator(violation.name)
+    return "" if definition is None else str(definition.location)
 
 
 def of_assumption(outcome: EngineOutcome, spec: Spec, assumption: Assumption) -> EngineOutcome:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.events import Exhibit, Finding, JsonValue
+from conformance.modelcheck.left_out import LeftOut
 from conformance.modelcheck.manifest import Expect, Model, near, reference
 from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.pictures import picture_of
@@ -39,6 +40,8 @@ class CheckResult:
     """`python` if our own evaluator searched."""
     unchecked: tuple[str, ...] = ()
     """Properties that the engine could not check in full: then what holds is inconclusive."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Entries of the configuration that the engine did not follow."""
 
     @property
     def counterexample_length(self) -> int | None:
@@ -74,10 +77,12 @@ class CheckResult:
         if _only_assumes(self.model):
             return "the assumptions hold; there are no behaviours"
         told = f"{outcome.result}, {outcome.distinct_states or 0:,} distinct states"
-        if not self.unchecked:
-            return told
-        names = ", ".join(self.unchecked)
-        return f"{told}; not checked, since only TLC checks temporal formulas: {names}"
+        if self.unchecked:
+            names = ", ".join(self.unchecked)
+            told += f"; not checked, since only TLC checks temporal formulas: {names}"
+        if entries := [one.entry for one in self.left_out if one.judges]:
+            told += f"; not checked: {', '.join(entries)}"
+        return told
 
     def findings(self) -> tuple[Finding, ...]:
         """A finding for each problem; the counterexample stands with the first."""
@@ -97,26 +102,28 @@ class CheckResult:
             for number, problem in enumerate(self.problems)
         )
 
-    @property
-    def _assumes_wrongly(self) -> bool:
-        return self.outcome.kind == ViolationKind.ASSUMPTION
-
     def _key(self, problem: str) -> str:
-        if self._assumes_wrongly:
+        if self.outcome.kind in (ViolationKind.ASSUMPTION, ViolationKind.POSTCONDITION):
             return f"{self.outcome.violated}:violated"
         return f"check:{self.model.name}:{problem}"
 
     def _message(self) -> str:
-        if not self._assumes_wrongly:
-            return self.model.description
         said = self.outcome.is_broken()
-        return (
-            f"{said[:1].upper()}{said[1:]} for the constants of {near(self.model.origin)}. Mend "
-            "the one or the other: nothing was searched."
-        )
+        said = f"{said[:1].upper()}{said[1:]}"
+        match self.outcome.kind:
+            case ViolationKind.ASSUMPTION:
+                return (
+                    f"{said} for the constants of {near(self.model.origin)}. Mend the one or the "
+                    "other: nothing was searched."
+                )
+            case ViolationKind.POSTCONDITION:
+                found = counted(self.outcome.distinct_states or 0, "distinct state")
+                return f"{said} after the search, which found {found}."
+            case _:
+                return self.model.description
 
     def _location(self) -> str:
-        """The file of the model, or where the ASSUME stands that is false."""
+        """The file of the model, or where what is false stands if it is no formula of states."""
         where = self.outcome.place
         return place(self.model, where) if where else near(self.model.origin)
 
@@ -150,6 +157,7 @@ class CheckResult:
             "collision_probability": outcome.collision_probability,
             "never_fired": None if outcome.never_fired is None else list(outcome.never_fired),
             "unchecked": list(self.unchecked),
+            "left_out": [{"entry": one.entry, "why": one.why} for one in self.left_out],
             "problems": list(self.problems),
             "story": list(self.story()),
             "seconds": round(self.seconds, 3),
@@ -169,19 +177,22 @@ def judge(
     cached: bool,
     engine: str = "tlc",
     unchecked: tuple[str, ...] = (),
+    left_out: tuple[LeftOut, ...] = (),
 ) -> CheckResult:
     """Hold what the engine found against what the model expects.
 
-    `unchecked` are properties that the engine could not check in full.
+    `unchecked` are properties that the engine could not check in full, `left_out` entries of the
+    configuration that it did not follow.
     """
-    left_out = model.expect is not None and model.expect.violated in unchecked
-    open_question = left_out and outcome.result == "holds"
+    not_judged = model.expect is not None and model.expect.violated in unchecked
+    open_question = not_judged and outcome.result == "holds"
     problems = () if open_question else tuple(_problems(model, outcome))
     verdict = _verdict(outcome, problems)
-    if verdict is Verdict.PASS and outcome.result == "holds" and unchecked:
+    partly = unchecked or any(one.judges for one in left_out)
+    if verdict is Verdict.PASS and outcome.result == "holds" and partly:
         verdict = Verdict.INCONCLUSIVE
     return CheckResult(
-        model, outcome, verdict, problems, seconds, jar_sha256, cached, engine, unchecked
+        model, outcome, verdict, problems, seconds, jar_sha256, cached, engine, unchecked, left_out
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from conformance.errors import UserError
 from conformance.events import Progress, Reason, StageFinished, StageStarted
+from conformance.modelcheck.left_out import left_out
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import EngineOutcome, KeptStep, of_assumption
 from conformance.modelcheck.prepare import PreparedModel, prepare
@@ -52,6 +53,7 @@ def _check(context: Context, model: Model) -> CheckResult:
         cached=False,
         engine="python",
         unchecked=unchecked,
+        left_out=left_out(model, None),
     )
     for finding in result.findings():
         context.emit(finding)

@@ -327,6 +327,7 @@ def _share_gaps(stage: StageFinished) -> Iterator[Gap]:
 
 def _stage_gaps(stage: StageFinished) -> Iterator[Gap]:
     where = f"{stage.stage} {stage.subject}".strip()
+    yield from _entries_left_out(stage, where)
     for reason in _names(stage, "vacuous"):
         yield Gap(where, reason)
     unjudged = stage.figures.get("unjudged")
@@ -338,8 +339,24 @@ def _stage_gaps(stage: StageFinished) -> Iterator[Gap]:
     inconclusive = sum(_number_in(stage, "tests", one) for one in ("inconclusive", "spoiled"))
     if inconclusive:
         yield Gap(where, f"{counted(inconclusive, 'test')} could not be judged: {stage.summary}")
-    elif stage.verdict is Verdict.INCONCLUSIVE and not _names(stage, "vacuous"):
+    elif stage.verdict is Verdict.INCONCLUSIVE and not _told_already(stage):
         yield Gap(where, stage.summary)
+
+
+def _entries_left_out(stage: StageFinished, where: str) -> Iterator[Gap]:
+    """Entries of a .cfg that the engine did not follow."""
+    entries = stage.figures.get("left_out")
+    for one in entries if isinstance(entries, list) else []:
+        if isinstance(one, dict):
+            yield Gap(f"{where}, {one.get('entry')}", str(one.get("why")))
+
+
+def _told_already(stage: StageFinished) -> bool:
+    """Whether other gaps say all of why the stage is inconclusive."""
+    if _names(stage, "vacuous"):
+        return True
+    holds = _text(stage, "result") == "holds" and not _names(stage, "unchecked")
+    return holds and bool(stage.figures.get("left_out"))
 
 
 def _number_in(stage: StageFinished, key: str, inner: str) -> int:
