@@ -76,7 +76,7 @@ class CheckResult:
             return f"not exhausted: {generated:,} states of random behaviours, no violation"
         if _only_assumes(self.model):
             return "the assumptions hold; there are no behaviours"
-        told = f"{outcome.result}, {outcome.distinct_states or 0:,} distinct states"
+        told = f"{outcome.result}, {counted(outcome.distinct_states or 0, 'distinct state')}"
         if self.unchecked:
             names = ", ".join(self.unchecked)
             told += f"; not checked, since only TLC checks temporal formulas: {names}"
@@ -270,11 +270,10 @@ def _other_violation(expect: Expect, outcome: EngineOutcome) -> list[str]:
     if outcome.kind == ViolationKind.TEMPORAL_PROPERTY:
         # TLC looks for lassos now and then while it searches: how long the first is, is chance.
         return []
-    length = len(outcome.steps)
-    if not expect.counterexample_length:
-        return [
-            f"has a counterexample of {length} states; `expect.counterexample_length` states none"
-        ]
-    if length != expect.counterexample_length:
-        return [f"has a counterexample of {length} states, expected {expect.counterexample_length}"]
+    length, expected = len(outcome.steps), expect.counterexample_length
+    found = f"has a counterexample of {counted(length, 'state')}"
+    if not expected:
+        return [f"{found}; `expect.counterexample_length` states none"]
+    if length != expected:
+        return [f"{found}, expected {expected}"]
     return []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from conformance.events import Reason
+from conformance.printable import counted
 from conformance.story.changes import changes
 from conformance.story.why import reason_lines
 from conformance.tla import Action, Value, format_value
@@ -67,7 +68,7 @@ def lines(behaviour: Behaviour) -> tuple[str, ...]:
     An implementation's story begins with its first action and ends with how it departs: what
     differs there is told beside it.
     """
-    told = [f"... {behaviour.earlier} steps before"] if behaviour.earlier else []
+    told = [f"... {counted(behaviour.earlier, 'step')} before"] if behaviour.earlier else []
     for number in range(len(behaviour.steps)):
         told += _step_lines(behaviour, number)
     told += behaviour.ending.splitlines()

@@ -16,6 +16,7 @@ from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictU
 from markupsafe import Markup
 
 from conformance.events import Exhibit
+from conformance.printable import counted
 from conformance.report.collect import Report
 from conformance.report.page.view import View, anchor, shown, view_of
 from conformance.report.text import printable
@@ -73,6 +74,7 @@ def _render(
     )
     environment.filters["data"] = _data
     environment.filters["text"] = _text
+    environment.filters["counted"] = counted
     script = _source(environment, "page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(

@@ -72,8 +72,8 @@ Init == x = 9
 Next == \E y \in 1..3 : x' = y
 """,
         r"CONSTANT .. <- Nine INIT Init NEXT Next INVARIANT Safe",
-        (0, "holds, 1 distinct states"),
-        (0, "holds, 1 distinct states"),
+        (0, "holds, 1 distinct state"),
+        (0, "holds, 1 distinct state"),
     ),
     "an operator of the language": Case(
         "VARIABLE x\nMy(a, b) == TRUE\nInit == x = 0\nNext == UNCHANGED x",
