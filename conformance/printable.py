@@ -16,7 +16,17 @@ def printable(text: str) -> str:
 
 def counted(count: int, noun: str) -> str:
     """So many of something, as `1 trace` or `1,024 traces`; nouns with a regular plural."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{count:,} {plural(count, noun)}"
+
+
+def plural(count: int, noun: str) -> str:
+    """The noun alone, as it stands beside the number: for a figure with its label below."""
+    return noun if count == 1 else f"{noun}s"
+
+
+def were(count: int, noun: str) -> str:
+    """So many of something, and the verb: `1 test was`, `2 tests were`."""
+    return f"{counted(count, noun)} {'was' if count == 1 else 'were'}"
 
 
 def _harmless(ch: str) -> bool:

@@ -74,11 +74,12 @@ def check(
             cold=cold,
             keep=None if report is None else folder,
         )
-        for entry in dict.fromkeys(f"{m.origin}: {what}" for m in chosen for what in m.ignored):
-            work.say(f"{entry} is left out: ALIAS and POSTCONDITION are TLC's own, after 2.15.")
         context = Context(work.settings, work.emit, options)
         run = check_in_python if engine == "python" else check_by_tlc
         results = run(context, chosen)
+        for one in results:
+            for entry in one.left_out:
+                work.say(f"{one.model.origin}: {entry}")
         if report is not None and any(result.outcome.steps for result in results):
             work.closing = f"counterexamples: {folder} (kconform story)"
         for result in results:

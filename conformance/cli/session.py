@@ -20,6 +20,7 @@ from conformance.config import Settings, load_settings
 from conformance.errors import INTERRUPTED, ExitCode, UserError
 from conformance.events import Emit, JsonValue
 from conformance.files import check_folder, no_space, tells_of_no_space
+from conformance.printable import counted
 from conformance.report import github, json_report
 from conformance.report.causes import causes
 from conformance.report.collect import SCHEMA_VERSION, Collector, Report
@@ -155,10 +156,10 @@ def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool)
     summary = f"{report.command} in {report.seconds:.1f} s"
     if report.findings:
         count = len(report.findings)
-        summary += f", {count} finding{'s' if count > 1 else ''}"
+        summary += f", {counted(count, 'finding')}"
         likely = len(causes(report.findings))
         if likely < count:
-            summary += f" of likely {likely} cause{'s' if likely > 1 else ''}"
+            summary += f" of likely {counted(likely, 'cause')}"
     if not report.stages and not report.findings:
         summary += ": there was nothing to check"
     terminal.verdict(report.verdict, summary)

@@ -13,7 +13,7 @@ from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Registration
 from conformance.inspect.inspection import Inspection
 from conformance.inspect.judgement import Judged
-from conformance.printable import counted
+from conformance.printable import counted, plural
 from conformance.report import page
 from conformance.report.page.view import anchor
 from conformance.verdict import Verdict
@@ -171,21 +171,21 @@ def _sentence(inspection: Inspection) -> str:
     possible = len(inspection.found) - proved
     if proved:
         more = f", and {possible} that the copies do not prove" if possible else ""
-        count = f"{proved} finding{'s' if proved > 1 else ''}"
+        count = counted(proved, "finding")
         return f"{count}{more}. The first: {inspection.found[0].title}."
     if possible:
-        return f"{possible} finding{'s' if possible > 1 else ''}, none of which the copies prove."
+        return f"{counted(possible, 'finding')}, none of which the copies prove."
     if inspection.verdict is Verdict.PASS:
         return "Everything that could be judged is as the specification wants it."
     return "Nothing was found, but not enough could be judged: see what was not judged."
 
 
 def _cards(inspection: Inspection) -> Iterator[tuple[str, str]]:
-    yield "partitions", f"{inspection.partition_count:,}"
-    yield "brokers", f"{len(inspection.copies.copies):,}"
+    yield plural(inspection.partition_count, "partition"), f"{inspection.partition_count:,}"
+    yield plural(len(inspection.copies.copies), "broker"), f"{len(inspection.copies.copies):,}"
     yield "batches", f"{inspection.batches:,}"
-    yield "groups", f"{inspection.group_count:,}"
-    yield "findings", f"{len(inspection.found):,}"
+    yield plural(inspection.group_count, "group"), f"{inspection.group_count:,}"
+    yield plural(len(inspection.found), "finding"), f"{len(inspection.found):,}"
 
 
 def _apart(inspection: Inspection) -> str:

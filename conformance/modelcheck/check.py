@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from conformance.modelcheck.cache import Cache, cache_dir
 from conformance.modelcheck.dump import read_dump
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
+from conformance.modelcheck.left_out import left_out, postconditions_for
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import EngineOutcome, read_outcome
 from conformance.modelcheck.parser import Parser
@@ -243,7 +244,14 @@ class _Engine:
             prepared = prepare(model, self.tools, self.options.parser)
             outcome, _ = self.run(prepared, key, run, dump=model.feeds_suite)
         seconds = time.monotonic() - started
-        result = judge(model, outcome, self.tools.jar_sha256, seconds, cached=cached)
+        result = judge(
+            model,
+            outcome,
+            self.tools.jar_sha256,
+            seconds,
+            cached=cached,
+            left_out=left_out(model, self.tools),
+        )
         work = Work(_slot(), started, started + seconds)
         report(result, self._tell, self.options.keep, work)
         return result
@@ -253,8 +261,9 @@ class _Engine:
     ) -> tuple[EngineOutcome, StateGraph | None]:
         """Run TLC and cache what it found; with `dump` also the graph, if the model holds."""
         model = prepared.model
+        text = prepared.generated.config + postconditions_for(model, self.tools)
         with (
-            written(prepared.generated) as (module, config),
+            written(replace(prepared.generated, config=text)) as (module, config),
             tempfile.TemporaryDirectory(prefix="kconform-dump-") as folder,
         ):
             dot = Path(folder) / "graph.dot" if dump else None

@@ -115,8 +115,10 @@ class Model:
     """Constants and overrides that hold in one module's text only, as a .cfg writes them."""
     own_text: bool = False
     """Whether it names a LOCAL operator, which no module that extends the spec can see."""
+    postconditions: tuple[str, ...] = ()
+    """What must be true after a search, of a .cfg: only a TLC after 2.15 checks it."""
     ignored: tuple[str, ...] = ()
-    """Entries of a .cfg that no engine here follows: ALIAS, POSTCONDITION."""
+    """Entries of a .cfg that no engine here follows: ALIAS."""
     situations: tuple[str, ...] = ()
     likely_states: int = 0
     """About how many, where nothing is expected; 0: nobody knows. For the order and TLC's JVM."""
@@ -203,6 +205,7 @@ def model_from_config(module: Path, config: Path) -> Model:
             *(f"{o.name} = [{o.module}]{format_value(o.value)}" for o in read.scoped_values),
         ),
         own_text=_names_what_is_local(module, read),
+        postconditions=read.postconditions,
         ignored=read.ignored,
     )
 

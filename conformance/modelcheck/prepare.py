@@ -18,6 +18,7 @@ from conformance.modelcheck.generate import (
     generate,
 )
 from conformance.modelcheck.labels import encloses, is_safety_property, specification_parts
+from conformance.modelcheck.left_out import postconditions_for
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.parser import Parser
 from conformance.tla import DEFINED, OWN_MODULES, Module, Spec, Tools, bind, parse_config
@@ -78,7 +79,8 @@ def model_key(model: Model, tools: Tools) -> str:
     files = module_files(model.spec_path, [*model.search, *OWN_MODULES])
     deadlock = "deadlock" if model.check.deadlock else ""
     simulation = repr(model.check.simulation) if model.check.simulation else ""
-    return cache_key([plain.module, plain.config, deadlock + simulation, tools.jar_sha256], files)
+    config = plain.config + postconditions_for(model, tools)
+    return cache_key([plain.module, config, deadlock + simulation, tools.jar_sha256], files)
 
 
 def _labelled(model: Model, module: Module, spec: Spec) -> LabelledNext | None:
@@ -174,6 +176,7 @@ def _require_operators(model: Model, operators: Set[str]) -> None:
         "check.symmetry": [check.symmetry],
         "check.view": [check.view],
         "situations.names": model.situations,
+        "postconditions": model.postconditions,
     }
     for key, names in uses.items():
         for name in names:
@@ -202,6 +205,7 @@ _KEYWORDS = {
     "check.action_constraints": "ACTION_CONSTRAINTS",
     "check.symmetry": "SYMMETRY",
     "check.view": "VIEW",
+    "postconditions": "POSTCONDITION",
 }
 """What TLC's configurations call the keys of our manifests."""
 

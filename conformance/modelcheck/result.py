@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance.events import Exhibit, Finding, JsonValue
+from conformance.modelcheck.left_out import LeftOut
 from conformance.modelcheck.manifest import Expect, Model, near, reference
 from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.pictures import picture_of
@@ -52,6 +53,8 @@ class CheckResult:
     """`python` if our own evaluator searched."""
     unchecked: tuple[str, ...] = ()
     """Properties that the engine could not check in full: then what holds is inconclusive."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Entries of the configuration that the engine did not follow."""
 
     @property
     def counterexample_length(self) -> int | None:
@@ -91,11 +94,13 @@ class CheckResult:
             return f"not exhausted: {generated:,} states of random behaviours, no violation"
         if _only_assumes(self.model):
             return "the assumptions hold; there are no behaviours"
-        told = f"{outcome.result}, {outcome.distinct_states or 0:,} distinct states"
-        if not self.unchecked:
-            return told
-        names = ", ".join(self.unchecked)
-        return f"{told}; not checked, since only TLC checks temporal formulas: {names}"
+        told = f"{outcome.result}, {counted(outcome.distinct_states or 0, 'distinct state')}"
+        if self.unchecked:
+            names = ", ".join(self.unchecked)
+            told += f"; not checked, since only TLC checks temporal formulas: {names}"
+        if entries := [one.entry for one in self.left_out if one.judges]:
+            told += f"; not checked: {', '.join(entries)}"
+        return told
 
     def findings(self, artifact: str = "") -> tuple[Finding, ...]:
         """A finding for each problem; the counterexample stands with the first.
@@ -126,13 +131,19 @@ class CheckResult:
         return place(self.model, at) if at else near(self.model.origin)
 
     def _message(self) -> str:
-        if self.outcome.kind != ViolationKind.ASSUMPTION:
-            return self.model.description
         said = self.outcome.is_broken()
-        return (
-            f"{said[:1].upper()}{said[1:]} for the constants of {near(self.model.origin)}. Mend "
-            "the one or the other: nothing was searched."
-        )
+        said = f"{said[:1].upper()}{said[1:]}"
+        match self.outcome.kind:
+            case ViolationKind.ASSUMPTION:
+                return (
+                    f"{said} for the constants of {near(self.model.origin)}. Mend the one or the "
+                    "other: nothing was searched."
+                )
+            case ViolationKind.POSTCONDITION:
+                found = counted(self.outcome.distinct_states or 0, "distinct state")
+                return f"{said} after the search, which found {found}."
+            case _:
+                return self.model.description
 
     def _command(self) -> str:
         model = self.model
@@ -164,6 +175,7 @@ class CheckResult:
             "collision_probability": outcome.collision_probability,
             "never_fired": None if outcome.never_fired is None else list(outcome.never_fired),
             "unchecked": list(self.unchecked),
+            "left_out": [{"entry": one.entry, "why": one.why} for one in self.left_out],
             "problems": list(map(str, self.problems)),
             "story": list(self.story()),
             "seconds": round(self.seconds, 3),
@@ -183,19 +195,22 @@ def judge(
     cached: bool,
     engine: str = "tlc",
     unchecked: tuple[str, ...] = (),
+    left_out: tuple[LeftOut, ...] = (),
 ) -> CheckResult:
     """Hold what the engine found against what the model expects.
 
-    `unchecked` are properties that the engine could not check in full.
+    `unchecked` are properties that the engine could not check in full, `left_out` entries of the
+    configuration that it did not follow.
     """
-    left_out = model.expect is not None and model.expect.violated in unchecked
-    open_question = left_out and outcome.result == "holds"
+    not_judged = model.expect is not None and model.expect.violated in unchecked
+    open_question = not_judged and outcome.result == "holds"
     problems = () if open_question else tuple(_problems(model, outcome))
     verdict = _verdict(outcome, problems)
-    if verdict is Verdict.PASS and outcome.result == "holds" and unchecked:
+    partly = unchecked or any(one.judges for one in left_out)
+    if verdict is Verdict.PASS and outcome.result == "holds" and partly:
         verdict = Verdict.INCONCLUSIVE
     return CheckResult(
-        model, outcome, verdict, problems, seconds, jar_sha256, cached, engine, unchecked
+        model, outcome, verdict, problems, seconds, jar_sha256, cached, engine, unchecked, left_out
     )
 
 
@@ -285,7 +300,8 @@ def _other_length(expect: Expect, outcome: EngineOutcome) -> Iterator[str]:
         # TLC looks for lassos now and then while it searches: how long the first is, is chance.
         return
     length, expected = len(outcome.steps), expect.counterexample_length
+    found = f"has a counterexample of {counted(length, 'state')}"
     if not expected:
-        yield f"has a counterexample of {length} states; `expect.counterexample_length` states none"
+        yield f"{found}; `expect.counterexample_length` states none"
     elif length != expected:
-        yield f"has a counterexample of {length} states, expected {expected}"
+        yield f"{found}, expected {expected}"

@@ -37,6 +37,7 @@ class Code(IntEnum):
     ASSERT_FAILED = 2132
     STATE = 2217
     STUTTERING = 2218
+    POSTCONDITION_FALSE = 2404
 
 
 class ViolationKind(StrEnum):
@@ -48,6 +49,7 @@ class ViolationKind(StrEnum):
     DEADLOCK = "deadlock"
     ASSUMPTION = "assumption"
     ASSERTION = "assertion"
+    POSTCONDITION = "postcondition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,11 @@ def _violated_initially(kind: ViolationKind) -> Callable[[Transcript, str], None
     return handler
 
 
+def _postcondition(transcript: Transcript, text: str) -> None:
+    name = text.removeprefix("Postcondition ").partition(" ")[0]
+    transcript.violation = transcript.violation or Violation(ViolationKind.POSTCONDITION, name)
+
+
 def _assertion(transcript: Transcript, text: str) -> None:
     transcript.violation = transcript.violation or Violation(ViolationKind.ASSERTION, text.strip())
 
@@ -245,6 +252,7 @@ _HANDLERS: dict[int, Callable[[Transcript, str], None]] = {
     Code.DEADLOCK: _violated(ViolationKind.DEADLOCK),
     Code.TEMPORAL: _violated(ViolationKind.TEMPORAL_PROPERTY),
     Code.ASSERT_FAILED: _assertion,
+    Code.POSTCONDITION_FALSE: _postcondition,
     Code.STATE: _state,
     Code.BACK_TO_STATE: _back_to_state,
     Code.STUTTERING: _stuttering,

@@ -17,6 +17,8 @@ def is_broken(violated: str, kind: str, place: str = "") -> str:
         return "a deadlock was reached"
     if kind == ViolationKind.ASSUMPTION:
         return f"{_assumption(violated, place)} is false"
+    if kind == ViolationKind.POSTCONDITION:
+        return f"the postcondition {violated} is false"
     return f"{violated} is violated"
 
 
@@ -26,6 +28,8 @@ def breaks(violated: str, kind: str = "", place: str = "") -> str:
         return "reaches a deadlock"
     if kind == ViolationKind.ASSUMPTION:
         return f"contradicts {_assumption(violated, place)}"
+    if kind == ViolationKind.POSTCONDITION:
+        return f"contradicts the postcondition {violated}"
     return f"violates {violated}"
 
 

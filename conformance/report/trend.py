@@ -43,8 +43,12 @@ class Trend:
 
     def line(self) -> str:
         """One line for the terminal."""
+        return f"since {self.told()}"
+
+    def told(self) -> str:
+        """Which report it was, and what changed; for where a label says `since` already."""
         return (
-            f"since {self.earlier.path} ({self.earlier.verdict}): {len(self.new)} new, "
+            f"{self.earlier.path} ({self.earlier.verdict}): {len(self.new)} new, "
             f"{len(self.gone)} gone, {self.known} as before"
         )
 

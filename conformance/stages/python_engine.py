@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from conformance.errors import UserError
 from conformance.events import Progress, Reason, StageStarted
+from conformance.modelcheck.left_out import left_out
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import (
     EngineOutcome,
@@ -59,6 +60,7 @@ def _check(context: Context, model: Model) -> CheckResult:
         cached=False,
         engine="python",
         unchecked=unchecked,
+        left_out=left_out(model, None),
     )
     report(result, context.emit, context.check.keep)
     return result

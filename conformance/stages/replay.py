@@ -13,7 +13,7 @@ from conformance.modelcheck.check import edge_branches
 from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place, with_texts
-from conformance.printable import counted
+from conformance.printable import counted, were
 from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
@@ -91,13 +91,13 @@ def _summary(result: ReplayResult) -> Iterator[str]:
     rate = result.steps / max(result.seconds, 1e-9)
     yield f"{counted(result.steps, 'step')}, {rate:,.0f}/s"
     if result.spoiled:
-        yield f"{result.spoiled:,} tests were spoiled by a slow machine"
+        yield f"{were(result.spoiled, 'test')} spoiled by a slow machine"
     if result.again:
-        yield f"{result.again:,} tests agreed when they were driven again"
+        yield f"{counted(result.again, 'test')} agreed when driven again"
     if result.not_driven:
         yield f"{counted(sum(result.not_driven.values()), 'test')} cannot be driven"
     if result.not_run:
-        yield f"stopped at the divergence, {result.not_run:,} tests were not run"
+        yield f"stopped at the divergence, {were(result.not_run, 'test')} not run"
 
 
 def _tests(suite: Suite, result: ReplayResult) -> JsonValue:

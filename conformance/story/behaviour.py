@@ -8,6 +8,7 @@ from textwrap import dedent
 from typing import TypeAlias
 
 from conformance.events import Reason
+from conformance.printable import counted
 from conformance.story.changes import changes
 from conformance.story.comparison import differences
 from conformance.story.why import reason_lines
@@ -85,7 +86,7 @@ def lines(behaviour: Behaviour) -> tuple[str, ...]:
 
 def step_lines(behaviour: Behaviour) -> tuple[str, ...]:
     """The steps alone."""
-    told = [f"... {behaviour.earlier} steps before"] if behaviour.earlier else []
+    told = [f"... {counted(behaviour.earlier, 'step')} before"] if behaviour.earlier else []
     for number in range(len(behaviour.steps)):
         told += _step_lines(behaviour, number)
     return tuple(told)

@@ -16,6 +16,7 @@ from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictU
 from markupsafe import Markup
 
 from conformance.events import Exhibit
+from conformance.printable import counted
 from conformance.report.collect import Report
 from conformance.report.page.sources import sources
 from conformance.report.page.view import View, anchor, shown, view_of
@@ -75,6 +76,7 @@ def _render(
     )
     environment.filters["data"] = _data
     environment.filters["text"] = _text
+    environment.filters["counted"] = counted
     script = _source(environment, "page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from conformance.events import Held, ModuleText, StageFinished
+from conformance.printable import counted
 from conformance.report.collect import Report
 
 SOURCES = ("replay", "explore", "audit")
@@ -37,7 +38,7 @@ class Count:
             return f"{self.name}: had a value on {self.total:,} distinct states or steps"
         parts = ", ".join(f"{name} {count:,}" for name, count in self.by_source.items())
         what = "a disjunct or branch" if self.kind == "disjunct" else self.name
-        return f"{what}: {self.total:,} steps ({parts or 'never taken'})"
+        return f"{what}: {counted(self.total, 'step')} ({parts or 'never taken'})"
 
 
 @dataclass(frozen=True, slots=True)

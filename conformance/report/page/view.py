@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from conformance.events import Exhibit, JsonValue, Reason, StageFinished
-from conformance.printable import counted
+from conformance.printable import counted, plural, were
 from conformance.report.causes import Cause, causes
 from conformance.report.collect import Report
 from conformance.report.page.counts import SpecCounts, counts
@@ -197,8 +197,7 @@ def _sentence(report: Report, found: int) -> str:
     if report.verdict is Verdict.PASS:
         return "Nothing was found that the specification does not allow."
     if found:
-        likely = f"{found} likely cause{'s' if found > 1 else ''}"
-        return f"{symptoms} finding{'s' if symptoms > 1 else ''}, {likely}."
+        return f"{counted(symptoms, 'finding')}, {found} likely {plural(found, 'cause')}."
     if report.verdict is Verdict.FAIL:
         return "A stage failed: its line below says why."
     return "Nothing was found, but not everything was looked at: see what is not covered."
@@ -245,7 +244,8 @@ def _facts(report: Report) -> Iterator[Fact]:
         total = sum(_number(one, key) for one in report.stages if one.stage == stage)
         if total:
             yield Fact(label, f"{total:,}")
-    yield Fact("findings", str(len(report.findings)))
+    found = len(report.findings)
+    yield Fact(plural(found, "finding"), str(found))
 
 
 def _number(stage: StageFinished, key: str) -> int:
@@ -324,7 +324,7 @@ def _gaps(report: Report) -> Iterator[Gap]:
     stopped = sum(_number_in(stage, "tests", "not_run") for stage in report.stages)
     if stopped:
         yield Gap(
-            f"{stopped:,} tests were not run",
+            f"{were(stopped, 'test')} not run",
             "the replay of their suite stopped at a divergence: a consequence, no finding",
         )
     for stage in report.stages:
@@ -360,19 +360,38 @@ def _share_gaps(stage: StageFinished) -> Iterator[Gap]:
 
 def _stage_gaps(stage: StageFinished) -> Iterator[Gap]:
     where = f"{stage.stage} {stage.subject}".strip()
+    yield from _entries_left_out(stage, where)
     for reason in _names(stage, "vacuous"):
         yield Gap(where, reason)
     unjudged = stage.figures.get("unjudged")
     for one in unjudged if isinstance(unjudged, list) else []:
         if isinstance(one, dict):
-            yield Gap(where, f"{one.get('traces')} traces could not be judged: {one.get('reason')}")
+            traces = one.get("traces")
+            told = counted(traces if isinstance(traces, int) else 0, "trace")
+            yield Gap(where, f"{told} could not be judged: {one.get('reason')}")
     for name in _names(stage, "missed"):
         yield Gap(where, name)
     inconclusive = sum(_number_in(stage, "tests", one) for one in ("inconclusive", "spoiled"))
     if inconclusive:
         yield Gap(where, f"{counted(inconclusive, 'test')} could not be judged: {stage.summary}")
-    elif stage.verdict is Verdict.INCONCLUSIVE and not _names(stage, "vacuous"):
+    elif stage.verdict is Verdict.INCONCLUSIVE and not _told_already(stage):
         yield Gap(where, stage.summary)
+
+
+def _entries_left_out(stage: StageFinished, where: str) -> Iterator[Gap]:
+    """Entries of a .cfg that the engine did not follow."""
+    entries = stage.figures.get("left_out")
+    for one in entries if isinstance(entries, list) else []:
+        if isinstance(one, dict):
+            yield Gap(f"{where}, {one.get('entry')}", str(one.get("why")))
+
+
+def _told_already(stage: StageFinished) -> bool:
+    """Whether other gaps say all of why the stage is inconclusive."""
+    if _names(stage, "vacuous"):
+        return True
+    holds = _text(stage, "result") == "holds" and not _names(stage, "unchecked")
+    return holds and bool(stage.figures.get("left_out"))
 
 
 def _number_in(stage: StageFinished, key: str, inner: str) -> int:

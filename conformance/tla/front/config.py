@@ -34,7 +34,8 @@ class ScopedValue:
 class ModelConfig:
     """What a .cfg says. `constants` are values, `overrides` replace operators by operators.
 
-    `ignored` are entries that nobody here follows (`ALIAS`, `POSTCONDITION`), as they are written.
+    `postconditions` are for TLC alone. `ignored` are entries that nobody here follows (`ALIAS`), as
+    they are written.
     """
 
     constants: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
@@ -50,6 +51,7 @@ class ModelConfig:
     symmetry: str | None = None
     view: str | None = None
     check_deadlock: bool = True
+    postconditions: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     source: str = ""
 
@@ -77,11 +79,12 @@ _SECTIONS = {
     "VIEW": "view",
     "CHECK_DEADLOCK": "check_deadlock",
     "ALIAS": "alias",
-    "POSTCONDITION": "postcondition",
+    "POSTCONDITION": "postconditions",
+    "POSTCONDITIONS": "postconditions",
 }
-_IGNORED = ("alias", "postcondition")
+_IGNORED = ("alias",)
 _SINGLE = ("specification", "init", "next", "symmetry", "view", "check_deadlock", *_IGNORED)
-_LISTS = ("invariants", "properties", "constraints", "action_constraints")
+_LISTS = ("invariants", "properties", "constraints", "action_constraints", "postconditions")
 _NOT_OURS = {"TYPE", "TYPE_CONSTRAINT"}
 
 _OPERATORS = (
@@ -166,6 +169,7 @@ class _Parser:
             symmetry=single.get("symmetry"),
             view=single.get("view"),
             check_deadlock=single.get("check_deadlock", "TRUE") == "TRUE",
+            postconditions=tuple(self._lists["postconditions"]),
             ignored=tuple(f"{key.upper()} {single[key]}" for key in _IGNORED if key in single),
             source=self._source,
         )

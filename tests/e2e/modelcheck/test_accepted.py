@@ -72,8 +72,8 @@ Init == x = 9
 Next == \E y \in 1..3 : x' = y
 """,
         r"CONSTANT .. <- Nine INIT Init NEXT Next INVARIANT Safe",
-        (0, "holds, 1 distinct states"),
-        (0, "holds, 1 distinct states"),
+        (0, "holds, 1 distinct state"),
+        (0, "holds, 1 distinct state"),
     ),
     "an operator of the language": Case(
         "VARIABLE x\nMy(a, b) == TRUE\nInit == x = 0\nNext == UNCHANGED x",
@@ -86,6 +86,18 @@ Next == \E y \in 1..3 : x' = y
         "CONSTANT (+) <- My",
         (2, r"Did you mean \oplus?"),
         (2, r"Did you mean \oplus?"),
+    ),
+    "a postcondition": Case(
+        COUNTER + "Counted == Safe\n",
+        "INIT Init NEXT Next INVARIANT Safe CONSTANT Nat <- Few POSTCONDITION Counted",
+        (3, "holds, 3 distinct states; not checked: POSTCONDITION Counted"),
+        (3, "holds, 3 distinct states; not checked: POSTCONDITION Counted"),
+    ),
+    "a postcondition that is not there": Case(
+        COUNTER,
+        "INIT Init NEXT Next INVARIANT Safe CONSTANT Nat <- Few POSTCONDITION Count",
+        (2, "`POSTCONDITION` names Count, which the module Own does not have"),
+        (2, "`POSTCONDITION` names Count, which the module Own does not have"),
     ),
     "nothing": Case(
         "Two == 2", "", (2, "there is nothing to check"), (2, "there is nothing to check")

@@ -76,6 +76,8 @@ def test_after_a_kill_the_last_progress_is_the_count() -> None:
         (2112, "Action property line 5, col 3 to line 6, col 9 of module M is violated.",
          Violation(ViolationKind.ACTION_PROPERTY, "line 5, col 3 to line 6, col 9 of module M")),
         (2114, "Deadlock reached.", Violation(ViolationKind.DEADLOCK, "")),
+        (2404, "Postcondition Counted at line 7, col 12 to line 7, col 33 of module P is false.",
+         Violation(ViolationKind.POSTCONDITION, "Counted")),
         (2116, "Temporal properties were violated.\n",
          Violation(ViolationKind.TEMPORAL_PROPERTY, "")),
     ],

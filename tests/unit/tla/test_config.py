@@ -185,9 +185,10 @@ def test_overrides_replace_constants_operators_and_builtins(tmp_path: Path) -> N
 
 
 def test_what_nobody_follows_is_read_and_told() -> None:
-    config = parse_config("INIT I ALIAS Shown NEXT N POSTCONDITION Counted")
+    config = parse_config("INIT I ALIAS Shown NEXT N POSTCONDITION Counted Ended")
     assert (config.init, config.next) == ("I", "N")
-    assert config.ignored == ("ALIAS Shown", "POSTCONDITION Counted")
+    assert config.ignored == ("ALIAS Shown",)
+    assert config.postconditions == ("Counted", "Ended")
 
 
 def test_a_name_has_a_meaning_everywhere_and_one_in_a_module() -> None:

@@ -1,0 +1,42 @@
+"""What of a .cfg an engine leaves out: no verdict may look as if it had been followed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conformance.modelcheck.manifest import Model
+from conformance.tla import Tools
+
+_POSTCONDITION = "POSTCONDITION"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An entry of a configuration, as it is written, and why it was not followed."""
+
+    entry: str
+    why: str
+    judges: bool
+    """Whether it says of a model that it is right or wrong: what holds is then not known."""
+
+    def __str__(self) -> str:
+        return f"{self.entry} is left out: {self.why}."
+
+
+def postconditions_for(model: Model, tools: Tools) -> str:
+    """The lines of a configuration that this TLC is given for the postconditions; perhaps none."""
+    if not model.postconditions or not tools.knows(_POSTCONDITION):
+        return ""
+    return "".join(f"{_POSTCONDITION} {name}\n" for name in model.postconditions)
+
+
+def left_out(model: Model, tools: Tools | None) -> tuple[LeftOut, ...]:
+    """What TLC leaves out of the model's configuration, or our own engine if no tools are given."""
+    shown = "states are shown as they are, not as an ALIAS has them"
+    found = [LeftOut(entry, shown, judges=False) for entry in model.ignored]
+    if tools is None or not tools.knows(_POSTCONDITION):
+        why = "only --engine tlc with a TLC after 2.15 checks it (TLA2TOOLS_JAR names its jar)"
+        found += [
+            LeftOut(f"{_POSTCONDITION} {name}", why, judges=True) for name in model.postconditions
+        ]
+    return tuple(found)
