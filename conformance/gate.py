@@ -115,7 +115,7 @@ _LOADED = ("conformance.replay.record", "conformance.stages.explore", "hypothesi
 def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     system = gate.system or None
     held = [model for model in gate.feeding if _holds(model)]
-    with fetched_meanwhile(context, system) if system else nullcontext():
+    with fetched_meanwhile(context.settings, context.emit, system) if system else nullcontext():
         check(_keeping(context, gate.output), gate.models)
         announce_benches(context, held, system)
         check_overridden(context, held, system)

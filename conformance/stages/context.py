@@ -230,7 +230,7 @@ def workbench(
             f"The model {model.name} names no system to drive. Give one with --system "
             "module:function, or set `system` in its manifest."
         )
-    fetch(context, name)
+    fetch(context.settings, context.emit, name)
     path = factory_path(name, context.settings.systems)
     known = () if context.strict else expected_of(path, model.spec)
     chosen = tuple(one for one in known if deviations is None or one.id in deviations)

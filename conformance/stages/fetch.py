@@ -6,37 +6,34 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from conformance.events import Progress, StageFinished, StageStarted, Work
+from conformance.config import Settings
+from conformance.events import Emit, Progress, StageFinished, StageStarted, Work
 from conformance.systems.protocol import Preparing
 from conformance.systems.registry import factory_path, load_factory
 from conformance.verdict import Verdict
 
-if TYPE_CHECKING:
-    from conformance.stages.context import Context
-
 STAGE = "fetch"
 
 
-def fetch(context: Context, system: str) -> None:
+def fetch(settings: Settings, emit: Emit, system: str) -> None:
     """Let the system's factory fetch and compile what it has to, and tell of it.
 
     UserError or EnvironmentProblem if it cannot.
     """
-    made_by: object = load_factory(factory_path(system, context.settings.systems))
+    made_by: object = load_factory(factory_path(system, settings.systems))
     if not isinstance(made_by, Preparing):
         return
-    telling = _Telling(context, system)
+    telling = _Telling(emit, system)
     made_by.make_ready(telling.line)
     telling.finish()
 
 
 @contextmanager
-def fetched_meanwhile(context: Context, system: str) -> Iterator[None]:
+def fetched_meanwhile(settings: Settings, emit: Emit, system: str) -> Iterator[None]:
     """Fetch beside what the body does; an error is raised at the body's end."""
     with ThreadPoolExecutor(1, thread_name_prefix=STAGE) as aside:
-        fetching = aside.submit(fetch, context, system)
+        fetching = aside.submit(fetch, settings, emit, system)
         yield
         fetching.result()
 
@@ -44,21 +41,21 @@ def fetched_meanwhile(context: Context, system: str) -> Iterator[None]:
 class _Telling:
     """A stage that begins with the first line that there is to tell."""
 
-    def __init__(self, context: Context, system: str) -> None:
-        self._context, self._system = context, system
+    def __init__(self, emit: Emit, system: str) -> None:
+        self._emit, self._system = emit, system
         self._lines = 0
         self._started = time.monotonic()
 
     def line(self, line: str) -> None:
         if not self._lines:
-            self._context.emit(StageStarted(STAGE, self._system))
+            self._emit(StageStarted(STAGE, self._system))
         self._lines += 1
-        self._context.emit(Progress(STAGE, self._lines, None, line))
+        self._emit(Progress(STAGE, self._lines, None, line))
 
     def finish(self) -> None:
         if self._lines:
             now = time.monotonic()
-            self._context.emit(
+            self._emit(
                 StageFinished(
                     STAGE,
                     self._system,

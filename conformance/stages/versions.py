@@ -137,7 +137,7 @@ class _Matrix:
     def fetch(self) -> None:
         """See that every system's parts are on this machine."""
         for system in self._paths:
-            fetch(self._context, system)
+            fetch(self._context.settings, self._context.emit, system)
 
     def drive(self, trials: Sequence[Trial]) -> dict[Trial, ReplayResult]:
         """Replay their suites, as many at a time as there are jobs."""

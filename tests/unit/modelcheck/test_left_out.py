@@ -115,7 +115,7 @@ def test_what_else_is_inconclusive_is_still_told(older: Tools) -> None:
 
 def test_a_false_postcondition_is_a_finding() -> None:
     outcome = EngineOutcome(
-        "violated", 10, "", "Counted", "postcondition", distinct_states=4, place="Own:7:1"
+        "violated", 10, "", "Counted", "postcondition", distinct_states=4, violated_at="Own:7:1"
     )
     result = judge(model("Counted"), outcome, "", 0.0, cached=False)
     (finding,) = result.findings()

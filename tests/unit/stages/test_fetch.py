@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from conformance.config import Settings
 from conformance.errors import EnvironmentProblem
-from conformance.events import Event, Progress, StageFinished, StageStarted
+from conformance.events import Event, Progress, StageFinished, StageStarted, ignore
 from conformance.stages import fetch as stage
-from conformance.stages.context import Context
 from conformance.stages.fetch import fetch, fetched_meanwhile
 
 
@@ -33,7 +33,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], list[Event]]:
     def run(factory: object) -> list[Event]:
         events: list[Event] = []
         monkeypatch.setattr(stage, "load_factory", lambda _: factory)
-        fetch(Context(emit=events.append), "kafka-3.8.1")
+        fetch(Settings(), events.append, "kafka-3.8.1")
         return events
 
     return run
@@ -63,7 +63,7 @@ def test_what_cannot_be_fetched_is_an_error_after_what_was_done_meanwhile(
     monkeypatch.setattr(stage, "load_factory", lambda _: Factory((), "no network"))
     with (
         pytest.raises(EnvironmentProblem, match="no network"),
-        fetched_meanwhile(Context(), "kafka-3.8.1"),
+        fetched_meanwhile(Settings(), ignore, "kafka-3.8.1"),
     ):
         done.append("checked")
     assert done == ["checked"]
