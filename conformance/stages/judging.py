@@ -263,7 +263,7 @@ class _Bench:
         if finding.exhibit is not None:
             sourced = with_texts(finding.exhibit, self.request.model, finding.location)
             finding = replace(finding, exhibit=sourced)
-        return kept(context, finding, behaviour, model=reference(self.request.model))
+        return kept(context, finding, behaviour, model=self.request.model)
 
     def _locate(self, name: str) -> str:
         definition = self.prepared.module.operator(name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from conformance.events import Finding
 from conformance.files import written_aside
+from conformance.modelcheck.manifest import Model, reference
 from conformance.stages.context import Context
 from conformance.story.behaviour import Behaviour
 from conformance.story.itf import trace_of
@@ -21,18 +22,17 @@ def divergence_file(context: Context, model: str, finding: Finding) -> Path:
 
 
 def kept(
-    context: Context, finding: Finding, behaviour: Behaviour, *, model: str, system: str = ""
+    context: Context, finding: Finding, behaviour: Behaviour, *, model: Model, system: str = ""
 ) -> Finding:
     """The finding with the file that holds its behaviour; without one if no state is known whole.
 
-    `model` is as a command names it; `system` is what `kconform replay FILE` is to drive, if it is
-    here at all.
+    `system` is what `kconform replay FILE` is to drive, if it is here at all.
     """
-    about: dict[str, Json] = {"model": model, "system": system, "key": finding.key}
+    about: dict[str, Json] = {"model": reference(model), "system": system, "key": finding.key}
     trace = trace_of(behaviour, about)
     if not trace.states:
         return finding
-    path = divergence_file(context, model, finding)
+    path = divergence_file(context, model.name, finding)
     with written_aside(path) as aside:
         aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
     return replace(finding, artifact=str(path))

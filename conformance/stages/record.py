@@ -29,7 +29,7 @@ from conformance.events import Emit, Event, Finding, Progress, StageFinished, St
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
-from conformance.modelcheck.manifest import Model, find_models, reference
+from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place, with_texts
 from conformance.modelcheck.prepare import PreparedModel, prepare
@@ -347,7 +347,7 @@ def _told(context: Context, subject: Subject, finding: Finding) -> Finding:
     system = "" if of == FOREIGN else of
     shown = exhibit(behaviour, picture_of(model), finding.title, partial(_place_of, subject))
     return replace(
-        kept(context, finding, behaviour, model=reference(model), system=system),
+        kept(context, finding, behaviour, model=model, system=system),
         story=lines(last_steps(behaviour)),
         exhibit=with_texts(shown, model, finding.location),
     )
