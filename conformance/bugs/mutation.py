@@ -24,6 +24,7 @@ from conformance.bugs.survivors import Reasons, read_survivors
 from conformance.errors import UserError
 from conformance.events import Emit, Finding, JsonValue, Progress, StageFinished, StageStarted
 from conformance.modelcheck.manifest import Model
+from conformance.printable import counted
 from conformance.resources import implementation_dir, resource_root
 from conformance.verdict import Verdict
 
@@ -240,9 +241,10 @@ def _of(mutant: Mutant, judgement: Judgement) -> MutantResult:
     if judgement.killed:
         fate = LIMIT if judgement.oracle == "time limit" else SPECIFICATION
     elif judgement.reached:
-        fate, cause = SURVIVED, f"reached by {judgement.reached} models, and none of them shows it"
+        models = counted(judgement.reached, "model")
+        fate, cause = SURVIVED, f"reached by {models}, and none of them shows it"
         if judgement.undone:
-            cause += f" in {judgement.steps:,} steps"
+            cause += f" in {counted(judgement.steps, 'step')}"
     else:
         fate, cause = SURVIVED, "no model reaches the statement"
     return MutantResult(
@@ -369,7 +371,7 @@ def _summary(run: MutationRun, fates: Counter[str]) -> str:
     specification = fates[SPECIFICATION] + fates[LIMIT]
     killed = specification + fates[TESTS]
     return (
-        f"{judged} of {len(run.results)} mutants judged along {run.models} models: "
+        f"{judged} of {len(run.results)} mutants judged along {counted(run.models, 'model')}: "
         f"{specification} killed by the specification ({_percent(specification, visible)}), "
         f"{fates[TESTS]} more by tests ({_percent(killed, visible)} in all), "
         f"{fates[SURVIVED]} survived; {fates[EXPLAINED]} that nobody can see are left out"

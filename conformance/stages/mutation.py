@@ -10,6 +10,7 @@ import msgspec
 
 import conformance
 from conformance.errors import DataError
+from conformance.printable import counted
 from conformance.stages.context import Context, stage
 from conformance.verdict import Verdict
 
@@ -44,7 +45,8 @@ def mutation(context: Context, output: Path) -> None:
     with stage(context, "mutation", FILE) as outcome:
         score = _read(path)
         outcome.summary = (
-            f"{score.mutants:,} mutants of {len(score.modules)} modules: {score.noticed:,} "
+            f"{counted(score.mutants, 'mutant')} of {counted(len(score.modules), 'module')}: "
+            f"{score.noticed:,} "
             f"noticed by tests, {score.explained:,} equivalent or harmless"
         )
         outcome.verdict = Verdict.PASS if score.mutants else Verdict.INCONCLUSIVE
