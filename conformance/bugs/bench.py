@@ -39,6 +39,8 @@ class Effort:
     examples: int = 200
     timeout: float = 900.0
     """Seconds for one fault."""
+    shorten: bool = True
+    """Whether to look for the shortest way to what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,7 @@ def job_of(catalogue: Catalogue, effort: Effort, fault: Fault | None = None) -> 
         effort.traces,
         effort.examples,
         package=package,
+        shorten=effort.shorten,
         interleave_first=fault is not None and "conc" in fault.tags,
     )
 

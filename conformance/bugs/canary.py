@@ -24,7 +24,8 @@ def run_canary(context: Context, benches: Sequence[Workbench]) -> None:
             continue
         fault = random.Random(context.seed).choice(catalogue.seen)
         with stage(context, "canary", f"{fault.id} {fault.jira}") as outcome:
-            result = run_fault(catalogue, fault, Effort(context.seed, traces=0, examples=100))
+            effort = Effort(context.seed, traces=0, examples=100, shorten=False)
+            result = run_fault(catalogue, fault, effort)
             outcome.verdict = result.verdict
             outcome.figures = result.to_json()
             outcome.summary = f"{result.summary()}{_consequence(result.found)}"

@@ -72,6 +72,8 @@ class Job(msgspec.Struct, frozen=True):
     """The package must be imported from this folder, or the faulty copy is not what is run."""
     interleave_first: bool = False
     """For a fault of which it is known that threads have to meet."""
+    shorten: bool = True
+    """Whether the way to a divergence of the suite is shortened, and a nearer one looked for."""
     budget: float = 0.0
     """Seconds after which no further model is begun; 0: no limit."""
     save_to: str = ""
@@ -296,7 +298,7 @@ Hit: TypeAlias = tuple[Divergence, Oracle]
 """A divergence, and the oracle that knows its steps."""
 
 
-def _replay(bench: Workbench, _job: Job, effort: _Effort) -> Hit | None:
+def _replay(bench: Workbench, job: Job, effort: _Effort) -> Hit | None:
     """The minimal transition suite, longest tests first: they find a deep fault 10 times sooner."""
     oracle = GraphOracle(bench.graph)
     suite = transition_cover(bench.graph)
@@ -311,7 +313,8 @@ def _replay(bench: Workbench, _job: Job, effort: _Effort) -> Hit | None:
             effort.traces += 1
             effort.steps += outcome.steps
             if outcome.divergence is not None:
-                return _shortened(bench, oracle, outcome.divergence), oracle
+                found = outcome.divergence
+                return (_shortened(bench, oracle, found) if job.shorten else found), oracle
     finally:
         close(system)
     return None

@@ -63,6 +63,10 @@ class CheckOptions:
     parser: Parser = field(default_factory=Parser)
     """Remembers the modules that it has parsed."""
 
+    def __post_init__(self) -> None:
+        if self.cold and not self.parser.cold:
+            object.__setattr__(self, "parser", Parser(self.cache, cold=True))
+
 
 def check(model: Model, options: CheckOptions | None = None, emit: Emit = ignore) -> CheckResult:
     """Check one model; see `check_models`."""

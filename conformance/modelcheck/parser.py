@@ -10,27 +10,38 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from conformance.errors import SpecError
+from conformance.modelcheck.cache import Cache, cache_dir, cache_key, module_files
 from conformance.modelcheck.generate import Generated, definitions, module_text
 from conformance.modelcheck.manifest import Model
-from conformance.tla import Module, Tools, load_module
+from conformance.tla import OWN_MODULES, Module, Tools, export_xml, read_xml
 
 _IDENTIFIER = re.compile(r'"(?:[^"\\]|\\.)*"|\w+')
 _FIELD = re.compile(r"[.!]\s*\w+|\b\w+\s*(?:\|->|:(?!>))")
 """Where an identifier may be a record's field or an instance's operator."""
 
+_KIND, _LEVEL = "module", 1
+"""Of what is kept in the cache: its name, and how hard it is compressed (to a twelfth)."""
+
 _Key = tuple[Path, str]
 
 
 class Parser:
-    """Remembers what it has parsed; threads may share it."""
+    """Remembers what it has parsed; threads may share it.
 
-    def __init__(self) -> None:
+    SANY's answer is kept in the cache, by the text of every module: a JVM starts for new text
+    only. `cold` ignores what the cache has, and replaces it.
+    """
+
+    def __init__(self, cache: Cache | None = None, *, cold: bool = False) -> None:
+        self.cold = cold
+        self._cache = cache or Cache(cache_dir())
         self._lock = threading.Lock()
         self._announced: dict[_Key, Model] = {}
         self._parsed: dict[_Key, Module] = {}
@@ -58,13 +69,47 @@ class Parser:
             family.append(model)
         if len(family) > 1 and all(map(_can_be_renamed, family)):
             try:
-                self._parsed.update(_parse_family(family, tools))
+                self._parsed.update(self._parse_family(family, tools))
                 return
             except SpecError:
                 # Whose definition it is, the model's own text tells best.
                 for other in family:
                     self._announced.pop(_key(other), None)
-        self._parsed[key] = _load(plain.name, plain.module, model, tools)
+        self._parsed[key] = self._load(plain.name, plain.module, model, tools)
+
+    def _parse_family(self, family: Sequence[Model], tools: Tools) -> dict[_Key, Module]:
+        renamings = [_rename(model, f"m{number}_") for number, model in enumerate(family)]
+        name = f"{family[0].spec}__models"
+        text = module_text(name, family[0].spec, [line for one in renamings for line in one.lines])
+        whole = self._load(name, text, family[0], tools)
+        foreign = {new for one in renamings for new in one.names.values()}
+        shared = {name: uid for name, uid in whole.operators.items() if name not in foreign}
+        return {
+            _key(model): _view(whole, shared, one.names, f"{model.spec}__model")
+            for model, one in zip(family, renamings, strict=True)
+        }
+
+    def _load(self, name: str, text: str, model: Model, tools: Tools) -> Module:
+        with tempfile.TemporaryDirectory(prefix="kconform-model-") as folder:
+            path = Path(folder) / f"{name}.tla"
+            path.write_text(text, encoding="utf-8")
+            try:
+                return read_xml(self._xml(path, model, tools), path, model.search)
+            except SpecError as error:
+                if not str(error).startswith(str(path)):
+                    raise  # the spec's own text is at fault, not what the model adds to it
+                raise _unreadable(model, text, str(error)) from None
+
+    def _xml(self, path: Path, model: Model, tools: Tools) -> bytes:
+        """SANY's export of the module, from the cache or by a JVM."""
+        files = module_files(path, [*model.search, *OWN_MODULES])
+        key = cache_key(["xml", tools.jar_sha256], files)
+        kept = None if self.cold else self._cache.load(_KIND, key)
+        if kept is not None:
+            return zlib.decompress(kept)
+        xml = export_xml(path, tools, model.search)
+        self._cache.store(_KIND, key, zlib.compress(xml, _LEVEL))
+        return xml
 
 
 def _key(model: Model) -> _Key:
@@ -77,19 +122,6 @@ class _Renaming:
 
     lines: tuple[str, ...]
     names: Mapping[str, str]
-
-
-def _parse_family(family: Sequence[Model], tools: Tools) -> dict[_Key, Module]:
-    renamings = [_rename(model, f"m{number}_") for number, model in enumerate(family)]
-    name = f"{family[0].spec}__models"
-    text = module_text(name, family[0].spec, [line for one in renamings for line in one.lines])
-    whole = _load(name, text, family[0], tools)
-    foreign = {new for one in renamings for new in one.names.values()}
-    shared = {name: uid for name, uid in whole.operators.items() if name not in foreign}
-    return {
-        _key(model): _view(whole, shared, one.names, f"{model.spec}__model")
-        for model, one in zip(family, renamings, strict=True)
-    }
 
 
 def _view(
@@ -129,18 +161,6 @@ def _rename(model: Model, prefix: str) -> _Renaming:
         for line in definitions(model)
     )
     return _Renaming(lines, names)
-
-
-def _load(name: str, text: str, model: Model, tools: Tools) -> Module:
-    with tempfile.TemporaryDirectory(prefix="kconform-model-") as folder:
-        path = Path(folder) / f"{name}.tla"
-        path.write_text(text, encoding="utf-8")
-        try:
-            return load_module(path, tools=tools, search=model.search)
-        except SpecError as error:
-            if not str(error).startswith(str(path)):
-                raise  # the spec's own text is at fault, not what the model adds to it
-            raise _unreadable(model, text, str(error)) from None
 
 
 def _unreadable(model: Model, text: str, error: str) -> SpecError:

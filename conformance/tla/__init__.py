@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     )
     from conformance.tla.front.reader import (
         load_module,
+        read_xml,
     )
     from conformance.tla.front.sany import (
         COMMUNITY_MODULES,
         OWN_MODULES,
+        export_xml,
         library_path,
     )
     from conformance.tla.front.syntax import (
@@ -159,8 +161,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "errors": "DataError EnvironmentProblem SpecError UnsupportedError UserError",
     "front.config": "ModelConfig Override ScopedValue parse_config",
-    "front.reader": "load_module",
-    "front.sany": "COMMUNITY_MODULES OWN_MODULES library_path",
+    "front.reader": "load_module read_xml",
+    "front.sany": "COMMUNITY_MODULES OWN_MODULES export_xml library_path",
     "front.syntax": (
         "Variable OperatorArg Constant Argument Assumption BUILTINS DEFINED Binding "
         "Builtin Call Definition Expr Location Module STANDARD_MODULES"
@@ -278,6 +280,7 @@ __all__ = [
     "differing",
     "dump_trace",
     "equal",
+    "export_xml",
     "find_jar",
     "find_java",
     "find_tools",
@@ -300,6 +303,7 @@ __all__ = [
     "parse_pattern",
     "parse_place",
     "parse_value",
+    "read_xml",
     "reader_of",
     "shows",
     "to_itf",

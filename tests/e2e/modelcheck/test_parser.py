@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +11,12 @@ import pytest
 
 from conformance.errors import SpecError
 from conformance.modelcheck import parser as parsing
+from conformance.modelcheck.cache import Cache
 from conformance.modelcheck.generate import generate
-from conformance.modelcheck.manifest import Model, find_models, load_model
+from conformance.modelcheck.manifest import find_models, load_model
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import prepare
-from conformance.tla import Module, Tools, find_tools
+from conformance.tla import Tools, find_tools
 
 pytestmark = pytest.mark.tlc
 
@@ -25,14 +28,34 @@ TOOLS = find_tools()
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the modules that SANY was given."""
     names: list[str] = []
-    original = parsing._load
+    original = parsing.export_xml
 
-    def load(name: str, text: str, model: Model, tools: Tools) -> Module:
-        names.append(name)
-        return original(name, text, model, tools)
+    def export(path: Path, tools: Tools, search: Sequence[Path]) -> bytes:
+        names.append(path.stem)
+        return original(path, tools, search)
 
-    monkeypatch.setattr(parsing, "_load", load)
+    monkeypatch.setattr(parsing, "export_xml", export)
     return names
+
+
+def test_what_sany_said_is_kept_until_a_text_changes(tmp_path: Path, parsed: list[str]) -> None:
+    folder = tmp_path / "modules"
+    shutil.copytree(LOCK.parent, folder)
+    cache = Cache(tmp_path / "cache")
+
+    def operators(*, cold: bool = False) -> set[str]:
+        model = load_model(folder / "lock.toml")
+        return set(Parser(cache, cold=cold).module(model, generate(model), TOOLS).operators)
+
+    first = operators()
+    assert operators() == first
+    assert len(parsed) == 1
+    assert operators(cold=True) == first
+    assert len(parsed) == 2
+    text = (folder / "Lock.tla").read_text().rstrip().rstrip("=")
+    (folder / "Lock.tla").write_text(f"{text}Another == 1\n====\n")
+    assert operators() == {*first, "Another"}
+    assert len(parsed) == 3
 
 
 def test_a_family_is_parsed_once_and_each_model_is_as_if_alone(parsed: list[str]) -> None:
@@ -42,7 +65,7 @@ def test_a_family_is_parsed_once_and_each_model_is_as_if_alone(parsed: list[str]
         "replication/bench/kip320-fine-2b",
     ]
     models = find_models(mutants)
-    parser = Parser()
+    parser = Parser(cold=True)
     parser.announce(models)
     together = [prepare(model, TOOLS, parser) for model in models]
     assert parsed == ["Replication__models"]
@@ -58,7 +81,7 @@ def test_equal_names_of_two_models_stay_apart() -> None:
     model = load_model(LOCK)
     first = replace(model, definitions={"Most(n)": "n + 1"}, constants={**model.constants})
     second = replace(model, definitions={"Most(n)": "n + 2"}, constants={**model.constants})
-    parser = Parser()
+    parser = Parser(cold=True)
     parser.announce([first, second])
     bodies = []
     for one in (first, second):
@@ -72,7 +95,7 @@ def test_equal_names_of_two_models_stay_apart() -> None:
 def test_one_that_does_not_parse_spoils_no_other(parsed: list[str]) -> None:
     good = load_model(LOCK)
     bad = replace(good, definitions={"Broken": "1 +"})
-    parser = Parser()
+    parser = Parser(cold=True)
     parser.announce([good, bad])
     assert parser.module(good, generate(good), TOOLS).operator("Init") is not None
     with pytest.raises(SpecError, match="definitions do not parse"):
