@@ -23,6 +23,7 @@ def renamed(source: str) -> str:
     return _IMPORT.sub(rf"\1from {PACKAGE}", source)
 
 
+# Hatchling is there when a wheel is built, not always when types are checked; then it has no types.
 class ImplementationName(BuildHookInterface):  # type: ignore[type-arg, misc, unused-ignore]
     """Hatch calls it for each wheel."""
 

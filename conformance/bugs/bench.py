@@ -185,11 +185,11 @@ def _run_copy(
     job = job_of(catalogue, effort, fault)
     if keep is not None:
         job = msgspec.structs.replace(job, save_to=str(keep.absolute()))
-    found = _nearby(by_oracles(job, folder, effort.timeout), keep)
+    found = nearby(by_oracles(job, folder, effort.timeout), keep)
     return BugResult(fault, found, unseen=False)
 
 
-def _nearby(found: Found, keep: Path | None) -> Found:
+def nearby(found: Found, keep: Path | None) -> Found:
     """The worker has another current folder; the file is called as we were told."""
     if found.shown is None or not found.shown.artifact or keep is None:
         return found

@@ -151,14 +151,19 @@ class _Effort:
         return [undone for undone in self._parts.values() if undone]
 
     def found(
-        self, oracle_name: str, bench: Workbench, divergence: Divergence, oracle: Oracle
+        self,
+        oracle_name: str,
+        bench: Workbench,
+        divergence: Divergence,
+        oracle: Oracle,
+        because: Sequence[Reason],
     ) -> Found:
         """A kill by step equality, its counterexample told."""
         told = finding(
             oracle,
             divergence,
             locate=locator(bench),
-            reasons=_because(oracle_name, bench, divergence),
+            reasons=because,
             picture=picture_of(bench.model),
             drawn=True,
         )
@@ -245,10 +250,10 @@ def _kill(
     name: str, bench: Workbench, divergence: Divergence, oracle: Oracle, job: Job, effort: _Effort
 ) -> Found:
     """A kill whose path was driven; kept where the job says."""
-    found = effort.found(name, bench, divergence, oracle)
+    because = _because(name, bench, divergence)
+    found = effort.found(name, bench, divergence, oracle, because)
     if job.save_to:
         path = Path(job.save_to)
-        because = _because(name, bench, divergence)
         save(
             path,
             oracle,

@@ -12,7 +12,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from conformance.bugs.bench import BugResult, Effort, by_oracles, job_of, run_bench
+from conformance.bugs.bench import BugResult, Effort, by_oracles, job_of, nearby, run_bench
 from conformance.bugs.fault import (
     Catalogue,
     built_in_catalogues,
@@ -280,7 +280,7 @@ def _judge(
                 left = max(0.001, budget - (time.monotonic() - started))
                 job = msgspec.structs.replace(job, budget=left)
             tell = _telling(work, catalogue.system)
-            runs.append(by_oracles(job, folder, _JUDGE_SECONDS + budget, tell))
+            runs.append(nearby(by_oracles(job, folder, _JUDGE_SECONDS + budget, tell), kept))
         kills = [run for run in runs if run.killed]
         for found in runs:
             if found.held is not None:

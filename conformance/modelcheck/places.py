@@ -7,6 +7,7 @@ from pathlib import Path
 
 from conformance.events import Exhibit, ModuleText
 from conformance.modelcheck.manifest import Model, near
+from conformance.modelcheck.prepare import PreparedModel
 from conformance.tla import OWN_MODULES
 
 
@@ -21,6 +22,12 @@ def with_texts(shown: Exhibit, model: Model, location: str = "") -> Exhibit:
         if file.is_file()
     )
     return replace(shown, texts=tuple(texts))
+
+
+def place_of(prepared: PreparedModel, name: str) -> str:
+    """Where an operator of the model's specification is defined; empty for what is none."""
+    definition = prepared.module.operator(name)
+    return "" if definition is None else place(prepared.model, str(definition.location))
 
 
 def place(model: Model, location: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from conformance.events import Emit, StageFinished, Work
-from conformance.files import written_aside
 from conformance.modelcheck.manifest import reference
 from conformance.modelcheck.result import CheckResult
-from conformance.story.itf import trace_of
-from conformance.tla import Json, dump_trace
+from conformance.story import itf
+from conformance.tla import Json
 
 STAGE = "check"
 
@@ -40,13 +38,10 @@ def report(result: CheckResult, emit: Emit, keep: Path | None = None, *work: Wor
 
 def _kept(result: CheckResult, folder: Path) -> Path:
     """Write the counterexample; `kconform story` shows it."""
-    stem = re.sub(r"[^A-Za-z0-9]+", "-", result.model.name).strip("-")
     says: dict[str, Json] = {
         "model": reference(result.model),
         "key": result.outcome.is_broken(),
     }
-    path = folder / f"{stem}.itf.json"
-    text = dump_trace(trace_of(result.outcome.behaviour(), says))
-    with written_aside(path) as aside:
-        aside.write_text(text + "\n", encoding="utf-8")
+    path = itf.file_in(folder, result.model.name)
+    itf.keep(path, result.outcome.behaviour(), says)
     return path

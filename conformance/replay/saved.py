@@ -9,7 +9,6 @@ from pathlib import Path
 
 from conformance.errors import DataError
 from conformance.events import Reason
-from conformance.files import written_aside
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
 from conformance.replay.oracle import Oracle
@@ -17,9 +16,9 @@ from conformance.replay.suite import MakeSystem
 from conformance.replay.telling import behaviour_of, key
 from conformance.replay.turns import TURNS, LoopingSystem, LoopOracle
 from conformance.story.itf import about as about_of
-from conformance.story.itf import trace_of
+from conformance.story.itf import keep
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla import Action, Json, State, dump_trace, load_trace
+from conformance.tla import Action, Json, State, load_trace
 
 
 class Again(StrEnum):
@@ -67,9 +66,7 @@ def save(
         about["constants"] = dict(constants)
     if deviations:
         about["deviations"] = list(deviations)
-    trace = trace_of(behaviour_of(oracle, divergence, reasons), about)
-    with written_aside(path) as aside:
-        aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
+    keep(path, behaviour_of(oracle, divergence, reasons), about)
 
 
 def load(path: Path) -> SavedDivergence:

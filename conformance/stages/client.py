@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
@@ -17,7 +18,7 @@ from conformance.judge.verdict import Judgement
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.pictures import picture_of
-from conformance.modelcheck.places import place
+from conformance.modelcheck.places import place_of
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
@@ -242,7 +243,7 @@ class _Bench:
             judgement,
             prepared.spec,
             picture=picture_of(prepared.model),
-            locate=lambda name: _place(prepared, name),
+            locate=partial(place_of, prepared),
             reproduce=self._command(result.number),
         )
         title, formula = _titled(result, found)
@@ -278,11 +279,6 @@ def variant_model(name: str) -> Model:
         )
     owes = {OWES_REQUEST: 'OwesRequest("m1")', OWES_CALLBACK: 'OwesCallback("m1")'}
     return replace(known[name], definitions={**known[name].definitions, **owes})
-
-
-def _place(prepared: PreparedModel, name: str) -> str:
-    definition = prepared.module.operator(name)
-    return "" if definition is None else place(prepared.model, str(definition.location))
 
 
 def _titled(result: ExampleResult, found: Finding) -> tuple[str, str]:

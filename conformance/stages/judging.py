@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from conformance.judge.verdict import FormulaVerdict, Judgement
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
-from conformance.modelcheck.places import place, with_texts
+from conformance.modelcheck.places import place_of, with_texts
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
@@ -251,7 +252,7 @@ class _Bench:
             judgement,
             self.prepared.spec,
             picture=picture_of(self.request.model),
-            locate=self._locate,
+            locate=partial(place_of, self.prepared),
             reproduce=self._command(judgement.name),
         )
 
@@ -264,10 +265,6 @@ class _Bench:
             sourced = with_texts(finding.exhibit, self.request.model, finding.location)
             finding = replace(finding, exhibit=sourced)
         return kept(context, finding, behaviour, model=self.request.model)
-
-    def _locate(self, name: str) -> str:
-        definition = self.prepared.module.operator(name)
-        return "" if definition is None else place(self.request.model, str(definition.location))
 
     def _command(self, trace: str) -> str:
         request = self.request

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 from conformance.events import Finding
-from conformance.files import written_aside
 from conformance.modelcheck.manifest import Model, reference
 from conformance.stages.context import Context
 from conformance.story.behaviour import Behaviour
-from conformance.story.itf import trace_of
-from conformance.tla import Json, dump_trace
+from conformance.story.itf import file_in, keep
+from conformance.tla import Json
 
 
 def divergence_file(context: Context, model: str, finding: Finding) -> Path:
     """Where a finding's behaviour is kept; the same place in every run."""
-    stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{model}-{finding.stage}-{finding.key}").strip("-")
-    return context.settings.divergences / f"{stem}.itf.json"
+    return file_in(context.settings.divergences, model, finding.stage, finding.key)
 
 
 def kept(
@@ -29,10 +26,5 @@ def kept(
     `system` is what `kconform replay FILE` is to drive, if it is here at all.
     """
     about: dict[str, Json] = {"model": reference(model), "system": system, "key": finding.key}
-    trace = trace_of(behaviour, about)
-    if not trace.states:
-        return finding
     path = divergence_file(context, model.name, finding)
-    with written_aside(path) as aside:
-        aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
-    return replace(finding, artifact=str(path))
+    return replace(finding, artifact=str(path)) if keep(path, behaviour, about) else finding

@@ -31,7 +31,7 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.pictures import picture_of
-from conformance.modelcheck.places import place, with_texts
+from conformance.modelcheck.places import place, place_of, with_texts
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.printable import counted
 from conformance.replay.parallel import begun
@@ -197,9 +197,9 @@ def report_diverged(context: Context, bench: Workbench, path: Path) -> None:
     """The walks of a store that the specification could not follow to their end, as findings."""
     subject = Subject(TraceStore.open(path), bench.prepared, bench.graph)
     rules = _rules(subject, native=False)
-    place_of, name = partial(place, bench.model), partial(name_of, subject.store)
+    where, name = partial(place, bench.model), partial(name_of, subject.store)
     view = EvaluatedSpec(bench.prepared.spec)
-    reporter = Reporter(subject.store, rules, view, _replay_of(subject.store), place_of, name)
+    reporter = Reporter(subject.store, rules, view, _replay_of(subject.store), where, name)
     for finding in reporter.findings(diverged(subject.store)):
         context.emit(_told(context, subject, replace(finding, stage=STAGE)))
 
@@ -345,17 +345,16 @@ def _told(context: Context, subject: Subject, finding: Finding) -> Finding:
     behaviour = replace(seen, reasons=why)
     of = subject.store.manifest.identity.system
     system = "" if of == FOREIGN else of
-    shown = exhibit(behaviour, picture_of(model), finding.title, partial(_place_of, subject))
+
+    def locate(action: Action) -> str:
+        return place_of(subject.prepared, action.name)
+
+    shown = exhibit(behaviour, picture_of(model), finding.title, locate)
     return replace(
         kept(context, finding, behaviour, model=model, system=system),
         story=lines(last_steps(behaviour)),
         exhibit=with_texts(shown, model, finding.location),
     )
-
-
-def _place_of(subject: Subject, action: Action) -> str:
-    definition = subject.prepared.module.operator(action.name)
-    return "" if definition is None else place(subject.prepared.model, str(definition.location))
 
 
 def referee(context: Context, subject: Subject, listing: Path, *, traces: int) -> RefereeResult:

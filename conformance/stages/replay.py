@@ -12,7 +12,7 @@ from conformance.modelcheck.branches import BranchCounts
 from conformance.modelcheck.check import edge_branches
 from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
-from conformance.modelcheck.places import place, with_texts
+from conformance.modelcheck.places import place_of, with_texts
 from conformance.printable import counted, were
 from conformance.replay.engine import Divergence
 from conformance.replay.interleave import parts
@@ -124,12 +124,10 @@ def _branches(context: Context, bench: Workbench, result: ReplayResult) -> JsonV
 
 def locator(bench: Workbench) -> Locate:
     """Finds the place of an action's definition, as `file:line:column`."""
-    model, module = bench.model, bench.prepared.module
 
     def locate(action: Action) -> str:
         both = parts(action)
-        definition = module.operator(both[0].name if both else action.name)
-        return "" if definition is None else place(model, str(definition.location))
+        return place_of(bench.prepared, both[0].name if both else action.name)
 
     return locate
 

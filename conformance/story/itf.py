@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
+from pathlib import Path
 
 from conformance.events import Reason
+from conformance.files import written_aside
 from conformance.story.behaviour import Behaviour, Step
-from conformance.tla import ItfTrace, Json, State, from_itf, to_itf
+from conformance.tla import ItfTrace, Json, State, dump_trace, from_itf, to_itf
 
 KEY = "kconform"
 """The key of the file's `#meta` under which ours stands."""
@@ -27,6 +30,21 @@ def trace_of(behaviour: Behaviour, about: Mapping[str, Json]) -> ItfTrace:
         "reasons": [_reason_json(reason) for reason in behaviour.reasons],
     }
     return ItfTrace(behaviour.variables, tuple(states), actions, meta={KEY: meta})
+
+
+def keep(path: Path, behaviour: Behaviour, about: Mapping[str, Json]) -> bool:
+    """Write the behaviour as a file, whole or not at all; False if no state of it is known."""
+    trace = trace_of(behaviour, about)
+    if not trace.states:
+        return False
+    with written_aside(path) as aside:
+        aside.write_text(dump_trace(trace) + "\n", encoding="utf-8")
+    return True
+
+
+def file_in(folder: Path, *parts: str) -> Path:
+    """The file in which a behaviour is kept that is called so; the same in every run."""
+    return folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', '-'.join(parts)).strip('-')}.itf.json"
 
 
 def behaviour_of(trace: ItfTrace) -> Behaviour:
