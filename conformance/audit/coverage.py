@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from conformance.audit.result import TraceCoverage
 from conformance.audit.visited import INITIAL
+from conformance.compared import Compared
 from conformance.errors import DataError
 from conformance.modelcheck.graph import StateGraph
 from conformance.tla import Action
@@ -73,14 +74,25 @@ def covered_states(store: TraceStore, model: ModelTable) -> int:
     return int(np.isin(np.unique(model.states), seen).sum())
 
 
-def vacuous(traces: int, coverage: TraceCoverage, optional: Sequence[str] = ()) -> tuple[str, ...]:
-    """Why a pass would mean nothing; `optional` names actions that need not fire."""
+def vacuous(
+    traces: int,
+    coverage: TraceCoverage,
+    optional: Sequence[str] = (),
+    compared: Compared | None = None,
+) -> tuple[str, ...]:
+    """Why a pass would mean nothing; `optional` names actions that need not fire.
+
+    `compared`: of a system that was driven, what of its states was held against the
+    specification's.
+    """
     if not traces:
         return ("the store holds no trace",)
     reasons = [
         f"the action {name} never fired" for name in coverage.never_fired if name not in optional
     ]
     reasons += [f"the formula {name} had a value nowhere" for name in coverage.never_judged]
+    if compared is not None and compared.gap:
+        reasons.append(f"when it was recorded, {compared.gap}")
     return tuple(reasons)
 
 

@@ -79,13 +79,12 @@ def audit(
     `model` is the fast path and the cross-check, `spec` explains findings. Raises DataError
     that names the file if Spark cannot read one after all.
     """
+    options = options or Options()
     emit(StageStarted(STAGE, str(store.path)))
     with _readable(store):
         store.check_fingerprints()
-        result = _Audit(
-            spark, store, rules, evaluator, model, spec, options or Options(), emit
-        ).run()
-    finished(store, result, emit)
+        result = _Audit(spark, store, rules, evaluator, model, spec, options, emit).run()
+    finished(store, result, emit, compared=options.compared)
     return result
 
 
@@ -156,7 +155,7 @@ class _Audit:
             causes, unjudged = self._causes(suspects)
         accounting = Accounting(traces, traces - sum(outcome.values()), *outcome.values())
         findings = self._findings(causes, figures.disputed, accounting.failed)
-        reasons = vacuous(traces, covered, self._options.optional_actions)
+        reasons = vacuous(traces, covered, self._options.optional_actions, self._options.compared)
         counts = self._store.manifest.counts
         return AuditResult(
             verdict=verdict_of(accounting, figures.disputed, reasons),

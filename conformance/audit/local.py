@@ -132,12 +132,12 @@ def audit_here(
     emit: Emit = ignore,
 ) -> AuditResult:
     """Judge every trace of a store whose files were verified, as `audit.engine.audit` does."""
-    began = time.monotonic()
+    began, options = time.monotonic(), options or Options()
     emit(StageStarted(STAGE, str(store.path)))
     store.check_fingerprints()
-    result = _Audit(store, rules, evaluator, model, spec, options or Options()).run()
+    result = _Audit(store, rules, evaluator, model, spec, options).run()
     result = replace(result, seconds=time.monotonic() - began)
-    finished(store, result, emit, where=", in this process")
+    finished(store, result, emit, compared=options.compared, where=", in this process")
     return result
 
 
@@ -170,7 +170,9 @@ class _Audit:
         accounting = Accounting(
             len(self._rows), len(self._rows) - len(decided), failed, len(decided) - failed
         )
-        reasons = vacuous(len(self._rows), covered, self.options.optional_actions)
+        reasons = vacuous(
+            len(self._rows), covered, self.options.optional_actions, self.options.compared
+        )
         return AuditResult(
             verdict=verdict_of(accounting, disputed, reasons),
             accounting=accounting,

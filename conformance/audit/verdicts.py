@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.audit.result import STAGE, Accounting, AuditResult
+from conformance.compared import Compared
 from conformance.errors import DataError
 from conformance.events import Emit, Finding, StageFinished
 from conformance.printable import counted
@@ -29,6 +30,8 @@ class Options:
     """At most so many distinct causes are brought to the driver, those of most traces first."""
     optional_actions: Sequence[str] = ()
     """Actions that may never fire without making a pass vacuous."""
+    compared: Compared | None = None
+    """What was compared when the system was driven; None of traces that were not driven."""
     listing: Path | None = None
     """Where to write every trace that does not pass (Parquet), if anywhere."""
     reproduce: Callable[[int], str] = _reproduce_nothing
@@ -77,11 +80,20 @@ def more_causes(traces: int, shown: int) -> Finding:
     )
 
 
-def finished(store: TraceStore, result: AuditResult, emit: Emit, *, where: str = "") -> None:
+def finished(
+    store: TraceStore,
+    result: AuditResult,
+    emit: Emit,
+    *,
+    compared: Compared | None,
+    where: str = "",
+) -> None:
     """Tell the findings of an audit, and that it has ended."""
     for finding in result.findings:
         emit(finding)
     summary = f"{counted(result.accounting.traces, 'trace')}, {counted(result.steps, 'step')}"
+    if compared is not None:
+        summary += f", {compared.summary()}"
     emit(
         StageFinished(
             STAGE,
@@ -89,7 +101,7 @@ def finished(store: TraceStore, result: AuditResult, emit: Emit, *, where: str =
             result.verdict,
             result.seconds,
             summary + where,
-            result.figures(),
+            result.figures() | ({} if compared is None else {"compared": compared.figures()}),
             fault=bool(result.disputed),
         )
     )

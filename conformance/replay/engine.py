@@ -8,15 +8,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from conformance.compared import Compared
 from conformance.errors import UserError
 from conformance.replay.oracle import Oracle
 from conformance.replay.watch import WALL_SECONDS, StepNeverEnds, watch
 from conformance.story.kind import Kind
+from conformance.systems.boundary import Boundary
 from conformance.systems.protocol import (
     ActionRefused,
     CannotSnapshot,
     Closeable,
-    LeavesOut,
     Limited,
     Observation,
     Offers,
@@ -110,16 +111,20 @@ class Driver:
         "_actions",
         "_agreed",
         "_agreements",
+        "_boundary",
         "_indexes",
         "_initial",
+        "_looks",
         "_offers",
         "_oracle",
         "_patient",
+        "_seen",
         "_snapshots",
         "_sometimes",
         "_system",
         "_watch",
         "candidates",
+        "taken",
     )
 
     def __init__(
@@ -131,17 +136,14 @@ class Driver:
         self._system = system
         self._watch = within or _watch_over(system)
         self._oracle = oracle
+        self._boundary = Boundary(system, oracle.variables)
         positions = {name: index for index, name in enumerate(oracle.variables)}
-        unknown = [name for name in system.variables if name not in positions]
-        if unknown:
-            raise UserError(
-                f"The system observes {', '.join(unknown)}, which the spec does not declare: its "
-                f"variables are {', '.join(positions)}. Correct `variables` of the adapter."
-            )
-        sometimes = system.sometimes if isinstance(system, LeavesOut) else frozenset()
-        always = (name for name in system.variables if name not in sometimes)
-        self._indexes = tuple((name, positions[name]) for name in always)
-        self._sometimes = tuple((name, positions[name]) for name in sometimes)
+        self._indexes = tuple((name, positions[name]) for name in self._boundary.always)
+        self._sometimes = tuple((name, positions[name]) for name in self._boundary.sometimes)
+        self._looks = 0
+        self._seen = dict.fromkeys(self._boundary.sometimes, 0)
+        self.taken = 0
+        """Steps that the system has taken; those before a snapshot that was restored are none."""
         self.candidates: tuple[State, ...] = ()
         self._initial: State = ()
         self._actions: list[Action] = []
@@ -184,6 +186,7 @@ class Driver:
         """Take an action that led to these candidates before, after the very same steps."""
         before = self.candidates
         self._actions.append(action)
+        self.taken += 1
         try:
             with self._watch:
                 self._system.apply(action)
@@ -240,11 +243,12 @@ class Driver:
                 self._system.reset(dict(zip(self._oracle.variables, initial, strict=True)))
                 if not look:
                     return None
-                observed = self._system.observe()
+                observed = self._boundary.admit(self._system.observe())
         except UserError:
             raise  # not the system's fault
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
             return self._failed(error, (initial,), (initial,))
+        self._count(observed)
         if self._agreements.holds(initial, observed):
             return None
         if self._matches(initial, observed):
@@ -266,16 +270,18 @@ class Driver:
         if not allowed:
             raise Disabled(str(action))
         self._actions.append(action)
+        self.taken += 1
         try:
             with self._watch:
                 self._system.apply(action)
-                observed = self._system.observe()
+                observed = self._boundary.admit(self._system.observe())
                 if self._patient is not None:
                     observed = self._look_again(self._patient, allowed, observed)
         except UserError:
             raise  # not the system's fault
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
             return self._failed(error, before, allowed)
+        self._count(observed)
         if len(allowed) == 1 and self._agreements.holds(allowed[0], observed):
             self.candidates = tuple(allowed)
             return None
@@ -293,8 +299,20 @@ class Driver:
             left = until - time.monotonic()
             if left <= 0:
                 break
-            observed = system.look_again(left)
+            observed = self._boundary.admit(system.look_again(left))
         return observed
+
+    def _count(self, observed: Mapping[str, Value]) -> None:
+        self._looks += 1
+        for name in self._seen:
+            self._seen[name] += observed.get(name) is not None
+
+    def take_compared(self) -> Compared:
+        """What was compared since the last call, and in how many states."""
+        seen = {name: self._looks for name, _ in self._indexes} | self._seen
+        names = self._oracle.variables
+        self._looks, self._seen = 0, dict.fromkeys(self._seen, 0)
+        return Compared({name: seen[name] for name in names if name in seen}, tuple(names))
 
     def _compare_offers(
         self, before: Sequence[State], observed: Mapping[str, Value]
@@ -313,7 +331,9 @@ class Driver:
     def _ask_offers(self, system: Offers, before: Sequence[State]) -> Divergence | None:
         try:
             with self._watch:
-                offered = system.offers()
+                offered = self._boundary.admit_offers(system.offers())
+        except UserError:
+            raise  # not the system's fault
         except Exception as error:  # noqa: BLE001  whatever it raises is its divergence
             return self._raised(error, before, self.candidates)
         names = system.offerable

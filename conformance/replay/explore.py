@@ -14,6 +14,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
+from conformance.compared import Compared
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.machine import DivergenceFound, Exploration, NeverEnds, build_machine
 from conformance.replay.minimise import minimise
@@ -54,13 +55,14 @@ class ExploreResult:
     """Actions that no reachable state of the model enables."""
     never_taken: tuple[str, ...] = ()
     """The other actions that were not taken."""
+    compared: Compared = field(default_factory=Compared)
 
     @property
     def verdict(self) -> Verdict:
-        """FAIL on a divergence; INCONCLUSIVE on a flaky or empty run."""
+        """FAIL on a divergence; INCONCLUSIVE if flaky or empty, or if too little was compared."""
         if self.divergence is not None:
             return Verdict.FAIL
-        if self.note or not self.steps:
+        if self.note or not self.steps or self.compared.gap:
             return Verdict.INCONCLUSIVE
         return Verdict.PASS
 
@@ -113,6 +115,7 @@ def explore(
         guided={n: len(way.actions) for n, way in reach.ways.items() if n not in left},
         disabled=tuple(disabled),
         never_taken=tuple(name for name in left if name not in disabled),
+        compared=exploration.compared,
     )
 
 

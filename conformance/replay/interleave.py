@@ -14,6 +14,7 @@ from itertools import product
 from conformance.errors import UserError
 from conformance.replay.engine import close
 from conformance.replay.oracle import Oracle, Successors
+from conformance.systems.boundary import may_lack
 from conformance.systems.protocol import (
     CannotSnapshot,
     Interruptible,
@@ -122,7 +123,7 @@ class InterruptedSystem:
                 "The steps of this system cannot be interrupted: its adapter lacks what "
                 "conformance.systems.protocol.Interruptible asks for. Add it, or leave this out."
             )
-        self._system = system
+        self.adapter = system
         self._interruptible: Interruptible = system
         self.possible = system.make_interruptible()
         self.voluntary, self.unconditional = system.voluntary, system.unconditional
@@ -131,33 +132,37 @@ class InterruptedSystem:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        return self._system.variables
+        return self.adapter.variables
+
+    @property
+    def sometimes(self) -> frozenset[str]:
+        return may_lack(self.adapter)
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         self.stood_at = ""
-        self._system.reset(initial)
+        self.adapter.reset(initial)
 
     def apply(self, action: Action) -> None:
         both = parts(action)
         if both is None:
-            self._system.apply(action)
+            self.adapter.apply(action)
         else:
             self.stood_at = self._interruptible.interrupt(*both)
 
     def observe(self) -> Mapping[str, Value]:
-        return self._system.observe()
+        return self.adapter.observe()
 
     def snapshot(self) -> object:
         """As the system does, if it does."""
-        if not isinstance(self._system, Snapshots):
+        if not isinstance(self.adapter, Snapshots):
             raise CannotSnapshot("the adapter has no snapshots")
-        return self._system.snapshot()
+        return self.adapter.snapshot()
 
     def restore(self, snapshot: object) -> None:
         """As the system does."""
-        assert isinstance(self._system, Snapshots)
+        assert isinstance(self.adapter, Snapshots)
         self.stood_at = ""
-        self._system.restore(snapshot)
+        self.adapter.restore(snapshot)
 
     def concurrent(self, running: Action, between: Action) -> bool:
         """As the system says."""
@@ -168,4 +173,4 @@ class InterruptedSystem:
         return self._interruptible.in_parts(running, between)
 
     def close(self) -> None:
-        close(self._system)
+        close(self.adapter)

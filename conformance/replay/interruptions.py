@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from conformance.compared import Compared
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
 from conformance.replay.engine import Divergence, Driver, PathResult, Trail, close, run_path
@@ -58,13 +59,15 @@ class InterruptionResult:
     seconds: float
     divergences: tuple[Divergence, ...]
     """One of each pair of names at most."""
+    compared: Compared
 
     @property
     def verdict(self) -> Verdict:
-        """FAIL on a divergence; INCONCLUSIVE if nothing was interrupted or a path was missed."""
+        """FAIL on a divergence; INCONCLUSIVE if nothing was interrupted, a path was missed, or too
+        little was compared."""
         if self.divergences:
             return Verdict.FAIL
-        if self.missed or not any(self.interruptions.values()):
+        if self.missed or not any(self.interruptions.values()) or self.compared.gap:
             return Verdict.INCONCLUSIVE
         return Verdict.PASS
 
@@ -189,6 +192,7 @@ class _Search:
             self._missed,
             time.monotonic() - started,
             tuple(divergences),
+            self._driver.take_compared(),
         )
 
     def _first(self, pairs: Iterator[Pair] | Sequence[Pair]) -> Divergence | None:

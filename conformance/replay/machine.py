@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import StopTest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from conformance.compared import Compared
 from conformance.printable import counted
 from conformance.replay.engine import Disabled, Divergence, Driver, close
 from conformance.replay.oracle import Oracle
@@ -66,6 +67,7 @@ class Exploration:
     """Is told of every step that the specification allows."""
     examples: int = 0
     steps: int = 0
+    compared: Compared = field(default_factory=Compared)
     failures: list[DivergenceFound] = field(default_factory=list)
 
 
@@ -122,6 +124,7 @@ class SpecMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """End the example. Nothing is a target of Hypothesis's: what is new once is new no more."""
         close(self._system)
+        self.exploration.compared += self._driver.take_compared()
         if not isinstance(sys.exception(), StopTest):  # else Hypothesis broke it off, to discard it
             self.exploration.examples += 1
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event as Flag
 from typing import Final, Generic, Protocol, TypeVar
@@ -25,7 +26,7 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.replay.interruptions import InterruptionResult, interrupt_steps
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.suites.suite import Suite
-from conformance.systems.registry import load_factory
+from conformance.systems.registry import make_system
 from conformance.tla import Value
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -60,8 +61,9 @@ class ReplayJob:
 
     def run(self, emit: Emit) -> ReplayResult:
         """Replay it."""
-        factory = load_factory(self.factory)
-        return replay_suite(self.graph, self.suite, lambda: factory(self.constants), emit=emit)
+        return replay_suite(
+            self.graph, self.suite, partial(make_system, self.factory, self.constants), emit=emit
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,9 @@ class InterleaveJob:
 
     def run(self, emit: Emit) -> InterruptionResult:
         """Interrupt them."""
-        factory = load_factory(self.factory)
         return interrupt_steps(
             self.graph,
-            lambda: factory(self.constants),
+            partial(make_system, self.factory, self.constants),
             samples=self.samples,
             seed=self.seed,
             emit=emit,

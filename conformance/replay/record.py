@@ -22,6 +22,7 @@ import numpy.typing as npt
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
+from conformance.compared import Compared, total
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, Progress, ignore
 from conformance.garbage import collecting_seldom
@@ -29,7 +30,7 @@ from conformance.modelcheck.graph import StateGraph, StateTable
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
 from conformance.replay.walker import Walk, Walker, trace_seed
-from conformance.systems.registry import load_factory
+from conformance.systems.registry import make_system
 from conformance.tla import Action, Fingerprinter, ModelConfig, Module, Spec, State, Value, bind
 from conformance.traces.manifest import Identity, Manifest
 from conformance.traces.model import End, PartialState, state_fingerprint
@@ -173,6 +174,8 @@ class Recording:
         writer.columns = infer_columns(self._variables, every, reference=allowed)
         writer.write_states(np.fromiter(states, np.int64, count=len(states)), every)
         transitions = _union(spill, "transitions")
+        parts = (pickle.loads(path.read_bytes()) for path in spill.glob("compared-*.pickle"))
+        writer.compared = dict(total(parts).states)
         shutil.rmtree(spill)
         manifest = writer.manifest()
         return RecordResult(
@@ -277,7 +280,7 @@ class _Recorder:
         self._prints: list[int] = [] if graph is None else graph.fingerprints.tolist()
         self._others: dict[PartialState, int] = {}
         self._fingerprint = Fingerprinter()
-        system = load_factory(job.plan.factory)(job.plan.constants)
+        system = make_system(job.plan.factory, job.plan.constants)
         self._walker = Walker(system, *_oracles(spec, self._graph))
 
     def record(self, number: int, size: int, emit: Emit = ignore) -> ChunkInfo:
@@ -286,17 +289,19 @@ class _Recorder:
         `emit` is told of each trace, and raises when nobody wants the file any more.
         """
         plan = self._plan
-        rows = TraceRows()
+        rows, compared = TraceRows(), Compared()
         fresh: dict[int, tuple[PartialState, bool]] = {}
         for trace_id in range(number * size, min((number + 1) * size, plan.traces)):
             emit(Progress(STAGE, trace_id, plan.traces))
             seed = trace_seed(plan.seed, trace_id)
             walk = self._walker.walk(seed, plan.length)
+            compared += walk.compared
             prints = self._fingerprints(walk, fresh)
             codes = [self._codes[action] for action in walk.actions]
             rows.add(trace_id, seed, prints, codes, walk.end.value, walk.problem)
         spill = self._folder / "spill"
         (spill / f"states-{number:05d}.pickle").write_bytes(pickle.dumps(fresh))
+        (spill / f"compared-{number:05d}.pickle").write_bytes(pickle.dumps(compared))
         np.save(spill / f"seen-{number:05d}.npy", rows.distinct_states())
         np.save(spill / f"transitions-{number:05d}.npy", rows.distinct_transitions())
         return write_chunk(self._folder, number, rows)

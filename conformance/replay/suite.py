@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from conformance.compared import Compared
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
 from conformance.printable import counted
@@ -68,13 +69,19 @@ class ReplayResult:
     """Tests that ended early each time that they were driven, while the machine was too slow."""
     again: int = 0
     """Of those that passed, how many had to be driven more than once."""
+    taken: int = 0
+    """Steps that the system took; the other `steps` are those before a snapshot that was restored,
+    which it had taken in an earlier test."""
+    compared: Compared = field(default_factory=Compared)
 
     @property
     def verdict(self) -> Verdict:
-        """FAIL on a divergence; INCONCLUSIVE if a test could not be judged or none ran."""
+        """FAIL on a divergence; INCONCLUSIVE if a test could not be judged or none ran, or if too
+        little was compared."""
         if self.failed:
             return Verdict.FAIL
-        if self.inconclusive or self.spoiled or self.not_run or not self.steps:
+        incomplete = self.inconclusive or self.spoiled or self.not_run
+        if incomplete or not self.steps or self.compared.gap:
             return Verdict.INCONCLUSIVE
         return Verdict.PASS
 
@@ -102,6 +109,7 @@ def replay_suite(
             run.in_real_time(driver.lanes)
         else:
             run.tests(driver)
+        run.end(driver)
     finally:
         close(system)
     return run.result(time.perf_counter() - started)
@@ -122,6 +130,7 @@ class _Run:
         self._graph, self._suite, self._oracle = graph, suite, oracle
         self._make_system, self._emit, self._stop_after = make_system, emit, stop_after
         self._passed = self._inconclusive = self._steps = self._spoiled = self._again = 0
+        self._taken_steps, self._compared = 0, Compared()
         self._counted = 0
         self._divergences: list[Divergence] = []
         self._notes: list[str] = []
@@ -188,6 +197,11 @@ class _Run:
         codes: list[int] = self._graph.action[self._suite.tests[number].edges].tolist()
         return codes
 
+    def end(self, driver: Driver) -> None:
+        """Add what this driver did; it drives no further test."""
+        self._taken_steps += driver.taken
+        self._compared += driver.take_compared()
+
     # ---- in real time ----------------------------------------------------------------------
 
     def in_real_time(self, lanes: int) -> None:
@@ -210,12 +224,13 @@ class _Run:
             spoiled_before = self._spoiled
             for number, (outcome, tries) in sorted(suspects.items(), key=_late_last):
                 if len(self._divergences) >= self._stop_after:
-                    return
+                    break
                 if self._spoiled - spoiled_before < _MOST_SPOILED:
                     believed = TRIES if outcome.late else 1  # those beside others count too
                     outcome, further = self._drive(driver, number, believed)
                     tries += further
                 self._count(number, outcome, tries)
+            self.end(driver)
         finally:
             close(system)
 
@@ -242,6 +257,8 @@ class _Run:
                         self._suspects[number] = outcome, tries
                     else:
                         self._count(number, outcome, tries)
+            with self._lock:
+                self.end(driver)
         except BaseException:
             self._left = iter(())  # the others need not wait to be told
             raise
@@ -308,6 +325,8 @@ class _Run:
             not_driven=dict(self._not_driven),
             spoiled=self._spoiled,
             again=self._again,
+            taken=self._taken_steps,
+            compared=self._compared,
         )
 
     def _shorten(self, divergence: Divergence) -> Divergence:

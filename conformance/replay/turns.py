@@ -16,11 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
+from conformance.compared import Compared
 from conformance.errors import UserError
 from conformance.events import Emit, Progress, ignore
 from conformance.replay.engine import Divergence, Driver, PathResult, close, run_path
 from conformance.replay.oracle import Oracle, Successors
 from conformance.replay.suite import MakeSystem
+from conformance.systems.boundary import may_lack
 from conformance.systems.protocol import Loop, Looping, SystemUnderTest, Turn
 from conformance.tla import Action, Fn, State, Value
 from conformance.verdict import Verdict
@@ -51,22 +53,26 @@ class LoopingSystem:
                 "conformance.systems.protocol.Looping asks for, or the model takes a round trip as "
                 "one step. Name a model of fine granularity."
             )
-        self._system = system
+        self.adapter = system
         self.looping: Looping = system
         self._turn: tuple[str, Turn] | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
-        return (*self._system.variables, TURNS)
+        return (*self.adapter.variables, TURNS)
+
+    @property
+    def sometimes(self) -> frozenset[str]:
+        return may_lack(self.adapter)
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         self._turn = None
-        self._system.reset({name: value for name, value in initial.items() if name != TURNS})
+        self.adapter.reset({name: value for name, value in initial.items() if name != TURNS})
 
     def apply(self, action: Action) -> None:
         self._turn = None
         if not is_turn(action):
-            self._system.apply(action)
+            self.adapter.apply(action)
             return
         thread = str(action.args[0])
         if action.name == PASSES:
@@ -79,10 +85,10 @@ class LoopingSystem:
         turns: dict[Value, Value] = {
             thread: _value(self._told(thread)) for thread in self.looping.threads
         }
-        return {**self._system.observe(), TURNS: Fn(turns)}
+        return {**self.adapter.observe(), TURNS: Fn(turns)}
 
     def close(self) -> None:
-        close(self._system)
+        close(self.adapter)
 
     def _told(self, thread: str) -> Turn:
         if self._turn is not None and self._turn[0] == thread:
@@ -169,13 +175,15 @@ class TurnsResult:
     """Of each kind: by what was asked in order, or `waits`."""
     seconds: float
     divergence: Divergence | None
+    compared: Compared
 
     @property
     def verdict(self) -> Verdict:
-        """FAIL on a divergence; INCONCLUSIVE if no turn was taken."""
+        """FAIL on a divergence; INCONCLUSIVE if no turn was taken, or too little compared."""
         if self.divergence is not None:
             return Verdict.FAIL
-        return Verdict.PASS if self.turns else Verdict.INCONCLUSIVE
+        enough = self.turns and not self.compared.gap
+        return Verdict.PASS if enough else Verdict.INCONCLUSIVE
 
 
 def take_turns(
@@ -208,7 +216,8 @@ def take_turns(
     finally:
         close(system)
     seconds = time.perf_counter() - started
-    return judge, TurnsResult(number, steps, dict(kinds), seconds, result.divergence)
+    compared = driver.take_compared()
+    return judge, TurnsResult(number, steps, dict(kinds), seconds, result.divergence, compared)
 
 
 def _walk(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
+from conformance.compared import Compared
 from conformance.replay.engine import Divergence, Driver
 from conformance.replay.oracle import Oracle
 from conformance.replay.witness import witness
@@ -25,6 +26,8 @@ class Walk:
     actions: tuple[Action, ...]
     end: End
     problem: str | None = None
+    compared: Compared = field(default_factory=Compared, compare=False)
+    """What was held against the specification after its steps."""
 
 
 def trace_seed(seed: int, trace_id: int) -> int:
@@ -53,17 +56,19 @@ class Walker:
     def walk(self, seed: int, length: int) -> Walk:
         """One walk of at most `length` steps; the same for the same seed."""
         walk = self._walk(seed, length)
-        if walk.end is not End.DIVERGED or not self._driver.goes_back:
-            return walk
-        # It counts if it comes without going back, too.
-        self._driver.never_go_back()
-        return self._walk(seed, length)
+        if walk.end is End.DIVERGED and self._driver.goes_back:
+            # A divergence found after a restore is confirmed by a run from the initial state.
+            self._driver.never_go_back()
+            walk = self._walk(seed, length)
+        return replace(walk, compared=self._driver.take_compared())
 
     def _walk(self, seed: int, length: int) -> Walk:
         choose = random.Random(seed).random
         driver = self._driver
         initial = self._initial[int(choose() * len(self._initial))]
         divergence = self._begin(initial)
+        # Whether the initial state is looked at depends on the walks before: it is not counted.
+        self._driver.take_compared()
         if divergence is not None:
             return self._diverged([], [], divergence)
         actions: list[Action] = []

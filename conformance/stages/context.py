@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from conformance.compared import Compared
 from conformance.config import Settings
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, StageFinished, StageStarted, Work, ignore
@@ -16,12 +17,20 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.replay.engine import close
+from conformance.resources import spec_dir
 from conformance.stages.fetch import fetch
 from conformance.stages.held import held
 from conformance.stages.overridden import expected_of, with_deviations
+from conformance.systems.boundary import Boundary
 from conformance.systems.deviations import Deviation
-from conformance.systems.protocol import Distant, StandsOn, SystemUnderTest
-from conformance.systems.registry import factory_path, load_factory
+from conformance.systems.protocol import Distant, Selective, StandsOn, SystemUnderTest
+from conformance.systems.registry import (
+    BUILT_IN,
+    SPECIFICATIONS,
+    factory_path,
+    load_factory,
+    make_system,
+)
 from conformance.tla import Value, find_tools
 from conformance.verdict import Verdict
 
@@ -50,6 +59,14 @@ class Outcome:
     figures: dict[str, JsonValue] = field(default_factory=dict)
     fault: bool = False
     consequence: bool = False
+
+    def add_compared(self, compared: Compared) -> None:
+        """Say what was compared; a pass for which that is too little is none."""
+        self.figures["compared"] = compared.figures()
+        self.summary += f"; {compared.summary()}"
+        if compared.gap and self.verdict is not Verdict.FAIL:
+            self.verdict = Verdict.INCONCLUSIVE
+            self.summary += f": {compared.gap}"
 
 
 @contextmanager
@@ -149,7 +166,7 @@ class Workbench:
 
     def make_system(self) -> SystemUnderTest:
         """A fresh system for this model's constants."""
-        return load_factory(self.factory)(self.constants)
+        return make_system(self.factory, self.constants)
 
 
 def constants_of(prepared: PreparedModel) -> Mapping[str, Value]:
@@ -242,6 +259,47 @@ def workbench(
     else:
         prepared = prepare(judged, context.check.tools or find_tools(), context.check.parser)
         bench = Workbench(judged, prepared, path, None, ids)
-    close(bench.make_system())
+    if reason := reason_against(path, bench.prepared):
+        raise UserError(
+            f"The system {name} cannot be driven by the model {model.name}: "
+            f"{reason.removesuffix('.')}. Name another system or another model."
+        )
     context.emit(held(prepared, path))
     return bench
+
+
+def reason_against(path: str, prepared: PreparedModel) -> str:
+    """Why the system at this path cannot take the model; empty if it can.
+
+    A factory that says which models it takes is asked; then a system is made, and what it
+    declares is held against the specification.
+    """
+    specification, constants = prepared.model.spec, constants_of(prepared)
+    factory: object = load_factory(path)
+    reason = (
+        factory.cannot_take(specification, constants)
+        if isinstance(factory, Selective)
+        else _not_of_ours(path, specification)
+    )
+    if reason:
+        return reason
+    try:
+        system = make_system(path, constants)
+    except UserError as error:
+        return str(error)
+    try:
+        Boundary(system, prepared.spec.variables)
+    except UserError as error:
+        return str(error)
+    finally:
+        close(system)
+    return ""
+
+
+def _not_of_ours(path: str, specification: str) -> str:
+    """Of a bundled adapter: whether the specification is a shipped one that others are for."""
+    name = next((one for one, bundled in BUILT_IN.items() if bundled == path), "")
+    own = SPECIFICATIONS.get(name, ())
+    if not own or specification in own or not (spec_dir() / f"{specification}.tla").exists():
+        return ""
+    return f"it is an adapter of {' and '.join(own)}, the model is one of {specification}"

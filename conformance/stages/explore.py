@@ -160,6 +160,7 @@ def report_explore(context: Context, bench: Workbench, found: Explored, outcome:
     outcome.verdict = _verdict(result, found.search.profile)
     outcome.summary = _summary(result)
     outcome.figures = {**_figures(bench.model.name, result), "branches": {**found.branches}}
+    outcome.add_compared(result.compared)
 
 
 _REMEMBER = (Profile.DEV, Profile.NIGHTLY)

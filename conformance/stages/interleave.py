@@ -54,3 +54,5 @@ def report_interleave(
         "missed": result.missed,
         "seconds": round(result.seconds, 3),
     }
+    if result.interruptions:
+        outcome.add_compared(result.compared)

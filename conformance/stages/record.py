@@ -188,6 +188,7 @@ def _tell(result: RecordResult, outcome: Outcome) -> None:
         f"{counted(counts.traces, 'trace')}, {counted(counts.steps, 'step')}, "
         f"{counts.states:,} distinct states"
     )
+    outcome.add_compared(result.manifest.compared)
     if result.diverged:
         outcome.verdict = Verdict.FAIL
         outcome.summary += f"; {result.diverged:,} left what the spec allows: audit them"
@@ -276,6 +277,7 @@ def audit(
     table = None if graph is None else ModelTable.of_graph(graph, store.actions)
     options = Options(
         optional_actions=_optional(subject),
+        compared=None if store.manifest.identity.system == FOREIGN else store.manifest.compared,
         listing=listing,
         reproduce=_replay_of(store),
         place=partial(place, prepared.model),

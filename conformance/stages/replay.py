@@ -73,6 +73,7 @@ def report_replay(
         "suite": suite.kind,
         "tests": _tests(suite, result),
         "steps": result.steps,
+        "taken": result.taken,
         "seconds": round(result.seconds, 3),
         "actions": dict(result.actions),
         "not_driven": dict(result.not_driven),
@@ -81,6 +82,7 @@ def report_replay(
         "unvisited": unvisited(bench.graph, result.visits > 0),
         "branches": _branches(context, bench, result),
     }
+    outcome.add_compared(result.compared)
 
 
 def _summary(result: ReplayResult) -> Iterator[str]:
@@ -88,8 +90,9 @@ def _summary(result: ReplayResult) -> Iterator[str]:
         f"{counted(result.passed, 'test')} passed, {result.failed} failed, {result.inconclusive} "
         "inconclusive"
     )
-    rate = result.steps / max(result.seconds, 1e-9)
-    yield f"{counted(result.steps, 'step')}, {rate:,.0f}/s"
+    rate = result.taken / max(result.seconds, 1e-9)
+    restored = f", {result.taken:,} of them taken" if result.taken < result.steps else ""
+    yield f"{counted(result.steps, 'step')}{restored}, {rate:,.0f}/s"
     if result.spoiled:
         yield f"{were(result.spoiled, 'test')} spoiled by a slow machine"
     if result.again:

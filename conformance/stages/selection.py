@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model
-from conformance.modelcheck.prepare import PreparedModel, prepare
-from conformance.replay.engine import close
-from conformance.stages.context import Context, constants_of
-from conformance.systems.protocol import Selective, SystemFactory
-from conformance.systems.registry import factory_path, load_factory
+from conformance.modelcheck.prepare import prepare
+from conformance.stages.context import Context, reason_against
+from conformance.systems.registry import factory_path
 from conformance.tla import find_tools
 
 
@@ -53,24 +50,7 @@ def select(context: Context, models: Iterable[Model], system: str) -> Selection:
 def reason_against_model(context: Context, path: str, model: Model) -> str:
     """Why the system at this path cannot take the model; empty if it can."""
     tools = context.check.tools or find_tools()
-    return _reason_against(load_factory(path), prepare(model, tools, context.check.parser))
-
-
-def _reason_against(factory: SystemFactory, prepared: PreparedModel) -> str:
-    """What the factory says; one that cannot be asked is tried."""
-    constants = constants_of(prepared)
-    made_by: object = factory
-    if isinstance(made_by, Selective):
-        return made_by.cannot_take(prepared.model.spec, constants)
-    try:
-        system = factory(constants)
-    except UserError as error:
-        return str(error)
-    except Exception as error:  # noqa: BLE001  whatever it raises, it makes no system
-        return f"it raised {type(error).__name__}: {error}"
-    with suppress(Exception):
-        close(system)
-    return ""
+    return reason_against(path, prepare(model, tools, context.check.parser))
 
 
 def _none(system: str, left_out: list[LeftOut]) -> str:

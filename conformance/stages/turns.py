@@ -42,4 +42,5 @@ def turns(context: Context, bench: Workbench, *, walks: int, length: int) -> Tur
             "turns": dict(result.turns),
             "seconds": round(result.seconds, 3),
         }
+        outcome.add_compared(result.compared)
     return result

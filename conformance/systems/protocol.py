@@ -102,6 +102,15 @@ class LeavesOut(Protocol):
 
 
 @runtime_checkable
+class Adapting(Protocol):
+    """Optional: a system that drives another one in a further way; messages name the inner one."""
+
+    @property
+    def adapter(self) -> SystemUnderTest:
+        """The system that it wraps."""
+
+
+@runtime_checkable
 class Patient(Protocol):
     """Optional: a system in real time, of which a look may come too early.
 

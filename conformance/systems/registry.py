@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import reprlib
 import sys
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
 from conformance.errors import UserError
-from conformance.systems.protocol import SystemFactory
+from conformance.systems.protocol import SystemFactory, SystemFailed, SystemUnderTest
+from conformance.tla import Value
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
@@ -24,6 +27,18 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
     }
 )
 """System names that the shipped models use, and the factories that they stand for."""
+
+SPECIFICATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "acknowledgement": ("Acknowledgement",),
+        "controller": ("ControllerRequests",),
+        "delayed": ("DelayedOperations",),
+        "group": ("GroupMembership",),
+        "offsets": ("GroupOffsets",),
+        "replication": ("Replication", "ReplicationFailingDisk"),
+    }
+)
+"""Which of the shipped specifications each of them is driven by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,73 @@ def load_factory(path: str) -> SystemFactory:
     scheme, rest = found
     maker = cast("Callable[[str], SystemFactory]", _load(scheme.maker, own=True))
     return maker(rest)
+
+
+def make_system(path: str, constants: Mapping[str, Value]) -> SystemUnderTest:
+    """A system of the factory at `path`, for the values of the model's constants.
+
+    UserError if a constant is missing, if a user's own factory raises, or if what it makes is no
+    system; what a factory of ours raises otherwise is our bug.
+    """
+    factory = load_factory(path)
+    try:
+        system: object = factory(_Constants(path, constants))
+    except (UserError, SystemFailed):
+        raise
+    except Exception as error:
+        if path in BUILT_IN.values() or _scheme(path) is not None:
+            raise
+        raise UserError(
+            f"The factory {path} raised {type(error).__name__}: {error}{_raised_at(error)}. Mend "
+            "it: it is called with the model's constants, by name, and returns the adapter."
+        ) from error
+    if not isinstance(system, SystemUnderTest):
+        lacking = [name for name in _MEMBERS if not hasattr(system, name)]
+        raise UserError(
+            f"The factory {path} returned {reprlib.repr(system)}, which lacks "
+            f"{', '.join(lacking)}: an adapter has {', '.join(_MEMBERS)} "
+            "(conformance.systems.protocol.SystemUnderTest)."
+        )
+    return system
+
+
+_MEMBERS = ("variables", "reset", "apply", "observe")
+
+
+class _MissingConstant(UserError, KeyError):
+    """Also a KeyError: so a factory may ask for a constant that not every model has."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class _Constants(Mapping[str, Value]):
+    """A model's constants for a factory, which is told in words if there is none of a name."""
+
+    def __init__(self, path: str, constants: Mapping[str, Value]) -> None:
+        self._path, self._constants = path, constants
+
+    def __getitem__(self, name: str) -> Value:
+        try:
+            return self._constants[name]
+        except KeyError:
+            raise _MissingConstant(
+                f"The system {self._path} needs a constant {name}, which the model has not: its "
+                f"constants are {', '.join(self._constants) or 'none'}. Name a model of the "
+                "specification that the system is an adapter of."
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._constants)
+
+    def __len__(self) -> int:
+        return len(self._constants)
+
+
+def _raised_at(error: Exception) -> str:
+    """The last line of the user's code that it came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
 def _scheme(name: str) -> tuple[Scheme, str] | None:

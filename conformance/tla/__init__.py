@@ -109,6 +109,7 @@ if TYPE_CHECKING:
         make_set,
         mismatch,
     )
+    from conformance.tla.values.foreign import objection
     from conformance.tla.values.itf import (
         ItfTrace,
         Json,
@@ -180,6 +181,7 @@ _NAMES = {
         "canonical_sorted collision_probability equal fingerprint format_value "
         "make_function make_record make_set mismatch"
     ),
+    "values.foreign": "objection",
     "values.itf": "ItfTrace Json dump_trace from_itf load_trace to_itf",
     "values.observation": ("Part Partial Place agree differing parse_place shows value_at"),
     "values.patterns": ("ActionPattern parse_pattern"),
@@ -298,6 +300,7 @@ __all__ = [
     "make_record",
     "make_set",
     "mismatch",
+    "objection",
     "parse_action",
     "parse_config",
     "parse_pattern",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from conformance.compared import Compared
 from conformance.errors import DataError
 from conformance.tla import Action, parse_action
 
@@ -33,6 +34,8 @@ class Counts(msgspec.Struct, frozen=True):
     states: int
     problems: int
     ends: dict[str, int]
+    compared: dict[str, int] = {}
+    """Of a system that was driven: in how many states each variable that it shows was compared."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -71,6 +74,11 @@ class Manifest(msgspec.Struct, frozen=True):
     counts: Counts
     files: list[FileEntry]
     content_hash: str
+
+    @property
+    def compared(self) -> Compared:
+        """What of a driven system's states was held against the specification's."""
+        return Compared(self.counts.compared, tuple(self.identity.variables))
 
 
 def content_hash(identity: Identity, schema: bytes, files: Sequence[FileEntry]) -> str:

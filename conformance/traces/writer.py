@@ -75,6 +75,7 @@ class StoreWriter:
     folder: Path
     identity: Identity
     columns: StateColumns
+    compared: Mapping[str, int] = field(default_factory=dict)
     _chunks: list[ChunkInfo] = field(default_factory=list)
     _states: list[FileEntry] = field(default_factory=list)
 
@@ -115,6 +116,7 @@ class StoreWriter:
                 states=sum(entry.rows for entry in self._states),
                 problems=sum(chunk.problems for chunk in chunks),
                 ends=dict(sorted(ends.items())),
+                compared=dict(self.compared),
             ),
             files=files,
             content_hash=content_hash(self.identity, schema, files),

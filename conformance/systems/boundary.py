@@ -1,0 +1,180 @@
+"""Where an adapter's answers enter the harness: each is checked once, whatever adapter gave it.
+
+An adapter declares in `variables` what it shows, and in `sometimes` what of it an observation may
+lack. All else must be there in every observation, as a TLA+ value: a variable that is not shown is
+not compared, and a verdict must not say that it was.
+"""
+
+from __future__ import annotations
+
+import os
+import reprlib
+from collections.abc import Mapping, Sequence
+from types import CodeType
+from typing import cast
+
+from conformance.errors import UserError
+from conformance.systems.protocol import (
+    Adapting,
+    LeavesOut,
+    Observation,
+    Offers,
+    SystemUnderTest,
+)
+from conformance.tla import Action, ModelValue, Value, objection
+
+_REMEMBERED = 500_000
+_ATOMS = frozenset({bool, int, str, ModelValue})
+
+
+class Boundary:
+    """What one system declares, and the check of what it answers.
+
+    `variables` are the specification's. UserError if the declarations do not fit them.
+    """
+
+    __slots__ = ("_checked", "_declared", "_system", "always", "sometimes")
+
+    def __init__(self, system: SystemUnderTest, variables: Sequence[str]) -> None:
+        self._system = system
+        self.always, self.sometimes = _declarations(system, variables)
+        """Names of variables: shown in every observation, and in some."""
+        self._declared = frozenset((*self.always, *self.sometimes))
+        self._checked: dict[int, object] = {}
+
+    def admit(self, observed: object) -> Mapping[str, Value]:
+        """The observation, if it shows what was declared. UserError that says what it lacks.
+
+        What was admitted once is found again by identity, which is kept alive here: an
+        `Observation`, and every value that has parts.
+        """
+        checked = self._checked
+        if type(observed) is Observation and checked.get(id(observed)) is observed:
+            return observed
+        if not isinstance(observed, Mapping):
+            raise self._error(
+                f"returns {reprlib.repr(observed)}, which is no mapping of variables. {_FORM}"
+            )
+        if observed.keys() != self._declared:
+            self._check_names(observed)
+        for name, value in observed.items():
+            if type(value) in _ATOMS or checked.get(id(value)) is value:
+                continue
+            self._check_value(name, value)
+            self._remember(value)
+        if type(observed) is Observation:
+            self._remember(observed)
+        return cast("Mapping[str, Value]", observed)
+
+    def admit_offers(self, offered: object) -> frozenset[Action]:
+        """The steps that the system would take, if they are actions that it declares.
+
+        UserError that says what is wrong with them.
+        """
+        assert isinstance(self._system, Offers)
+        declared = self._system.offerable
+        if not isinstance(offered, frozenset | set):
+            raise self._error(
+                f"returns {reprlib.repr(offered)}. Return a frozenset of actions.", "offers"
+            )
+        for action in offered:
+            if not isinstance(action, Action):
+                raise self._error(
+                    f"offers {reprlib.repr(action)}. Offer conformance.tla.Action(name, "
+                    "arguments).",
+                    "offers",
+                )
+            if action.name not in declared:
+                raise self._error(
+                    f"offers {action.name}, which `offerable` does not name. Add it there.",
+                    "offers",
+                )
+            if why := objection(action.args, f"the arguments of {action.name}"):
+                raise self._error(f"offers a step of which {why}", "offers")
+        return frozenset(offered)
+
+    def _check_names(self, observed: Mapping[object, object]) -> None:
+        unknown = [str(name) for name in observed if name not in self._declared]
+        if unknown:
+            raise self._error(
+                f"shows {_list(unknown)}, which `variables` does not name. Add it there, or leave "
+                "it out."
+            )
+        missing = [name for name in self.always if name not in observed]
+        if missing:
+            raise self._error(f"does not show {_list(missing)}. {_FORM}")
+
+    def _check_value(self, name: str, value: object) -> None:
+        if value is None:
+            if name in self.sometimes:
+                return
+            raise self._error(f"shows None in `{name}`, which is no TLA+ value. {_FORM}")
+        if why := objection(value, name):
+            raise self._error(f"shows no TLA+ value: {why}")
+
+    def _remember(self, value: object) -> None:
+        if len(self._checked) >= _REMEMBERED:
+            self._checked.clear()
+        self._checked[id(value)] = value
+
+    def _error(self, what: str, method: str = "observe") -> UserError:
+        return UserError(f"The adapter's {method} ({_place(self._system, method)}) {what}")
+
+
+_FORM = (
+    "Return the value of every variable that `variables` names, each time; a variable that cannot "
+    "be seen in some states belongs into `sometimes`, too."
+)
+
+
+def may_lack(system: SystemUnderTest) -> frozenset[str]:
+    """The variables that an observation of the system need not show."""
+    return frozenset(system.sometimes) if isinstance(system, LeavesOut) else frozenset()
+
+
+def _declarations(
+    system: SystemUnderTest, variables: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    declared: object = system.variables
+    where = _place(system, "variables")
+    if isinstance(declared, str) or not isinstance(declared, Sequence) or not declared:
+        raise UserError(
+            f"The adapter's `variables` ({where}) is {reprlib.repr(declared)}: it names no "
+            "variable, so nothing would be compared. Name there, in a tuple, the variables of the "
+            f"specification that `observe` shows: {', '.join(variables)}."
+        )
+    unknown = [str(name) for name in declared if name not in variables]
+    if unknown:
+        raise UserError(
+            f"The system observes {', '.join(unknown)}, which the spec does not declare: its "
+            f"variables are {', '.join(variables)}. Correct `variables` of the adapter ({where})."
+        )
+    lacking = may_lack(system)
+    undeclared = sorted(lacking - {*declared})
+    if undeclared:
+        raise UserError(
+            f"The adapter's `sometimes` names {undeclared[0]}, which `variables` ({where}) does "
+            "not name. Declare in `variables` all that is ever observed."
+        )
+    names = tuple(dict.fromkeys(declared))
+    return (
+        tuple(name for name in names if name not in lacking),
+        tuple(name for name in names if name in lacking),
+    )
+
+
+def _place(system: object, member: str) -> str:
+    """Where the adapter defines it, as `file:line` seen from the current folder."""
+    while isinstance(system, Adapting):
+        system = system.adapter
+    found: object = getattr(type(system), member, None)
+    function = found.fget if isinstance(found, property) else found
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        return f"{type(system).__module__}.{type(system).__qualname__}"
+    seen = os.path.relpath(code.co_filename)
+    return f"{code.co_filename if seen.startswith('..') else seen}:{code.co_firstlineno}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
