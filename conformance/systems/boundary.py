@@ -58,10 +58,9 @@ class Boundary:
         if observed.keys() != self._declared:
             self._check_names(observed)
         for name, value in observed.items():
-            if type(value) in _ATOMS or checked.get(id(value)) is value:
-                continue
-            self._check_value(name, value)
-            self._remember(value)
+            # Asked first: no entry is None, too.
+            if value is None or not (type(value) in _ATOMS or checked.get(id(value)) is value):
+                self._check_value(name, value)
         if type(observed) is Observation:
             self._remember(observed)
         return cast("Mapping[str, Value]", observed)
@@ -111,6 +110,7 @@ class Boundary:
             raise self._error(f"shows None in `{name}`, which is no TLA+ value. {_FORM}")
         if why := objection(value, name):
             raise self._error(f"shows no TLA+ value: {why}")
+        self._remember(value)
 
     def _remember(self, value: object) -> None:
         if len(self._checked) >= _REMEMBERED:

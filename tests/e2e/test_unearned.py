@@ -1,0 +1,124 @@
+"""Adapters that show nothing pass no command: the tutorial's store, with its bug, behind them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import ExitCode
+
+pytestmark = pytest.mark.tlc
+
+TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial"
+BLIND = """
+from store import Adapter
+
+class Blind(Adapter):
+    {declares}
+    def observe(self):
+        return {shows}
+
+def create(constants):
+    return Blind(constants)
+"""
+NONE = "dict.fromkeys(self.variables)"
+LACKING = "sometimes = frozenset(Adapter.variables)"
+COMMANDS: dict[str, list[str]] = {
+    "replay": ["replay", "models/store.toml"],
+    "explore": ["explore", "models/store.toml", "--profile", "dev"],
+    "record": ["record", "models/store.toml", "-o", "stores/one", "--traces", "20"],
+    "gate": ["gate"],
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__", "kconform-out", ".hypothesis")
+    folder = tmp_path / "project"
+    shutil.copytree(TUTORIAL, folder, ignore=ignored)
+    return folder
+
+
+def run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "conformance.cli", *words],
+        capture_output=True, text=True, check=False, cwd=project,
+    )  # fmt: skip
+
+
+def mend(project: Path) -> None:
+    store, bug = project / "store.py", "del self.entries[key]"
+    assert bug in store.read_text()
+    mended = "self.entries[key] = (None, self.version(key) + 1)"
+    store.write_text(store.read_text().replace(bug, mended))
+
+
+def blind(project: Path, declares: str, shows: str) -> None:
+    (project / "blind.py").write_text(BLIND.format(declares=declares, shows=shows))
+    configuration = project / "kconform.toml"
+    text = configuration.read_text()
+    assert "store:create" in text
+    configuration.write_text(text.replace("store:create", "blind:create"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_none_in_the_place_of_values_is_the_adapters_mistake(project: Path, command: str) -> None:
+    blind(project, "pass", NONE)
+    ended = run(project, *COMMANDS[command])
+    assert ended.returncode == ExitCode.USAGE, ended.stdout + ended.stderr
+    told = " ".join(ended.stderr.split())
+    assert "The adapter's observe (blind.py:6) shows None in `value`" in told
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_was_never_shown_is_inconclusive(project: Path, command: str) -> None:
+    blind(project, LACKING, "{}")
+    ended = run(project, *COMMANDS[command])
+    assert ended.returncode == ExitCode.INCONCLUSIVE, ended.stdout + ended.stderr
+    assert "no variable was compared in any state" in ended.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_variable_that_was_never_shown_is_inconclusive(project: Path, command: str) -> None:
+    mend(project)  # the bug shows in the answer, too
+    seen = "{'answer': self.answer}"
+    blind(project, "sometimes = frozenset({'value', 'version'})", seen)
+    ended = run(project, *COMMANDS[command])
+    assert ended.returncode == ExitCode.INCONCLUSIVE, ended.stdout + ended.stderr
+    assert "the adapter declares value, version and never showed it" in ended.stdout
+
+
+def test_a_store_of_a_blind_recording_passes_no_audit(project: Path) -> None:
+    blind(project, LACKING, "{}")
+    recorded = run(project, *COMMANDS["record"])
+    assert recorded.returncode == ExitCode.INCONCLUSIVE
+    ended = run(project, "audit", "stores/one", "--json")
+    assert ended.returncode == ExitCode.INCONCLUSIVE, ended.stdout + ended.stderr
+    (stage,) = [one for one in json.loads(ended.stdout)["stages"] if one["stage"] == "audit"]
+    assert (
+        "when it was recorded, no variable was compared in any state" in stage["figures"]["vacuous"]
+    )
+
+
+def test_pytest_fails_on_it_too(project: Path) -> None:
+    blind(project, LACKING, "{}")
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "conformance.plugin"],
+        capture_output=True, text=True, check=False, cwd=project,
+    )  # fmt: skip
+    assert ended.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "no variable was compared in any state" in ended.stdout
+
+
+def test_a_passing_replay_says_what_it_compared(project: Path) -> None:
+    mend(project)
+    ended = run(project, *COMMANDS["replay"], "--json")
+    assert ended.returncode == ExitCode.PASS, ended.stdout + ended.stderr
+    (stage,) = [one for one in json.loads(ended.stdout)["stages"] if one["stage"] == "replay"]
+    assert "3 of 4 variables compared in" in stage["summary"]
+    assert stage["figures"]["compared"]["unobserved"] == ["writes"]

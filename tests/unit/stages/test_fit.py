@@ -1,0 +1,116 @@
+"""Every shipped specification against every kind of system: driven, or refused in one sentence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UserError
+from conformance.modelcheck.manifest import Model, find_models
+from conformance.stages.context import Context, workbench
+from conformance.systems.registry import BUILT_IN, SPECIFICATIONS, make_system
+from conformance.tla import Action, Value
+
+pytestmark = pytest.mark.tlc
+SHIPPED = sorted({model.spec for model in find_models([])})
+DRIVES_KAFKA = {"Replication", "ReplicationInterruptedFetches", "GroupMembership"}
+CONTEXT = Context()
+"""Shared, so that a specification is parsed once."""
+
+
+def model_of(specification: str) -> Model:
+    """One model of it; which one makes no difference to whether a system fits."""
+    return next(model for model in find_models([]) if model.spec == specification)
+
+
+def test_the_table_of_specifications_is_that_of_the_models() -> None:
+    driven: dict[str, set[str]] = {}
+    for model in find_models([]):
+        if model.system:
+            driven.setdefault(model.system, set()).add(model.spec)
+    assert {name: set(specs) for name, specs in SPECIFICATIONS.items()} == driven
+    assert set(SPECIFICATIONS) == set(BUILT_IN)
+
+
+@pytest.mark.parametrize("system", sorted(BUILT_IN))
+@pytest.mark.parametrize("specification", SHIPPED)
+def test_a_model_and_a_system_fit_or_the_sentence_says_why(specification: str, system: str) -> None:
+    if specification in SPECIFICATIONS[system]:
+        assert workbench(CONTEXT, model_of(specification), system, with_graph=False)
+        return
+    with pytest.raises(UserError) as raised:
+        workbench(CONTEXT, model_of(specification), system, with_graph=False)
+    assert f"the model is one of {specification}. Name another system" in str(raised.value)
+
+
+@pytest.mark.parametrize("specification", sorted({*SHIPPED} - DRIVES_KAFKA))
+def test_kafkas_classes_refuse_in_a_sentence_what_they_are_not_driven_by(
+    specification: str,
+) -> None:
+    with pytest.raises(UserError, match=f"not by {specification}"):
+        workbench(CONTEXT, model_of(specification), "kafka-4.4.0", with_graph=False)
+
+
+ADAPTERS = """
+import os
+
+class Adapter:
+    variables = ("position",)
+    def reset(self, initial): pass
+    def apply(self, action): pass
+    def observe(self): return {}
+
+def missing(constants):
+    constants["Brokers"]
+    constants["NoSuchConstant"]
+
+def asks(constants):
+    assert "NoSuchConstant" not in constants
+    assert constants.get("NoSuchConstant") is None
+    return Adapter()
+
+def raises(constants):
+    raise ZeroDivisionError("boom")
+
+def nothing(constants):
+    return None
+
+class Half:
+    variables = ()
+    def reset(self, initial): pass
+"""
+
+FACTORIES = [
+    ("missing", r"needs a constant NoSuchConstant.*constants are Brokers"),
+    ("raises", r"raised ZeroDivisionError: boom \(.*adapters_of_fit.py:\d+\)"),
+    ("nothing", r"returned None, which lacks variables, reset, apply, observe"),
+    ("Half", r"raised TypeError"),
+]
+
+
+@pytest.fixture
+def adapters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "adapters_of_fit.py").write_text(ADAPTERS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "adapters_of_fit", raising=False)
+    return "adapters_of_fit"
+
+
+CONSTANTS: Mapping[str, Value] = {"Brokers": frozenset({"b1"})}
+
+
+@pytest.mark.parametrize(("name", "says"), FACTORIES)
+def test_what_a_users_factory_does_wrong_is_said_in_a_sentence(
+    adapters: str, name: str, says: str
+) -> None:
+    with pytest.raises(UserError, match=says):
+        make_system(f"{adapters}:{name}", CONSTANTS)
+
+
+def test_a_factory_may_ask_for_a_constant_that_is_not_there(adapters: str) -> None:
+    system = make_system(f"{adapters}:asks", CONSTANTS)
+    system.apply(Action("Any", ()))

@@ -1,0 +1,39 @@
+"""What was compared decides whether a pass is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.compared import Compared, total
+
+NAMES = ("log", "leader", "ghost")
+
+
+@pytest.mark.parametrize(
+    ("states", "gap"),
+    [
+        ({}, "no variable was compared in any state"),
+        ({"log": 0, "leader": 0}, "no variable was compared in any state"),
+        ({"log": 5, "leader": 0}, "declares leader and never showed it"),
+        ({"log": 5, "leader": 1}, ""),
+    ],
+)
+def test_a_variable_that_was_never_compared_is_a_gap(states: dict[str, int], gap: str) -> None:
+    found = Compared(states, NAMES).gap
+    assert gap in found
+    assert bool(gap) == bool(found)
+
+
+def test_the_summary_says_how_many_variables_in_how_many_states() -> None:
+    compared = Compared({"log": 1200, "leader": 7}, NAMES)
+    assert compared.summary() == "2 of 3 variables compared in 1,200 states"
+    assert compared.figures() == {
+        "states": {"log": 1200, "leader": 7},
+        "unobserved": ["ghost"],
+    }
+
+
+def test_parts_add_up() -> None:
+    parts = [Compared({"log": 1, "leader": 0}, NAMES), Compared({"log": 2, "leader": 3}, NAMES)]
+    assert total(parts) == Compared({"log": 3, "leader": 3}, NAMES)
+    assert total([]).gap
