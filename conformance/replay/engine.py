@@ -28,6 +28,7 @@ from conformance.systems.protocol import (
     SystemHangs,
     SystemUnderTest,
 )
+from conformance.systems.tolerance import Reading, Tolerance, Tolerant
 from conformance.tla import Action, State, Value, agree
 
 
@@ -125,6 +126,7 @@ class Driver:
         "_watch",
         "candidates",
         "taken",
+        "tolerance",
     )
 
     def __init__(
@@ -137,11 +139,8 @@ class Driver:
         self._watch = within or _watch_over(system)
         self._oracle = oracle
         self._boundary = Boundary(system, oracle.variables)
-        positions = {name: index for index, name in enumerate(oracle.variables)}
-        self._indexes = tuple((name, positions[name]) for name in self._boundary.always)
-        self._sometimes = tuple((name, positions[name]) for name in self._boundary.sometimes)
-        self._looks = 0
-        self._seen = dict.fromkeys(self._boundary.sometimes, 0)
+        self._looks, self._seen = 0, dict.fromkeys(self._boundary.sometimes, 0)
+        self.tolerate(system.tolerance if isinstance(system, Tolerant) else Tolerance())
         self.taken = 0
         """Steps that the system has taken; those before a snapshot that was restored are none."""
         self.candidates: tuple[State, ...] = ()
@@ -151,7 +150,32 @@ class Driver:
         self._patient = system if isinstance(system, Patient) else None
         self._snapshots = system if isinstance(system, Snapshots) and self.repeats else None
         self._agreed: set[State] = set()
+
+    def tolerate(self, tolerance: Tolerance) -> None:
+        """From now on these differences are set aside."""
+        self.tolerance = tolerance
+        positions = {name: index for index, name in enumerate(self._oracle.variables)}
+        always, sometimes = (
+            tuple((name, positions[name]) for name in names if name not in tolerance.hidden)
+            for names in (self._boundary.always, self._boundary.sometimes)
+        )
+        self._indexes, self._sometimes = always, sometimes
+        self._seen = {name: self._seen.get(name, 0) for name, _ in sometimes}
         self._agreements = _Agreements()
+
+    def differing(self, state: State, observed: Mapping[str, Value]) -> tuple[Reading, ...]:
+        """Where the state has other values than those observed, but for what is set aside."""
+        return tuple(
+            Reading(name, state[index], seen)
+            for name, index in (*self._indexes, *self._sometimes)
+            if (seen := observed.get(name)) is not None
+            and not self._agrees(name, state[index], seen)
+        )
+
+    def _agrees(self, name: str, expected: Value, seen: Value | None) -> bool:
+        if seen is None or seen is expected or agree(expected, seen):
+            return True
+        return self.tolerance.accepts(name, expected, seen)
 
     @property
     def lanes(self) -> int:
@@ -355,9 +379,11 @@ class Driver:
     def _matches(self, state: State, observed: Mapping[str, Value]) -> bool:
         for name, index in self._indexes:
             seen, expected = observed[name], state[index]
-            if seen is not expected and not agree(expected, seen):
+            if seen is not expected and not self._agrees(name, expected, seen):
                 return False
-        return all(agree(state[index], observed.get(name)) for name, index in self._sometimes)
+        return all(
+            self._agrees(name, state[index], observed.get(name)) for name, index in self._sometimes
+        )
 
     def _divergence(
         self,

@@ -30,13 +30,19 @@ from conformance.replay.engine import (
 )
 from conformance.replay.oracle import GraphOracle, Oracle
 from conformance.replay.shorten import shortest_failure
+from conformance.story.kind import Kind
 from conformance.suites.suite import Suite
 from conformance.systems.protocol import SystemUnderTest
+from conformance.systems.tolerance import Reading, Tolerance
 from conformance.tla import Action, State
 from conformance.verdict import Verdict
 
 MakeSystem = Callable[[], SystemUnderTest]
 
+_MOST_SET_ASIDE = 8
+"""So many differences at most are set aside."""
+_MOST_VARIABLES = 2
+"""In so many variables at most a state may differ for that."""
 _MOST_SPOILED = 20
 """So many tests spoiled one after the other, though alone: those that are left would be too."""
 
@@ -73,6 +79,8 @@ class ReplayResult:
     """Steps that the system took; the other `steps` are those before a snapshot that was restored,
     which it had taken in an earlier test."""
     compared: Compared = field(default_factory=Compared)
+    set_aside: tuple[str, ...] = ()
+    """Differences after which the replay went on without comparing what differed."""
 
     @property
     def verdict(self) -> Verdict:
@@ -94,13 +102,16 @@ def replay_suite(
     oracle: Oracle | None = None,
     emit: Emit = ignore,
     stop_after: int = 1,
+    going_on: bool = False,
 ) -> ReplayResult:
     """Drive every test of the suite until `stop_after` tests have diverged.
 
     Each reported divergence has been shortened and reproduced. `oracle` defaults to the graph.
+    `going_on`: where a state differs in few variables, set the smallest difference aside that
+    explains what was seen, and look at what comes behind it; the replay has failed all the same.
     """
     oracle = oracle or GraphOracle(graph)
-    run = _Run(graph, suite, make_system, oracle, emit, stop_after)
+    run = _Run(graph, suite, make_system, oracle, emit, stop_after, going_on=going_on)
     started = time.perf_counter()
     system = make_system()
     try:
@@ -126,6 +137,8 @@ class _Run:
         oracle: Oracle,
         emit: Emit,
         stop_after: int,
+        *,
+        going_on: bool,
     ) -> None:
         self._graph, self._suite, self._oracle = graph, suite, oracle
         self._make_system, self._emit, self._stop_after = make_system, emit, stop_after
@@ -138,6 +151,14 @@ class _Run:
         self._visits = np.zeros(len(graph.source), np.int64)
         self._not_driven: Counter[str] = Counter()
         self._left = iter(range(len(suite)))
+        self._again_later: list[int] = []
+        """Tests to be driven again, now that what they differed in is set aside."""
+        self._failed: set[int] = set()
+        self._may_set_aside = _MOST_SET_ASIDE if going_on else 0
+        self._final = 0
+        """Divergences after which nothing was set aside."""
+        self._tolerance: Tolerance | None = None
+        """None: as the system itself declares."""
         self._suspects: dict[int, tuple[PathResult, int]] = {}
         """Tests that diverged beside others, by number, with their tries: to be driven alone."""
         self._told = time.monotonic()
@@ -145,7 +166,7 @@ class _Run:
         own = {state: state for state in oracle.initial_states()}
         starts = {test.initial: graph.states[test.initial] for test in suite.tests}
         self._starts = {number: own.get(state, state) for number, state in starts.items()}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def tests(self, driver: Driver) -> None:
         """Drive the tests that nobody has taken yet; with a system that repeats itself, those one
@@ -155,7 +176,7 @@ class _Run:
             return
         while (number := self._next()) is not None:
             outcome, tries = self._drive(driver, number)
-            self._count(number, outcome, tries)
+            self._count(driver, number, outcome, tries)
 
     def _along_a_trail(self, driver: Driver) -> None:
         tests = self._suite.tests
@@ -166,10 +187,11 @@ class _Run:
         trail = Trail()
         while (number := self._next()) is not None:
             path = self._path(number)
+            self._prepare(driver)
             outcome = run_path(driver, *path, trail, marks[number])
             if outcome.divergence is not None:
                 outcome = self._again_from_the_beginning(driver, number, outcome)
-            self._count(number, outcome, 1)
+            self._count(driver, number, outcome, 1)
 
     def _again_from_the_beginning(
         self, driver: Driver, number: int, outcome: PathResult
@@ -185,7 +207,12 @@ class _Run:
         )
         return afresh
 
+    def _prepare(self, driver: Driver) -> None:
+        if self._tolerance is not None and driver.tolerance is not self._tolerance:
+            driver.tolerate(self._tolerance)
+
     def _drive(self, driver: Driver, number: int, believed: int = TRIES) -> tuple[PathResult, int]:
+        self._prepare(driver)
         return run_until_believed(driver, *self._path(number), believed)
 
     def _path(self, number: int) -> tuple[State, list[Action]]:
@@ -223,13 +250,13 @@ class _Run:
             driver.be_alone()
             spoiled_before = self._spoiled
             for number, (outcome, tries) in sorted(suspects.items(), key=_late_last):
-                if len(self._divergences) >= self._stop_after:
+                if self._final >= self._stop_after:
                     break
                 if self._spoiled - spoiled_before < _MOST_SPOILED:
                     believed = TRIES if outcome.late else 1  # those beside others count too
                     outcome, further = self._drive(driver, number, believed)
                     tries += further
-                self._count(number, outcome, tries)
+                self._count(driver, number, outcome, tries)
             self.end(driver)
         finally:
             close(system)
@@ -256,7 +283,7 @@ class _Run:
                     if outcome.divergence is not None or outcome.spoiled:
                         self._suspects[number] = outcome, tries
                     else:
-                        self._count(number, outcome, tries)
+                        self._count(driver, number, outcome, tries)
             with self._lock:
                 self.end(driver)
         except BaseException:
@@ -268,25 +295,29 @@ class _Run:
     def _next(self) -> int | None:
         with self._lock:
             believable = sum(not one.late for one, _ in self._suspects.values())
-            if len(self._divergences) + believable >= self._stop_after:
+            if self._final + believable >= self._stop_after:
                 return None
+            if self._again_later:
+                return self._again_later.pop()
             return next(self._left, None)
 
     # ---- counting --------------------------------------------------------------------------
 
-    def _count(self, number: int, outcome: PathResult, tries: int) -> None:
-        self._counted += 1
+    def _count(self, driver: Driver, number: int, outcome: PathResult, tries: int) -> None:
+        self._counted += number not in self._failed
         self._steps += outcome.steps
         self._taken.update(self._codes(number)[: outcome.steps])
         np.add.at(self._visits, self._suite.tests[number].edges[: outcome.steps], 1)
-        if outcome.spoiled:
+        if number in self._failed and (outcome.spoiled or outcome.divergence is None):
+            pass  # it has failed already
+        elif outcome.spoiled:
             self._spoiled += 1
             self._notes.append(
                 f"test {number}: spoiled by a slow machine {tries} times: {outcome.late}"
             )
         elif outcome.divergence is not None:
-            if len(self._divergences) < self._stop_after:
-                self._divergences.append(self._shorten(outcome.divergence))
+            self._failed.add(number)
+            self._diverged(driver, number, outcome.divergence)
         elif outcome.disabled:
             self._inconclusive += 1
             self._notes.append(
@@ -309,11 +340,11 @@ class _Run:
         names: Counter[str] = Counter()
         for code, count in self._taken.items():
             names[self._graph.actions[code].name] += count
-        seen = self._passed + len(self._divergences) + self._inconclusive + self._spoiled
+        seen = self._passed + len(self._failed) + self._inconclusive + self._spoiled
         left = len(self._suite) - seen - self._not_driven.total()
         return ReplayResult(
             passed=self._passed,
-            failed=len(self._divergences),
+            failed=len(self._failed),
             inconclusive=self._inconclusive,
             not_run=left,
             steps=self._steps,
@@ -327,13 +358,36 @@ class _Run:
             again=self._again,
             taken=self._taken_steps,
             compared=self._compared,
+            set_aside=() if self._tolerance is None else tuple(self._tolerance.lines()),
         )
+
+    def _diverged(self, driver: Driver, number: int, divergence: Divergence) -> None:
+        """Keep it; set the difference aside, if that may be, and have the test driven again."""
+        if self._final < self._stop_after:
+            self._divergences.append(self._shorten(divergence))
+        differences = self._smallest(driver, divergence)
+        if not differences or not self._may_set_aside:
+            self._final += 1
+            return
+        self._may_set_aside -= 1
+        self._tolerance = driver.tolerance.with_readings(differences)
+        self._again_later.append(number)
+
+    def _smallest(self, driver: Driver, divergence: Divergence) -> tuple[Reading, ...]:
+        """The fewest differences from a state that was allowed; none if they are too many."""
+        if divergence.kind not in (Kind.NOT_ALLOWED, Kind.WRONG_INITIAL):
+            return ()
+        found = (driver.differing(state, divergence.observed) for state in divergence.allowed)
+        fewest = min(found, key=len, default=())
+        return fewest if len(fewest) <= _MOST_VARIABLES else ()
 
     def _shorten(self, divergence: Divergence) -> Divergence:
         def attempt(initial: State, actions: Sequence[Action]) -> Divergence | None:
             system = self._make_system()
             try:
-                outcome = run_path(Driver(system, self._oracle), initial, actions)
+                driver = Driver(system, self._oracle)
+                self._prepare(driver)
+                outcome = run_path(driver, initial, actions)
                 return None if outcome.late else outcome.divergence
             finally:
                 close(system)

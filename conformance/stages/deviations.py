@@ -68,14 +68,15 @@ def deviations(context: Context, system: str, specifications: Collection[str] = 
     known = deviating(factory_path(system, context.settings.systems))
     with stage(context, STAGE, system) as outcome:
         table = () if known is None else known.deviations()
-        chosen = concerning(table, specifications) if specifications else table
+        concerned = concerning(table, specifications) if specifications else table
+        chosen = [one for one in concerned if one.path]
         paths = [] if known is None else [load(known.file(one.path)) for one in chosen]
         context.check.parser.announce(
             with_constants(one_model(path.model), path.constants) for path in paths
         )
         shown = [] if known is None else [_show(context, known, one, system) for one in chosen]
         wrong = [one for one in shown if not one.as_expected]
-        outcome.verdict = Verdict.FAIL if wrong else Verdict.PASS
+        outcome.verdict = Verdict.FAIL if wrong else Verdict.PASS if shown else Verdict.INCONCLUSIVE
         outcome.summary = "; ".join(map(_told, shown)) or "no deviation is known of this system"
         outcome.figures = {
             "system": system,

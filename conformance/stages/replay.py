@@ -45,6 +45,7 @@ def replay(
             oracle=oracle,
             emit=context.emit,
             stop_after=stop_after,
+            going_on=bench.distant,
         )
         report_replay(context, bench, suite, result, outcome)
     return result
@@ -77,6 +78,7 @@ def report_replay(
         "seconds": round(result.seconds, 3),
         "actions": dict(result.actions),
         "not_driven": dict(result.not_driven),
+        "set_aside": list(result.set_aside),
         "notes": [*not_driven_lines(result), *result.notes],
         "shape": shape(bench.graph, bench.prepared, context.seed),
         "unvisited": unvisited(bench.graph, result.visits > 0),
@@ -99,6 +101,8 @@ def _summary(result: ReplayResult) -> Iterator[str]:
         yield f"{counted(result.again, 'test')} agreed when driven again"
     if result.not_driven:
         yield f"{counted(sum(result.not_driven.values()), 'test')} cannot be driven"
+    if result.set_aside:
+        yield f"went on where {'; '.join(result.set_aside)}"
     if result.not_run:
         yield f"stopped at the divergence, {were(result.not_run, 'test')} not run"
 

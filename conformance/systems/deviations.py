@@ -8,6 +8,7 @@ adapter; the paths that show its deviations are ITF files.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -35,25 +36,31 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     specification itself cannot show what they say. Empty: they are about its own."""
     part: str = ""
     """Whose versions are meant where a system has several parts; empty: what it is named by."""
-    report: str
+    report: str = ""
     """Of the project itself: a JIRA with its pull request, or `no report known`."""
     title: str
     severity: Severity
-    description: str
+    description: str = ""
     """A paragraph as for a bug report."""
     definitions: Mapping[str, str] = {}
     """Operators that say what the implementation does: `name(parameters)` to body."""
     overrides: Mapping[str, str] = {}
     """Operators of the specification, and what takes their place. None where the specification
     cannot say it: then a suite that reaches the deviation fails."""
+    shown: Mapping[str, Mapping[str, str]] = {}
+    """By variable, values that the implementation shows, and the specification's that they stand
+    for; both as TLA+ writes them."""
+    hidden: tuple[str, ...] = ()
+    """Variables of which what is shown is not compared."""
     breaks: tuple[str, ...] = ()
     """Formulas that no longer hold of some model with the override."""
-    seen: tuple[str, ...]
-    """Versions in which it was seen by running them."""
+    seen: tuple[str, ...] = ()
+    """Versions in which it was seen by running them. Neither `seen` nor `gone`: the table is of one
+    implementation, and its maker declares it."""
     gone: tuple[str, ...] = ()
     """Versions that were run and do not have it."""
-    path: str
-    """The saved divergence that shows it; it names its model."""
+    path: str = ""
+    """The saved divergence that shows it, if there is one; it names its model."""
     consequence: str = ""
     """A counterexample of a model with the override, which the implementation follows; empty where
     all formulas still hold, or what breaks costs a user nothing."""
@@ -70,6 +77,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         One that nobody ran is taken to be as the newest before it that was run.
         """
         tried = sorted({*self.seen, *self.gone}, key=_release)
+        if not tried:
+            return True
         before = [one for one in tried if _release(one) <= _release(version)]
         return (before[-1] if before else tried[0]) in self.seen
 
@@ -107,6 +116,25 @@ def concerning(known: Sequence[Deviation], roots: Collection[str]) -> tuple[Devi
         for one in known
         if any(one.concerns(root) or one in overriding(known, root) for root in roots)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTable:
+    """A table that the maker of an implementation declares, in a file of his own."""
+
+    path: Path
+
+    def version_of(self, _part: str) -> str:
+        """It is of one version."""
+        return ""
+
+    def deviations(self) -> tuple[Deviation, ...]:
+        """All of it. DataError that says what is wrong with it."""
+        return load_deviations(self.path)
+
+    def file(self, name: str) -> Path:
+        """A saved path beside it."""
+        return self.path.parent / name
 
 
 @runtime_checkable

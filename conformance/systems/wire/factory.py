@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from conformance.errors import UserError
-from conformance.systems.deviations import Deviating, Deviation, load_deviations
+from conformance.systems.deviations import (
+    DeclaredTable,
+    Deviating,
+    Deviation,
+    load_deviations,
+)
 from conformance.systems.group.settings import settings_of
 from conformance.systems.registry import factory_path, load_factory
+from conformance.systems.tolerance import Tolerance, declared
 from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.consumer.system import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.consumer.system import WireConsumerSystem, lacking
@@ -40,15 +46,20 @@ class WireFactory:
         """A system for a model's constants. Raises UserError where no broker answers."""
         address, security = self._address, self._security
         if _OF_GROUPS not in constants:
-            return WireConsumerSystem(consumer_settings_of(constants), address, security)
+            return WireConsumerSystem(
+                consumer_settings_of(constants), address, security, self._tolerance()
+            )
         demands = Demands(
             commits=constants["Commits"] is True,
             fail_overs=constants["FailOvers"] is True and bool(address.fail_over),
             store_failures=constants["StoreFailures"] is True and bool(address.store_failures),
         )
-        return WireSystem(settings_of(constants), address, security, demands)
+        return WireSystem(settings_of(constants), address, security, demands, self._tolerance())
 
     # ---- Deviating -------------------------------------------------------------------------
+
+    def _tolerance(self) -> Tolerance:
+        return Tolerance() if self._known is None else declared(self.deviations())
 
     def version_of(self, part: str) -> str:
         """Of the system whose deviations this broker is said to have; empty if none is named."""
@@ -59,11 +70,15 @@ class WireFactory:
         were seen at a port."""
         if self._known is None:
             return ()
+        if isinstance(self._known, DeclaredTable):
+            return self._known.deviations()
         of_groups = tuple(one for one in self._known.deviations() if one.specification == GROUPS)
         return (*of_groups, *load_deviations(_TABLE))
 
     def file(self, name: str) -> Path:
         """Where a saved path of one of the two tables lies."""
+        if isinstance(self._known, DeclaredTable):
+            return self._known.file(name)
         ours = any(name in (one.path, one.consequence) for one in load_deviations(_TABLE))
         if ours or self._known is None:
             return _TABLE.parent / "paths" / name
@@ -115,11 +130,16 @@ def _table_of(system: str) -> Deviating | None:
     """The table of the system with this name. UserError if it has none."""
     if not system:
         return None
+    if system.endswith(".toml"):
+        table = DeclaredTable(Path(system))
+        table.deviations()  # a mistake in it is said before anything runs
+        return table
     known: object = load_factory(factory_path(system))
     if not isinstance(known, Deviating):
         raise UserError(
-            f"{system} has no table of deviations. Name a system that has one: "
-            "deviations=kafka-VERSION for a broker that is Apache Kafka."
+            f"{system} has no table of deviations. Name a system that has one, "
+            "deviations=kafka-VERSION for a broker that is Apache Kafka, or a table of your own, "
+            "deviations=FILE.toml."
         )
     return known
 

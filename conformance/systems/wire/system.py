@@ -28,6 +28,7 @@ from conformance.systems.group.settings import NO_INSTANCE, TOPIC, Settings
 from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, REQUESTS_OF_HEARTBEAT
 from conformance.systems.group.view import process_view
 from conformance.systems.protocol import ActionRefused, SystemFailed
+from conformance.systems.tolerance import Tolerance
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.admin import (
     OFFSETS_TOPIC,
@@ -138,8 +139,14 @@ class WireSystem:
     """DescribeGroups tells the last two of a Stable group only; a broker may lack it altogether."""
 
     def __init__(
-        self, settings: Settings, address: Address, security: Security, demands: Demands
+        self,
+        settings: Settings,
+        address: Address,
+        security: Security,
+        demands: Demands,
+        tolerance: Tolerance,
     ) -> None:
+        self.tolerance = tolerance
         self._settings = settings
         self._address = address
         self._demands = demands

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -16,10 +17,12 @@ from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
 from conformance.story.kind import Kind
 from conformance.suites.suite import Suite, Test
-from conformance.systems.protocol import SystemUnderTest
+from conformance.systems.protocol import ActionRefused, SystemUnderTest
+from conformance.systems.tolerance import Reading, Tolerance
 from conformance.tla import Action, Fn, State, Value
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, actions, graph, moves, oracle_of
+from tests.unit.suites.graphs import graph_of
 
 EDGES = [(0, 1, "A"), (1, 2, "A"), (2, 0, "B"), (0, 1, "Fork"), (0, 2, "Fork")]
 GRAPH = graph(EDGES)
@@ -234,3 +237,103 @@ def test_a_story_of_an_unknown_step_has_no_change() -> None:
     path = Divergence(Kind.NOT_ALLOWED, (0,), actions("B A B"), (), ((1,),), {"x": 2})
     story = finding(ORACLE, path).story
     assert story[:3] == ("1. B", "     (the state is not known)", "2. A")
+
+
+# --- going on behind a difference -----------------------------------------------------------
+
+TWO = ("phase", "count")
+
+
+class Renaming:
+    """Counts to 3, and says `idle` where the specification has `empty`."""
+
+    variables = TWO
+
+    def __init__(self, fault: str = "", tolerance: Tolerance | None = None) -> None:
+        self.count, self.fault = 0, fault
+        self.tolerance = tolerance or Tolerance()
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        self.count = 0
+
+    def apply(self, action: Action) -> None:
+        self.count += 2 if self.fault == "miscounts" and self.count == 1 else 1
+        if self.fault == "refuses" and self.count == 3:
+            raise ActionRefused("no more")
+
+    def observe(self) -> Mapping[str, Value]:
+        phases = {0: "idle", 1: "busy", 2: "busy", 3: "gone" if self.fault == "gone" else "busy"}
+        return {"phase": phases[self.count], "count": self.count}
+
+
+def of_counter() -> tuple[StateGraph, Suite]:
+    states: list[State] = [("empty", 0), ("busy", 1), ("busy", 2), ("busy", 3)]
+    one = graph_of(4, [(0, 1, "Inc"), (1, 2, "Inc"), (2, 3, "Inc")], [0])
+    whole = replace(one, variables=TWO, states=states)
+    return whole, Suite("transitions", (Test(0, np.array([0, 1, 2], np.int32)),), one.digest)
+
+
+def counted_on(fault: str = "", *, going_on: bool = True, **declared: Tolerance) -> ReplayResult:
+    whole, tests = of_counter()
+    return replay_suite(
+        whole, tests, lambda: Renaming(fault, **declared), going_on=going_on, stop_after=1
+    )
+
+
+IDLE = Reading("phase", "empty", "idle")
+
+
+def test_without_going_on_a_harmless_departure_hides_all_behind_it() -> None:
+    result = counted_on("refuses", going_on=False)
+    assert [one.kind for one in result.divergences] == [Kind.WRONG_INITIAL]
+    assert result.set_aside == ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "kinds"),
+    [
+        ("", [Kind.WRONG_INITIAL]),
+        ("refuses", [Kind.WRONG_INITIAL, Kind.REFUSED]),
+        ("gone", [Kind.WRONG_INITIAL, Kind.NOT_ALLOWED]),
+    ],
+)
+def test_the_smallest_difference_is_set_aside_and_what_is_behind_it_is_found(
+    fault: str, kinds: list[Kind]
+) -> None:
+    result = counted_on(fault)
+    assert [one.kind for one in result.divergences] == kinds
+    assert str(IDLE) in result.set_aside
+    assert (result.verdict, result.failed, result.passed) == (Verdict.FAIL, 1, 0)
+    assert result.failed + result.not_run == 1
+
+
+def test_a_difference_is_set_aside_where_it_was_seen_and_nowhere_else() -> None:
+    result = counted_on("gone")
+    assert result.set_aside == (
+        'phase is "gone" where the specification has "busy"',
+        'phase is "idle" where the specification has "empty"',
+    )
+
+
+def test_what_the_maker_declares_is_no_finding() -> None:
+    result = counted_on(tolerance=Tolerance(frozenset({IDLE})), going_on=False)
+    assert (result.verdict, result.divergences) == (Verdict.PASS, ())
+    found = counted_on("miscounts", tolerance=Tolerance(frozenset({IDLE})), going_on=False)
+    assert found.verdict is Verdict.FAIL
+
+
+def test_a_hidden_variable_is_not_counted_as_compared() -> None:
+    result = counted_on(tolerance=Tolerance(hidden=frozenset({"phase"})))
+    assert result.verdict is Verdict.PASS
+    assert set(result.compared.states) == {"count"}
+    assert result.compared.unobserved == ("phase",)
+    nothing = counted_on(tolerance=Tolerance(hidden=frozenset(TWO)))
+    assert nothing.verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_variable_that_differs_in_many_ways_is_hidden() -> None:
+    readings = [Reading("phase", "empty", f"x{number}") for number in range(4)]
+    tolerance = Tolerance().with_readings(readings[:3])
+    assert tolerance.accepts("phase", "empty", "x2")
+    assert not tolerance.accepts("phase", "busy", "x2")
+    assert tolerance.with_readings(readings[3:]) == Tolerance(hidden=frozenset({"phase"}))

@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from conformance.errors import UserError
 from conformance.systems.protocol import ActionRefused, SystemFailed
+from conformance.systems.tolerance import Tolerance
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.admin import OFFSETS_TOPIC, delete_group, delete_topic, make_topic
 from conformance.systems.wire.consumer.member import (
@@ -142,7 +143,10 @@ class WireConsumerSystem:
         "commit",
     )
 
-    def __init__(self, settings: Settings, address: Address, security: Security) -> None:
+    def __init__(
+        self, settings: Settings, address: Address, security: Security, tolerance: Tolerance
+    ) -> None:
+        self.tolerance = tolerance
         self._settings = settings
         self._address = address
         self._ports = Ports(address, security)
