@@ -6,6 +6,7 @@ The brokers here are ours: the server over impl, and small ones that break the p
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import socketserver
 import struct
@@ -139,6 +140,61 @@ def test_a_fault_of_a_coordinator_is_found_through_its_port(
         code, output = replay(model, f"{system}&groups=24", tmp_path, monkeypatch)
     assert code == 1, output
     assert "1 failed, 0 inconclusive" in output
+
+
+EMPTY_FOR_DEAD = ("group_id, DEAD.value)", 'group_id, "Empty")')
+"""A departure of a broker from a public registry: harmless, and there at the first look."""
+FIRST_GENERATION = ("        self.generation_id = 0", "        self.generation_id = -1")
+"""Another one of it, which nobody saw behind that."""
+DECLARED = """
+[[deviation]]
+id = "unknown-group-empty"
+title = "an unknown group is described as Empty"
+severity = "harmless"
+shown = { groupState = { '"Empty"' = '"Dead"' } }
+"""
+
+
+@contextmanager
+def broker_of_somebody_else(folder: Path, *changes: tuple[str, str]) -> Iterator[str]:
+    """Our coordinator with these lines of it changed."""
+    shutil.copytree(ROOT / "impl", folder / "impl")
+    sources = [
+        folder / "impl" / "group" / f"group_{name}.py" for name in ("coordinator", "metadata")
+    ]
+    for before, after in changes:
+        (source,) = (one for one in sources if before in one.read_text())
+        source.write_text(source.read_text().replace(before, after, 1))
+    with served(folder=folder) as address:
+        yield f"wire:{address}?initial-delay={INITIAL_DELAY}&groups=24"
+
+
+def test_what_is_behind_a_harmless_departure_is_found_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with broker_of_somebody_else(tmp_path, EMPTY_FOR_DEAD, FIRST_GENERATION) as system:
+        code, output = replay("group/protocols-2m", system, tmp_path, monkeypatch)
+    told = " ".join(output.split())
+    assert code == 1, output
+    assert 'went on where groupState is "Empty" where the specification has "Dead"' in told
+    assert "generation" in output, "the second fault"
+
+
+def test_departures_that_the_maker_declares_are_no_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ours.toml").write_text(DECLARED)
+    (tmp_path / "broken.toml").write_text(DECLARED.replace("shown", "shows"))
+    with broker_of_somebody_else(tmp_path, EMPTY_FOR_DEAD) as system:
+        plain, _ = replay("group/protocols-2m", system, tmp_path, monkeypatch)
+        named = f"{system}&deviations=ours.toml"
+        code, output = replay("group/protocols-2m", named, tmp_path, monkeypatch)
+        wrong, refusal = replay(
+            "group/protocols-2m", f"{system}&deviations=broken.toml", tmp_path, monkeypatch
+        )
+    assert (plain, code, wrong) == (1, 0, 2), output
+    assert "203 tests passed, 0 failed" in output
+    assert "broken.toml cannot be read" in " ".join(refusal.split())
 
 
 def test_real_consumers_join_rebalance_and_leave(broker: str) -> None:
