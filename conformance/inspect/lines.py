@@ -56,6 +56,7 @@ _HIGH_WATERMARK = {
     "high-watermark-updated": "high_watermark",
     "high-watermark-set": "high_watermark",
     "follower-high-watermark": "high_watermark",
+    "truncate-below-high-watermark": "high_watermark",
 }
 """Kinds of lines, and the field that tells what was reached."""
 
@@ -67,6 +68,8 @@ def _line(row: Mapping[str, Any]) -> Line | None:
         own = "started"
     elif kind == "truncated":
         own = "truncated"
+    elif "future" in fields:
+        return None  # of the log that is on its way to another directory, not of the replica
     elif kind in _HIGH_WATERMARK and _number(fields, _HIGH_WATERMARK[kind]) != UNKNOWN:
         own = "high-watermark"
     else:

@@ -32,9 +32,17 @@ _MAX_TEXT = 2000
 _MAX_SAMPLE = 160
 _GZIP = b"\x1f\x8b"
 _LISTS = frozenset({"isr", "isr_before", "adding", "removing"})
-_PREFIX = re.compile(r"\[(?P<inside>(?![Gg]roup(?:Id)? )[^\[\]]*)\]:? ")
+_PREFIX = re.compile(
+    r"\[(?P<inside>(?![Gg]roup(?:Id)? )[^\[\]]*)\][:,]? "
+    r"|Partition (?P<partition>\[\S+,\d+\]) on broker (?P<broker>\d+): "
+)
+"""What the object that logs says of itself; Partition has had brackets around it since 1.0."""
 _PAIR = re.compile(r"(\w+)=([^,\s]+)")
-_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d{1,9})")
+_PARTITION = re.compile(
+    r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d{1,9})"
+    r"|\[(?P<old_topic>[a-zA-Z0-9._-]+),(?P<old_partition>\d{1,9})\]"
+)
+"""`t-0`; up to 0.11 also `[t,0]`."""
 _FIRST_WORD = re.compile(r"(Partition|LeaderEpochCache|Broker|Log)\s+(\S+)")
 
 
@@ -205,7 +213,7 @@ def _row(entry: Entry, zone: tzinfo) -> dict[str, Any] | None:
         for pattern in candidates:
             match = pattern.regex.match(message)
             if match is not None:
-                fields = _prefix_fields(prefix["inside"] if prefix else "")
+                fields = _prefix_fields(prefix)
                 fields |= {key: text for key, text in match.groupdict().items() if text is not None}
                 return _told(entry, pattern.kind, fields, zone)
     return None
@@ -224,8 +232,13 @@ def _told(entry: Entry, kind: str, fields: dict[str, str], zone: tzinfo) -> dict
     }
 
 
-def _prefix_fields(inside: str) -> dict[str, str]:
-    """`Partition t-0 broker=2` and its like: what the object that logs says of itself."""
+def _prefix_fields(prefix: re.Match[str] | None) -> dict[str, str]:
+    """`Partition t-0 broker=2` and its like, in fields."""
+    if prefix is None:
+        return {}
+    if prefix["partition"] is not None:
+        return {"partition": prefix["partition"], "broker": prefix["broker"]}
+    inside = prefix["inside"]
     fields = dict(_PAIR.findall(inside))
     first = _FIRST_WORD.match(inside)
     if first is not None and "=" not in first[2]:
@@ -242,7 +255,8 @@ def _partition(fields: dict[str, str]) -> tuple[str | None, int | None]:
     match = _PARTITION.fullmatch(named)
     if match is not None:
         fields.pop("partition", None)
-        return match["topic"], int(match["partition"])
+        topic, partition = match["topic"] or match["old_topic"], match["partition"]
+        return topic, int(partition or match["old_partition"])
     number = fields.get("number") or named
     if "topic" in fields and number.isdecimal() and len(number) < 10:
         for key in ("number", "partition"):

@@ -170,7 +170,7 @@ def test_each_wording_gives_its_kind_and_fields(tmp_path: Path) -> None:
 def test_every_wording_of_the_table_has_literal_words_and_tells_something() -> None:
     for pattern in patterns():
         assert pattern.level in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
-        assert re.fullmatch(r"\d\.\d(-(\d\.\d)?)?", pattern.versions)
+        assert re.fullmatch(r"\d\.\d+(\.\d)?(-(\d\.\d+(\.\d)?)?)?", pattern.versions)
         assert re.fullmatch(r"[a-z-]+", pattern.kind)
         assert len(pattern.words) > 5
 
