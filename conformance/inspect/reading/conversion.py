@@ -114,7 +114,7 @@ def _tokens(pattern: str) -> list[_Token]:
 
 
 def _part(name: str) -> tuple[str, str]:
-    """What a conversion stands for; log4j takes the longest name that it knows, the rest is text."""
+    """What a conversion stands for; log4j takes the longest name that it knows."""
     for end in range(len(name), 0, -1):
         if name[:end] in _CONVERSIONS:
             return _CONVERSIONS[name[:end]], name[end:]

@@ -177,10 +177,10 @@ def milliseconds(text: str, zone: tzinfo, time_format: str = "") -> int | None:
 
 def _parsed(text: str, time_format: str) -> datetime:
     if time_format:
-        return datetime.strptime(text, time_format)  # noqa: DTZ007 - the caller has the zone
+        return datetime.strptime(text, time_format)
     if text[2:3] == " ":
         seconds, _, fraction = text.replace(",", ".").partition(".")
-        moment = datetime.strptime(seconds, "%d %b %Y %H:%M:%S")  # noqa: DTZ007
+        moment = datetime.strptime(seconds, "%d %b %Y %H:%M:%S")
         return moment.replace(microsecond=int(f"{fraction:0<6}"[:6]))
     compact = _COMPACT.fullmatch(text)
     if compact is not None:
