@@ -201,8 +201,8 @@ class _Bytes(io.RawIOBase):
         return len(taken)
 
 
-def _row(entry: Entry, zone: tzinfo) -> dict[str, Any] | None:
-    """The row of an entry without its number; None if it tells nothing that a pattern knows."""
+def matched(entry: Entry) -> tuple[Pattern, dict[str, str]] | None:
+    """The wording of an entry, with its fields; None if it says nothing that a wording knows."""
     if _any_words().search(entry.message) is None:
         return None
     prefix = _PREFIX.match(entry.message)
@@ -213,18 +213,22 @@ def _row(entry: Entry, zone: tzinfo) -> dict[str, Any] | None:
         for pattern in candidates:
             match = pattern.regex.match(message)
             if match is not None:
-                fields = _prefix_fields(prefix)
-                fields |= {key: text for key, text in match.groupdict().items() if text is not None}
-                return _told(entry, pattern.kind, fields, zone)
+                parts = {key: text for key, text in match.groupdict().items() if text is not None}
+                return pattern, _prefix_fields(prefix) | parts
     return None
 
 
-def _told(entry: Entry, kind: str, fields: dict[str, str], zone: tzinfo) -> dict[str, Any]:
+def _row(entry: Entry, zone: tzinfo) -> dict[str, Any] | None:
+    """The row of an entry without its number; None if it says nothing that a wording knows."""
+    found = matched(entry)
+    if found is None:
+        return None
+    pattern, fields = found
     topic, partition = _partition(fields)
     return {
         "time": entry.moment(zone),
         "level": entry.level,
-        "kind": kind,
+        "kind": pattern.kind,
         "topic": topic,
         "partition": partition,
         "fields": json.dumps({key: _value(key, text) for key, text in fields.items()}),

@@ -257,3 +257,207 @@ def test_a_truncation_below_the_high_watermark_fails_in_every_layout(
     assert lost(inspection) == ["t-0: committed records 4 to 8 are lost"]
     sound = inspected(tmp_path / "sound", text_of(RENDERED[name], cut=9))
     assert lost(sound) == []
+
+
+# What is not understood
+
+
+def gaps(inspection: Inspection) -> dict[str, str]:
+    """What could not be judged of server logs, by subject."""
+    return {
+        gap.subject: f"{gap.what}: {gap.why}"
+        for gap in inspection.unjudged
+        if "log" in gap.subject and gap.matters and "__cluster_metadata" not in gap.why
+    }
+
+
+UNKNOWN = by_pattern("%t;%c;%m;%d")
+NOT_UNDERSTOOD: dict[str, tuple[bytes, str]] = {
+    "binary": (bytes(range(256)) * 40, "no line has a layout that is known"),
+    "unknown layout": (text_of(UNKNOWN), "line 1 begins 'ReplicaFetcherThread-0-1;kafka"),
+    "another archive": (b"BZh91AY&SY" + bytes(range(256)), "other archives are not"),
+    "UTF-16": (text_of(KAFKA).decode().encode("utf-16"), "--log-layout"),
+    "empty": (b"", "the file is empty"),
+    "an empty archive": (gzip.compress(b""), "the file is empty"),
+    "a stack trace alone": (b"\tat kafka.log.Log.append(Log.scala:1)\n" * 9, "no line has a"),
+    "mostly unreadable": (
+        text_of(KAFKA) + text_of(UNKNOWN) * 3,
+        "they are unreadable; line 10 begins",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_UNDERSTOOD)
+def test_a_log_that_was_not_understood_is_named_and_no_pass(tmp_path: Path, kind: str) -> None:
+    data, words = NOT_UNDERSTOOD[kind]
+    inspection = inspected(tmp_path, data)
+    assert words in gaps(inspection)[f"b2: {tmp_path / 'b2' / 'server.log'}"]
+    assert passes_but_for_server_logs(inspection) is Verdict.INCONCLUSIVE
+
+
+def passes_but_for_server_logs(inspection: Inspection) -> Verdict:
+    """The verdict, had everything else been judged and fine."""
+    inspection.found, inspection.held = (), True
+    names = gaps(inspection)
+    inspection.unjudged = tuple(gap for gap in inspection.unjudged if gap.subject in names)
+    return inspection.verdict
+
+
+def test_a_log_that_was_understood_may_pass(tmp_path: Path) -> None:
+    inspection = inspected(tmp_path, text_of(KAFKA, cut=9))
+    assert passes_but_for_server_logs(inspection) is Verdict.PASS
+    (log,) = inspection.server_logs
+    assert log.counts() == "9 lines, 2 understood, 7 other, 0 unreadable"
+    (in_json,) = inspection.figures()["server_logs"]  # type: ignore[misc, union-attr]
+    assert (in_json["layout"], in_json["understood"]) == ("kafka", 2)  # type: ignore[call-overload, index]
+
+
+def test_a_broker_whose_logs_say_nothing_is_named(tmp_path: Path) -> None:
+    """Its layout is known, and none of its wordings: another product, or another level."""
+    quiet = [said for said in story(4) if said.logger == "kafka.log.LogCleaner"]
+    data = "".join(f"{KAFKA(said)}\n" for said in quiet * 7).encode()
+    inspection = inspected(tmp_path, data)
+    assert "none of their 7 lines says anything" in gaps(inspection)["the server logs of b2"]
+    assert passes_but_for_server_logs(inspection) is Verdict.INCONCLUSIVE
+
+
+def test_a_quiet_file_beside_one_that_was_understood_is_no_gap(tmp_path: Path) -> None:
+    (tmp_path / "b2").mkdir()
+    (tmp_path / "b2" / "server.log.1").write_bytes(f"{KAFKA(story(4)[5])}\n".encode())
+    assert gaps(inspected(tmp_path, text_of(KAFKA, cut=9))) == {}
+
+
+def test_a_few_unreadable_lines_are_counted_and_no_gap(tmp_path: Path) -> None:
+    warning = b"OpenJDK 64-Bit Server VM warning: option was deprecated\n"
+    inspection = inspected(tmp_path, warning + text_of(KAFKA, cut=9))
+    assert gaps(inspection) == {}
+    (log,) = inspection.server_logs
+    assert (log.unreadable, log.first_unreadable) == (1, 1)
+    assert log.sample.startswith("OpenJDK")
+
+
+def test_lines_without_a_date_in_several_files_have_no_order(tmp_path: Path) -> None:
+    """server.log.1 is the older one, and sorted behind: its truncation came first."""
+    dateless = by_pattern(PATTERNS["log4j2-default"])
+    (tmp_path / "b2").mkdir()
+    (tmp_path / "b2" / "server.log.1").write_bytes(text_of(dateless))
+    inspection = inspected(tmp_path, text_of(dateless, cut=9))
+    assert lost(inspection) == []
+    assert "4 lines without a date" in gaps(inspection)["the server logs of b2"]
+    assert passes_but_for_server_logs(inspection) is Verdict.INCONCLUSIVE
+
+
+def test_a_log_of_nobody_accuses_nobody(tmp_path: Path) -> None:
+    copies(tmp_path)
+    (tmp_path / "somewhere.log").write_bytes(text_of(KAFKA))
+    brokers = brokers_of([f"{b}={tmp_path / b / 'data'}" for b in ("b1", "b2")])
+    inputs = Inputs(brokers, (str(tmp_path / "somewhere.log"),))
+    inspection = inspect(read(inputs, tmp_path / "out", ()), specifications=SPECIFICATIONS)
+    assert lost(inspection) == []
+    assert "NAME=PATTERN" in gaps(inspection)[str(tmp_path / "somewhere.log")]
+
+
+def test_gzip_is_known_by_its_bytes_and_a_mark_of_utf_8_is_no_text(tmp_path: Path) -> None:
+    data = gzip.compress(b"\xef\xbb\xbf" + text_of(KAFKA))
+    assert lost(inspected(tmp_path, data, "server.log.2026-01-05")) != []
+
+
+def test_a_line_that_a_container_runtime_cut_goes_on_in_the_next_one() -> None:
+    said = story(4)[3]
+    cut = f"{iso(said.time)} stdout P {KAFKA(said)[:90]}\n{iso(said.time)} stdout F {'x' * 9}\n"
+    tally, found = tallied(cut.encode() + text_of(WRAPPERS["cri"]))
+    assert [row["kind"] for row in found] == ["truncated", "become-follower", "truncated"]
+    assert tally.unreadable == 0
+
+
+def test_a_file_may_change_its_layout() -> None:
+    """After an upgrade, or with several appenders on one console."""
+    tally, found = tallied(text_of(KAFKA) * 200 + text_of(RENDERED["strimzi"]))
+    assert len(found) == 402
+    assert tally.unreadable == 0
+
+
+# What a user declares
+
+DECLARED = {
+    "pattern": ("%t;%c;%m;%d%n", UNKNOWN),
+    "date of its own": (
+        "%d{yyyy.MM.dd'T'HH:mm:ss,SSS} <%p> %m%n",
+        by_pattern("%d <%p> %m", lambda t: local(t).replace("-", ".").replace(" ", "T")),
+    ),
+    "zone of its own": (
+        "%d{yyyy-MM-dd HH:mm:ss,SSS}{Europe/Berlin}|%-5p|%m%n",
+        by_pattern("%d|%-5p|%m", lambda t: local(t + timedelta(hours=1))),
+    ),
+    "coloured pattern": (
+        "%highlight{%d;%p}{INFO=green};%X{user};%style{%m}{bold}",
+        by_pattern("%d;%p;%x;%m"),
+    ),
+    "regular expression": (
+        r"<(?P<level>\w+)> at (?P<time>\S+): (?P<message>.*)",
+        by_pattern("<%p> at %d: %m", iso),
+    ),
+    "keys": (
+        "json:message=text,time=when,level=how",
+        by_json(lambda s: {"text": s.message, "when": iso(s.time), "how": s.level}),
+    ),
+    "name": ("strimzi", RENDERED["strimzi"]),
+}
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+def test_a_declared_layout_is_read(kind: str) -> None:
+    text, render = DECLARED[kind]
+    tally, found = tallied(text_of(render), text)
+    assert [row["kind"] for row in found] == ["become-follower", "truncated"]
+    assert found[1]["time"] == int((START + timedelta(seconds=3)).timestamp() * 1000)
+    assert (tally.unreadable, tally.layout) == (0, text)
+
+
+def test_a_declared_layout_is_the_only_one() -> None:
+    tally, found = tallied(text_of(KAFKA), "%t;%c;%m;%d")
+    assert found == []
+    assert (tally.understood, tally.other, tally.unreadable) == (0, 0, tally.lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kafcka", "there is no layout of that name"),
+        ("%d %p (%c)%n", "has 0 places for the message"),
+        ("%d %Q %m", "%Q is no conversion that is known"),
+        ("%d{yyyy-ww} %m", "'ww' in %d{yyyy-ww} is not known"),
+        ("%d{HH:mm}{Mars} %m", "no time zone"),
+        ("(?P<message>.*", "no regular expression"),
+        ("(?P<text>.*)", "has no group (?P<message>...)"),
+        ("json:time=t", "message must be there"),
+        ("json:message=m,colour=c", "looks like"),
+    ],
+)
+def test_a_layout_that_is_none_is_the_users(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(UserError, match=re.escape(words)):
+        inspected(tmp_path, text_of(KAFKA), layouts=(text,))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("2026-01-05 10:00:00,123", START),
+        ("2026-01-05T10:00:00.123456789Z", START),
+        ("2026/01/05 10:00:00.123", START),
+        ("2026-01-05 12:00:00,123 +0200", START),
+        ("2026-01-05T12:00:00.123+02", START),
+        ("2026-01-05 10:00:00,123 UTC", START),
+        ("05 Jan 2026 10:00:00,123", START),
+        ("20260105100000123", START),
+        ("1767607200123", START),
+        ("1767607200.123", START),
+        ("1767607200123456", START),
+        ("10:00:00,123", None),
+        ("2026-13-05 10:00:00", None),
+        ("", None),
+    ],
+)
+def test_times(text: str, wanted: datetime | None) -> None:
+    expected = None if wanted is None else int(wanted.timestamp() * 1000)
+    assert milliseconds(text, UTC) == expected
