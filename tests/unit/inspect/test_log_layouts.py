@@ -240,7 +240,7 @@ def inspected(folder: Path, data: bytes, name: str = "server.log", **options: ob
     (folder / "b2" / name).write_bytes(data)
     brokers = brokers_of([f"{b}={folder / b / 'data'}" for b in ("b1", "b2")])
     logs = (str(folder / "b2" / f"{name}*"),)
-    evidence: Evidence = read(Inputs(brokers, logs, **options), folder / "out", ())  # type: ignore[arg-type]
+    evidence: Evidence = read(Inputs(brokers, logs, **options), folder / "out", ())
     return inspect(evidence, specifications=SPECIFICATIONS)
 
 
@@ -308,8 +308,8 @@ def test_a_log_that_was_understood_may_pass(tmp_path: Path) -> None:
     assert passes_but_for_server_logs(inspection) is Verdict.PASS
     (log,) = inspection.server_logs
     assert log.counts() == "9 lines, 2 understood, 7 other, 0 unreadable"
-    (in_json,) = inspection.figures()["server_logs"]  # type: ignore[misc, union-attr]
-    assert (in_json["layout"], in_json["understood"]) == ("kafka", 2)  # type: ignore[call-overload, index]
+    (in_json,) = inspection.figures()["server_logs"]
+    assert (in_json["layout"], in_json["understood"]) == ("kafka", 2)
 
 
 def test_a_broker_whose_logs_say_nothing_is_named(tmp_path: Path) -> None:

@@ -340,6 +340,14 @@ TABLE: list[tuple[str, str, dict[str, Any]]] = [
     ("[GroupMetadataManager brokerId=1] Finished loading offsets and group metadata from "
      "__consumer_offsets-5 in 3 milliseconds.", "group-metadata-loaded",
      {"tp": "__consumer_offsets-5"}),
+    ("[ReplicaFetcherThread-0-1], Error for partition [t,0] to broker 1:x", "fetcher-error",
+     {"tp": "t-0", "leader": 1}),
+    ("[GroupCoordinator id=1 topic=__consumer_offsets partition=0] [GroupId g] Dynamic member m-1 "
+     "has left group through explicit `LeaveGroup` request; client reason: not provided",
+     "group-member-left", {"group_java": "g", "member": "m-1"}),
+    ("[GroupCoordinator 1]: Static member i with unknown member id rejoins, assigning new member id "
+     "m-2, while old member m-1 will be removed.", "group-static-member-replaced",
+     {"instance": "i"}),
 ]  # fmt: skip
 
 
