@@ -56,7 +56,8 @@ def story(cut: int) -> list[Said]:
         (
             "INFO",
             "state.change.logger",
-            "[Broker id=2] Follower t-0 starts at leader epoch 1 from offset 9 with partition epoch "
+            "[Broker id=2] Follower t-0 starts at leader epoch 1 from offset 9 with partition "
+            "epoch "
             "1 and high watermark 9. Current leader is 1. Previous leader Some(2) and previous "
             "leader epoch was 0.",
         ),

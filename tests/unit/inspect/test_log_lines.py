@@ -135,12 +135,15 @@ TABLE: list[tuple[str, str, dict[str, Any]]] = [
     ("[Partition t-0 broker=1] High watermark updated from (offset=3 segment=[0:1]) to (offset=4 "
      "segment=[0:2])", "high-watermark-updated", {"high_watermark_before": 3, "high_watermark": 4}),
     # Older and newer wordings of the same, and what is rare
-    ("[Broker id=1] Skipped the become-leader state change for t-0 with topic id Some(x), partition "
+    ("[Broker id=1] Skipped the become-leader state change for t-0 with topic id Some(x), "
+     "partition "
      "registration PartitionRegistration(replicas=[1], leader=1, leaderEpoch=5) and isNew=false "
-     "since it is already the leader with leader epoch 5. Current high watermark 3, ISR [1], adding "
+     "since it is already the leader with leader epoch 5. Current high watermark 3, ISR [1], "
+     "adding "
      "replicas [] and removing replicas [].", "become-leader-skipped", {"tp": "t-0", "epoch": 5}),
     ("Broker 1 skipped the become-leader state change after marking its partition as leader with "
-     "correlation id 3 from controller 1 epoch 2 for partition t-0 (last update controller epoch 2) "
+     "correlation id 3 from controller 1 epoch 2 for partition t-0 (last update controller "
+     "epoch 2) "
      "since it is already the leader for the partition.", "become-leader-skipped", {"tp": "t-0"}),
     ("Broker 1 skipped the become-follower state change after marking its partition as follower "
      "with correlation id 3 from controller 1 epoch 2 for partition t-0 (last update controller "
@@ -153,7 +156,8 @@ TABLE: list[tuple[str, str, dict[str, Any]]] = [
     ("[Broker id=1] Received LeaderAndIsr request LeaderAndIsrPartitionState(x) correlation id 3 "
      "from controller 1 epoch 2 for partition t-0", "leader-and-isr-received", {"tp": "t-0"}),
     ("Broker 1 received LeaderAndIsr request PartitionState(x) correlation id 3 from controller 1 "
-     "epoch 2 for partition [t,0]", "leader-and-isr-received", {"tp": "t-0", "controller_epoch": 2}),
+     "epoch 2 for partition [t,0]", "leader-and-isr-received",
+     {"tp": "t-0", "controller_epoch": 2}),
     ("[Broker id=1] Ignoring LeaderAndIsr request from controller 1 with correlation id 3 epoch 2 "
      "for partition t-0 since its associated leader epoch 4 is not higher than the current leader "
      "epoch 5", "leader-and-isr-ignored", {"tp": "t-0", "controller_epoch": 2}),
@@ -206,7 +210,8 @@ TABLE: list[tuple[str, str, dict[str, Any]]] = [
     (FETCHER + "Leader or replica is on protocol version where leader epoch is not considered in "
      "the OffsetsForLeaderEpoch response. The leader's offset 4 will be used for truncation in "
      "t-0.", "truncate-to-leader-offset", {"tp": "t-0", "offset": 4}),
-    (FETCHER + "Based on replica's leader epoch, leader replied with epoch 3 unknown to the replica "
+    (FETCHER + "Based on replica's leader epoch, leader replied with epoch 3 unknown to the "
+     "replica "
      "for t-0. Will truncate to 4 and send another leader epoch request to the leader.",
      "truncate-epoch-unknown", {"epoch": 3, "offset": 4}),
     (FETCHER + "Based on replica's leader epoch, leader replied with epoch 1 below any replica's "
@@ -249,18 +254,21 @@ TABLE: list[tuple[str, str, dict[str, Any]]] = [
     ("[LeaderEpochCache t-0] New epoch entry EpochEntry[epoch=5, startOffset=8] caused truncation "
      "of conflicting entries [EpochEntry[epoch=4, startOffset=9]]. Cache now contains 2 entries.",
      "epoch-conflict", {"tp": "t-0", "epoch": 5, "offset": 8}),
-    ("[LeaderEpochCache t-0] Appended new epoch entry EpochEntry[epoch=5, startOffset=8]. Cache now "
+    ("[LeaderEpochCache t-0] Appended new epoch entry EpochEntry[epoch=5, startOffset=8]. "
+     "Cache now "
      "contains 2 entries.", "epoch-appended", {"tp": "t-0", "epoch": 5, "offset": 8}),
     ("Updated PartitionLeaderEpoch. New: {epoch:5, offset:8}, Current: {epoch:4, offset:3} for "
      "Partition: t-0. Cache now contains 2 entries.", "epoch-appended", {"tp": "t-0", "epoch": 5}),
-    ("[Log partition=t-0, dir=/d] Deleting non-empty leader epoch cache due to incompatible message "
+    ("[Log partition=t-0, dir=/d] Deleting non-empty leader epoch cache due to incompatible "
+     "message "
      "format V1", "epoch-cache-cleared", {"format": "V1"}),
     ("Created log for partition [t,0] in /d with properties {x}.", "log-created",
      {"tp": "t-0", "dir": "/d"}),
     ("Created log for partition t-0 in /d/t-0 with properties {}", "log-created", {"tp": "t-0"}),
     ("Completed load of log t-0 with 1 log segments, log start offset 2 and log end offset 9 in 3 "
      "ms", "log-load-completed", {"tp": "t-0", "start_offset": 2, "end_offset": 9}),
-    ("[Log partition=t-0, dir=/d] Completed load of log with 1 segments, log start offset 2 and log "
+    ("[Log partition=t-0, dir=/d] Completed load of log with 1 segments, log start offset 2 "
+     "and log "
      "end offset 9 in 3 ms", "log-load-completed", {"tp": "t-0", "end_offset": 9}),
     ("Attempting recovery for all logs in /d since no clean shutdown file was found",
      "unclean-shutdown", {"dir": "/d"}),
@@ -270,7 +278,8 @@ TABLE: list[tuple[str, str, dict[str, Any]]] = [
      {"dir": "/d"}),
     ("Found clean shutdown file. Skipping recovery for all logs in data directory: /d",
      "clean-shutdown", {"dir": "/d"}),
-    ("Recovering unflushed segment 5 in log t-0.", "segment-recovered", {"tp": "t-0", "segment": 5}),
+    ("Recovering unflushed segment 5 in log t-0.", "segment-recovered",
+     {"tp": "t-0", "segment": 5}),
     ("Corruption found in segment 5 of log t-0, truncating to offset 7.", "segment-corrupt",
      {"tp": "t-0", "segment": 5, "offset": 7}),
     ("[LogLoader partition=t-0, dir=/d] Corruption found in segment 5, truncating to offset 7",
@@ -282,7 +291,8 @@ TABLE: list[tuple[str, str, dict[str, Any]]] = [
     ("[LogLoader partition=t-0, dir=/d] Could not find offset index file corresponding to log file "
      "/d/t-0/0.log, recovering segment and rebuilding index files...", "index-corrupt",
      {"tp": "t-0", "path": "/d/t-0/0.log"}),
-    ("[LogLoader partition=t-0, dir=/d] Deleting all segments because logEndOffset (3) smaller than "
+    ("[LogLoader partition=t-0, dir=/d] Deleting all segments because logEndOffset (3) "
+     "smaller than "
      "logStartOffset 5. This could happen if segment files were deleted from the file system.",
      "all-segments-deleted", {"end_offset": 3, "start_offset": 5}),
     ("[UnifiedLog partition=t-0, dir=/d] Incremented log start offset to 5 due to leader offset "
@@ -306,7 +316,8 @@ TABLE: list[tuple[str, str, dict[str, Any]]] = [
     ("[UnifiedLog partition=t-0, dir=/d] Deleting segments due to log start offset 7 breach: "
      "LogSegment(baseOffset=0, size=9)", "segments-deleted",
      {"reason": "log start offset 7 breach"}),
-    ("[Log partition=t-0, dir=/d] Found deletable segments with base offsets [0,7] due to retention "
+    ("[Log partition=t-0, dir=/d] Found deletable segments with base offsets [0,7] due to "
+     "retention "
      "time 60000ms breach", "segments-deleted", {"segment": "0,7"}),
     ("[RaftManager nodeId=2] Completed transition to FollowerState(fetchTimeoutMs=2000, epoch=1, "
      "leaderId=3)", "quorum-state", {"state": "Follower"}),
@@ -345,7 +356,8 @@ TABLE: list[tuple[str, str, dict[str, Any]]] = [
     ("[GroupCoordinator id=1 topic=__consumer_offsets partition=0] [GroupId g] Dynamic member m-1 "
      "has left group through explicit `LeaveGroup` request; client reason: not provided",
      "group-member-left", {"group_java": "g", "member": "m-1"}),
-    ("[GroupCoordinator 1]: Static member i with unknown member id rejoins, assigning new member id "
+    ("[GroupCoordinator 1]: Static member i with unknown member id rejoins, assigning new "
+     "member id "
      "m-2, while old member m-1 will be removed.", "group-static-member-replaced",
      {"instance": "i"}),
 ]  # fmt: skip
