@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -55,6 +56,14 @@ def inspect_command(
     zone: Annotated[
         str, typer.Option("--zone", help="The time zone that the server logs are written in.")
     ] = "UTC",
+    log_layout: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--log-layout",
+            help="How their lines are laid out, if that is not recognised: a pattern of log4j, a "
+            "regular expression, json:message=KEY,..., or a name.",
+        ),
+    ] = None,
     verify: Annotated[
         bool, typer.Option("--checksums/--no-checksums", help="Verify every batch's checksum.")
     ] = True,
@@ -75,7 +84,8 @@ def inspect_command(
             None if since is None else moment(since),
             None if until is None else moment(until),
         )
-        inputs = Inputs(brokers_of(brokers), tuple(logs or ()), filters, verify, zone)
+        layouts = tuple(log_layout or ())
+        inputs = Inputs(brokers_of(brokers), tuple(logs or ()), filters, verify, zone, layouts)
         jars = chosen_jars(version, kafka_lib)
         tell = _Teller(work, "inspect")
         subject = ", ".join(inputs.brokers)
@@ -115,13 +125,24 @@ class _Teller:
             self._work.emit(Progress(self._stage, done, whole, what))
 
 
+def _server_logs(found: Inspection) -> Iterator[str]:
+    """What became of the lines of each server log."""
+    for log in found.server_logs[:_SHOWN]:
+        layout = f"layout {log.layout}" if log.layout else "no known layout"
+        yield f"server log of {log.broker or 'nobody'}: {log.path}: {layout}; {log.counts()}"
+    more = len(found.server_logs) - _SHOWN
+    if more > 0:
+        yield f"{counted(more, 'further server log')}: findings.json has the counts of each"
+
+
 def _report(work: Session, found: Inspection, subject: str, output: Path, seconds: float) -> None:
     command = shlex.join(["kconform", *sys.argv[1:]])
     for one in found.found:
         work.emit(one.as_event(command))
-    for gap in found.unjudged[:_SHOWN]:
-        if gap.matters:
-            work.say(f"not judged: {gap.subject}: {gap.what}: {gap.why}")
+    for gap in [gap for gap in found.unjudged if gap.matters][:_SHOWN]:
+        work.say(f"not judged: {gap.subject}: {gap.what}: {gap.why}")
+    for line in _server_logs(found):
+        work.say(line)
     files = found.files
     summary = (
         f"{counted(found.partition_count, 'partition')} and {counted(found.group_count, 'group')} "

@@ -226,8 +226,29 @@ LOG_LINES = _schema(
 """Lines of server.log, state-change.log and controller.log that tell of replication or groups.
 
 `kind` and the keys of `fields` (JSON) are those of reading/log_patterns.toml; of the line's prefix
-in brackets there are broker (its node id), dir, leaderId and the like. `path` is absolute. Logs
-carry no time zone: `time` is by the zone that the command was given.
+in brackets there are broker (its node id), dir, leaderId and the like. `path` is absolute. `time`
+is by the zone that the line states, or else by the one that the command was given.
+"""
+
+SERVER_LOGS = _schema(
+    ("broker", _TEXT),
+    ("path", _TEXT),
+    ("layout", _TEXT),
+    ("lines", _I64),
+    ("understood", _I64),
+    ("other", _I64),
+    ("unreadable", _I64),
+    ("undated", _I64),
+    ("first_unreadable", _I64),
+    ("sample", _TEXT),
+)
+"""Every server log that was read: what became of its lines.
+
+`layout` is the one of most lines (reading/log_layouts.toml, or as the user declared it), '' where
+no layout reads any. A line is understood (a row of `log_lines`, if the filters take it), other (of
+a known layout, but of no wording; also what goes on with the line before it) or unreadable: the
+three add up to `lines`. `undated` are understood lines without a date. `sample` begins the first
+unreadable line, `first_unreadable` is its number, 0 if there is none.
 """
 
 TABLES: Mapping[str, pa.Schema] = MappingProxyType(
@@ -241,6 +262,7 @@ TABLES: Mapping[str, pa.Schema] = MappingProxyType(
         "group_records": GROUP_RECORDS,
         "producers": PRODUCERS,
         "log_lines": LOG_LINES,
+        "server_logs": SERVER_LOGS,
     }
 )
 

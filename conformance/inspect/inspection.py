@@ -24,6 +24,7 @@ from conformance.inspect.judging import (
     telling,
     telling_groups,
 )
+from conformance.inspect.server_logs import ServerLog, not_understood, read_server_logs
 from conformance.inspect.slices import Slice, slices
 from conformance.inspect.specifications import Specifications
 from conformance.inspect.tables import TableWriter, told
@@ -55,6 +56,7 @@ class Inspection:
     """Whether some formula held of some partition."""
     files: Mapping[str, int] = field(default_factory=dict)
     """How many files were read, skipped and in error."""
+    server_logs: tuple[ServerLog, ...] = ()
     other_states: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Batches in folders being deleted or moved, by broker, partition and state."""
 
@@ -80,6 +82,7 @@ class Inspection:
             ],
             "formulas": {name: dict(row) for name, row in sorted(self.truths.items())},
             "files": dict(self.files),
+            "server_logs": [log.as_json() for log in self.server_logs],
             "copies_apart_ms": self.copies.apart,
             "copies_apart_metadata_records": self.copies.metadata_apart,
         }
@@ -121,6 +124,7 @@ def inspect(
     """
     copies, history = read_copies(evidence), controller(evidence)
     inspection = Inspection(evidence, copies, history, files=_files(evidence))
+    inspection.server_logs = read_server_logs(evidence)
     parts = slices(evidence, history)
     folder = None if output is None else output / "traces"
     task = Task(evidence, copies, specifications or Specifications(), folder)
@@ -133,7 +137,8 @@ def inspect(
                 written.add(one.tables)
             tell(inspection.partition_count, whole)
         beyond = _beyond_reach(evidence, history, inspection.other_states)
-        inspection.unjudged = tuple(dict.fromkeys((*inspection.unjudged, *beyond)))
+        unread = not_understood(inspection.server_logs)
+        inspection.unjudged = tuple(dict.fromkeys((*inspection.unjudged, *beyond, *unread)))
         if written is not None:
             written.add(told(inspection.found, inspection.unjudged))
     return inspection

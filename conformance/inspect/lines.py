@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.inspect.evidence import Evidence, about
 from conformance.inspect.history import Key
+from conformance.inspect.server_logs import out_of_order, read_server_logs
 
 UNKNOWN = -1
 
@@ -32,10 +33,17 @@ class Line:
 
 
 def read_lines(evidence: Evidence, keys: Collection[Key]) -> dict[Key, list[Line]]:
-    """The lines of these partitions, by time, and by file and number within one millisecond."""
+    """The lines of these partitions, by time, and by file and number within one millisecond.
+
+    Lines of nobody's log are left out, and those whose place in time is not known: `server_logs`
+    says so.
+    """
     found: dict[Key, list[tuple[tuple[int, str, int], Line]]] = {}
+    unordered = out_of_order(read_server_logs(replace(evidence, parts=None)))
     for row in evidence.rows("log_lines", about(keys)):
-        if (row["topic"], row["partition"]) not in keys:
+        if (row["topic"], row["partition"]) not in keys or not row["broker"]:
+            continue
+        if row["time"] is None and row["broker"] in unordered:
             continue
         line = _line(row)
         if line is not None:
@@ -56,6 +64,7 @@ _HIGH_WATERMARK = {
     "high-watermark-updated": "high_watermark",
     "high-watermark-set": "high_watermark",
     "follower-high-watermark": "high_watermark",
+    "truncate-below-high-watermark": "high_watermark",
 }
 """Kinds of lines, and the field that tells what was reached."""
 
@@ -67,6 +76,8 @@ def _line(row: Mapping[str, Any]) -> Line | None:
         own = "started"
     elif kind == "truncated":
         own = "truncated"
+    elif "future" in fields:
+        return None  # of the log that is on its way to another directory, not of the replica
     elif kind in _HIGH_WATERMARK and _number(fields, _HIGH_WATERMARK[kind]) != UNKNOWN:
         own = "high-watermark"
     else:

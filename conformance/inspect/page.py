@@ -13,6 +13,7 @@ from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Registration
 from conformance.inspect.inspection import Inspection
 from conformance.inspect.judgement import Judged
+from conformance.inspect.server_logs import ServerLog
 from conformance.printable import counted, plural
 from conformance.report import page
 from conformance.report.page.view import anchor
@@ -127,6 +128,8 @@ class View:
     apart: str
     copies: tuple[CopyRow, ...]
     files: str
+    server_logs: tuple[ServerLog, ...]
+    more_server_logs: int
     formulas: tuple[tuple[str, dict[str, int]], ...]
     unjudged: tuple[Unjudged, ...]
     more_unjudged: int
@@ -160,8 +163,10 @@ def view_of(inspection: Inspection) -> View:
         _apart(inspection),
         tuple(_copies(inspection)),
         _files(inspection),
+        inspection.server_logs[:_ROWS],
+        max(len(inspection.server_logs) - _ROWS, 0),
         tuple(sorted(inspection.truths.items())),
-        inspection.unjudged[:_UNJUDGED],
+        tuple(sorted(inspection.unjudged, key=lambda gap: not gap.matters))[:_UNJUDGED],
         max(len(inspection.unjudged) - _UNJUDGED, 0),
     )
 

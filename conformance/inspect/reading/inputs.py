@@ -59,6 +59,8 @@ class Inputs:
     """Whether checksums are verified."""
     zone: str = "UTC"
     """The time zone that the server logs were written in."""
+    layouts: tuple[str, ...] = ()
+    """How the server logs' lines are laid out, as the user declares it; empty: recognised."""
 
 
 def time_zone(name: str) -> tzinfo:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from conformance.errors import UserError
 from conformance.inspect.reading.folders import Found, Refused, opened
 from conformance.inspect.reading.inputs import Inputs
+from conformance.inspect.reading.lines import head
 from conformance.inspect.reading.names import Place
 
 LOG = Place("server-log", "")
@@ -20,7 +21,7 @@ _NAMED = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.+)", re.DOTALL)
 
 _HEAD = 1 << 18
 _NODE = re.compile(
-    rb"(?:^|\s)(?:node|broker)\.id ?= ?(\d+)|"
+    rb"(?:^|\s|\\[nt])(?:node|broker)\.id ?= ?(\d+)|"
     rb"\[(?:KafkaServer|BrokerServer|KafkaRaftServer|ControllerServer|Broker|RaftManager)"
     rb" (?:id|nodeId)=(\d+)"
 )
@@ -77,7 +78,7 @@ def _told(found: Found, nodes: Mapping[int, str]) -> str:
         return ""
     try:
         with opened(found) as data:
-            told = {int(one or other) for one, other in _NODE.findall(data[:_HEAD])}
+            told = {int(one or other) for one, other in _NODE.findall(head(data, _HEAD))}
     except Refused:
         return ""
     names = {nodes[node] for node in told if node in nodes}

@@ -23,6 +23,7 @@ from conformance.inspect.reading import (
 from conformance.inspect.reading.folders import Buffer, Found, Refused
 from conformance.inspect.reading.headers import Positions
 from conformance.inspect.reading.inputs import Filters, time_zone
+from conformance.inspect.reading.layouts import layouts_of
 from conformance.inspect.reading.names import CLUSTER_METADATA, CONSUMER_OFFSETS, EPOCH_CHECKPOINT
 from conformance.inspect.reading.plan import Item, Part, Unit
 from conformance.inspect.reading.segments import Columns, Content, Damage, Mapped, Segment
@@ -42,6 +43,8 @@ class Job:
     zone: str
     jars: tuple[Path, ...]
     """Jars of Kafka, for the schemas of records."""
+    layouts: tuple[str, ...] = ()
+    """How the server logs' lines are laid out, as the user declares it."""
 
 
 @lru_cache(maxsize=1)
@@ -299,13 +302,14 @@ class _Reading:
             self.writer.row("producers", identity | entry)
 
     def _log(self, item: Item, data: Buffer) -> None:
-        zone = time_zone(self.job.zone)
+        zone, layouts, tally = time_zone(self.job.zone), layouts_of(self.job.layouts), lines.Tally()
+        identity = {"broker": item.found.broker, "path": item.found.shown}
         try:
-            for row in lines.rows(data, item.found.path, zone, self.job.filters):
-                identity = {"broker": item.found.broker, "path": item.found.shown}
+            for row in lines.rows(data, zone, self.job.filters, layouts, tally):
                 self.writer.row("log_lines", identity | row)
         except DataError as error:
             self.outcomes[item.found] = ("error", str(error))
+        self.writer.row("server_logs", identity | tally.row())
 
 
 _CHECKS = {

@@ -23,7 +23,7 @@ from conformance.inspect.reading.names import Place, place_of
 from conformance.inspect.reading.sources import listed, opened
 from conformance.inspect.reading.texts import identity as identity_of
 
-FORMAT = 2
+FORMAT = 3
 """Of the tables and of this plan: a run does not go on with those of another one."""
 _PART_BYTES = 256 << 20
 _PART_FILES = 3000
@@ -89,6 +89,7 @@ def identity(inputs: Inputs, schemas: str) -> dict[str, Any]:
         "filters": filters,
         "verify": inputs.verify,
         "zone": inputs.zone,
+        "layouts": list(inputs.layouts),
         "schemas": schemas,
     }
 

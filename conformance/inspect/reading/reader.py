@@ -13,6 +13,7 @@ from conformance.files import written_aside
 from conformance.inspect.evidence import MANIFEST, TABLES, Evidence
 from conformance.inspect.reading.committed import write_metadata
 from conformance.inspect.reading.inputs import Inputs, check_places, time_zone
+from conformance.inspect.reading.layouts import layouts_of
 from conformance.inspect.reading.part import Job, read_part
 from conformance.inspect.reading.plan import Part, identity, planned, schemas_identity
 from conformance.inspect.store import PartWriter, finished, remove_unfinished
@@ -40,9 +41,11 @@ def read(
     """The evidence in the files, kept below `output`; a run that was ended goes on there.
 
     `jars` are those of a version of Kafka, for its schemas. `workers` None: in this process. Raises
-    UserError (a folder or log that is none, an output of another reading) and DataError.
+    UserError (a folder or log that is none, a layout that is none, an output of another reading)
+    and DataError.
     """
     time_zone(inputs.zone)
+    layouts_of(inputs.layouts)
     check_places(inputs.brokers, output)
     output.mkdir(parents=True, exist_ok=True)
     version = schemas_identity(jars)
@@ -50,7 +53,9 @@ def read(
     if (output / MANIFEST).exists():
         return Evidence.open(output)
     remove_unfinished(output)
-    job = Job(output, inputs.filters, inputs.verify, inputs.zone, tuple(jars))
+    job = Job(
+        output, inputs.filters, inputs.verify, inputs.zone, tuple(jars), layouts=inputs.layouts
+    )
     _read_parts(job, parts, workers, tell)
     last = parts[-1].number + 1
     if last not in finished(output):

@@ -50,10 +50,12 @@ def made(name: str, folder: Path) -> Path:
     return folder
 
 
-def inspected(copies: Path, output: Path) -> tuple[int, dict[str, Any]]:
+def inspected(copies: Path, output: Path, *options: str) -> tuple[int, dict[str, Any]]:
     folders = [f"{broker}={copies / broker / 'data'}" for broker in BROKERS]
     logs = str(copies / "*" / "server.log")
-    done = kconform("inspect", *folders, "--logs", logs, "--kafka", NEW, "-o", str(output))
+    done = kconform(
+        "inspect", *folders, "--logs", logs, "--kafka", NEW, "-o", str(output), *options
+    )
     assert (output / "findings.json").is_file(), done.stdout + done.stderr
     return done.returncode, json.loads((output / "findings.json").read_text("utf-8"))
 
@@ -88,6 +90,37 @@ def test_a_clean_run_gives_no_finding_and_its_files_stay_as_they_are(
     page = (tmp_path / "index.html").read_text("utf-8")
     assert "billing" in page
     assert "orders-0" in page
+
+
+def with_logs(clean: Path, folder: Path, form: Callable[[str], str]) -> Path:
+    """Copies whose server logs another layout wrote: `form` makes its line of one of Kafka's."""
+    shutil.copytree(clean, folder)
+    for broker in BROKERS:
+        log = folder / broker / "server.log"
+        log.write_text("".join(map(form, log.read_text("utf-8").splitlines(True))), "utf-8")
+    return folder
+
+
+def test_server_logs_in_an_unknown_layout_are_no_pass_until_it_is_declared(
+    clean: Path, tmp_path: Path
+) -> None:
+    copies = with_logs(clean, tmp_path / "copies", lambda line: line.replace("] ", ";;", 1)[1:])
+    code, found = inspected(copies, tmp_path / "out")
+    assert (code, found["verdict"], found["findings"]) == (3, "inconclusive", [])
+    (gap, *_) = (gap for gap in found["unjudged"] if gap["matters"])
+    assert gap["subject"] == f"b1: {copies / 'b1' / 'server.log'}"
+    assert "--log-layout" in gap["why"]
+    layout = ("--log-layout", "%d;;%p %m (%c)%n")
+    code, found = inspected(copies, tmp_path / "declared", *layout)
+    assert (code, found["verdict"]) == (0, "pass")
+    assert all(log["understood"] > 10 for log in found["server_logs"])
+
+
+def test_server_logs_as_strimzi_writes_them_are_understood(clean: Path, tmp_path: Path) -> None:
+    form = lambda line: line.replace("[", "", 1).replace("] ", " ", 1).rstrip() + " [main]\n"  # noqa: E731
+    code, found = inspected(with_logs(clean, tmp_path / "copies", form), tmp_path / "out")
+    assert (code, found["verdict"]) == (0, "pass")
+    assert {log["layout"] for log in found["server_logs"]} == {"strimzi"}
 
 
 def test_the_exported_trace_is_judged_alike(clean: Path, tmp_path: Path) -> None:

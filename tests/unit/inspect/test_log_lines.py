@@ -13,7 +13,8 @@ import pytest
 from conformance.errors import UserError
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of
-from conformance.inspect.reading.lines import patterns
+from conformance.inspect.reading.layouts import Entry
+from conformance.inspect.reading.lines import Pattern, matched, patterns
 from conformance.inspect.reading.reader import read
 
 LEADER_38 = (
@@ -133,6 +134,232 @@ TABLE: list[tuple[str, str, dict[str, Any]]] = [
      {"leader_high_watermark": 9, "high_watermark": 8}),
     ("[Partition t-0 broker=1] High watermark updated from (offset=3 segment=[0:1]) to (offset=4 "
      "segment=[0:2])", "high-watermark-updated", {"high_watermark_before": 3, "high_watermark": 4}),
+    # Older and newer wordings of the same, and what is rare
+    ("[Broker id=1] Skipped the become-leader state change for t-0 with topic id Some(x), "
+     "partition "
+     "registration PartitionRegistration(replicas=[1], leader=1, leaderEpoch=5) and isNew=false "
+     "since it is already the leader with leader epoch 5. Current high watermark 3, ISR [1], "
+     "adding "
+     "replicas [] and removing replicas [].", "become-leader-skipped", {"tp": "t-0", "epoch": 5}),
+    ("Broker 1 skipped the become-leader state change after marking its partition as leader with "
+     "correlation id 3 from controller 1 epoch 2 for partition t-0 (last update controller "
+     "epoch 2) "
+     "since it is already the leader for the partition.", "become-leader-skipped", {"tp": "t-0"}),
+    ("Broker 1 skipped the become-follower state change after marking its partition as follower "
+     "with correlation id 3 from controller 1 epoch 2 for partition t-0 (last update controller "
+     "epoch 2) since the new leader 2 is the same as the old leader", "become-follower-skipped",
+     {"tp": "t-0"}),
+    ("[Partition t-0 broker=1] The topic partition t-0 was marked as RECOVERING. Marking the topic "
+     "partition as RECOVERED.", "recovering-after-unclean-election", {"tp": "t-0"}),
+    ("[QuorumController id=1] partition change for t-0 with topic ID 88C: isr: [1, 2] -> [1]",
+     "partition-change", {"tp": "t-0", "change": "isr: [1, 2] -> [1]"}),
+    ("[Broker id=1] Received LeaderAndIsr request LeaderAndIsrPartitionState(x) correlation id 3 "
+     "from controller 1 epoch 2 for partition t-0", "leader-and-isr-received", {"tp": "t-0"}),
+    ("Broker 1 received LeaderAndIsr request PartitionState(x) correlation id 3 from controller 1 "
+     "epoch 2 for partition [t,0]", "leader-and-isr-received",
+     {"tp": "t-0", "controller_epoch": 2}),
+    ("[Broker id=1] Ignoring LeaderAndIsr request from controller 1 with correlation id 3 epoch 2 "
+     "for partition t-0 since its associated leader epoch 4 is not higher than the current leader "
+     "epoch 5", "leader-and-isr-ignored", {"tp": "t-0", "controller_epoch": 2}),
+    ("Broker 1 ignoring LeaderAndIsr request from controller 1 with correlation id 3 epoch 2 for "
+     "partition [t,0] as itself is not in assigned replica list 2,3", "leader-and-isr-ignored",
+     {"tp": "t-0", "reason": "as itself is not in assigned replica list 2,3"}),
+    ("Partition [t,0] on broker 1: Shrinking ISR from 1,2,3 to 1,2", "isr-shrink",
+     {"tp": "t-0", "broker": 1, "isr": [1, 2]}),
+    ("Partition [t,0] on broker 1: t-0 starts at Leader Epoch 4 from offset 9. Previous Leader "
+     "Epoch was: 3", "become-leader", {"tp": "t-0", "epoch": 4, "broker": 1}),
+    ("[Partition t-0 broker=1] Failed to alter partition to PendingShrinkIsr(x) since the "
+     "controller rejected the request with INVALID_REQUEST. Partition state has been reset to the "
+     "latest committed state CommittedPartitionState(x).", "isr-update-rejected",
+     {"error": "INVALID_REQUEST"}),
+    ("[Partition t-0 broker=1] Failed to alter partition to PendingShrinkIsr(x) because the "
+     "partition epoch is invalid. Partition state may be out of sync, awaiting new the latest "
+     "metadata.", "isr-update-rejected", {"tp": "t-0"}),
+    ("[Partition t-0 broker=1] Controller failed to update ISR to PendingExpandIsr(x) due to "
+     "unexpected UNKNOWN_SERVER_ERROR. Retrying.", "isr-update-rejected",
+     {"unexpected": "UNKNOWN_SERVER_ERROR"}),
+    ("[Partition t-0 broker=1] Cached zkVersion 7 not equal to that in zookeeper, skip updating "
+     "ISR", "isr-update-rejected", {"partition_epoch": 7}),
+    ("Replica loaded for partition t-0 with initial high watermark 60", "log-loaded",
+     {"tp": "t-0", "high_watermark": 60}),
+    ("[Partition t-0 broker=1] No checkpointed highwatermark is found for partition t-0",
+     "no-checkpointed-high-watermark", {"tp": "t-0"}),
+    ("Setting high watermark for replica 1001 partition t-0 to [7 [0 : 90]]", "high-watermark-set",
+     {"tp": "t-0", "high_watermark": 7}),
+    ("Setting high watermark for replica 1001 partition t-0 to [(offset=7 segment=[0:90])]",
+     "high-watermark-set", {"high_watermark": 7}),
+    ("Partition [t,0] on broker 1: High watermark updated to 9 [0 : 10]", "high-watermark-updated",
+     {"tp": "t-0", "high_watermark": 9}),
+    ("[ReplicaFetcherThread-0-1], Follower 3 set replica high watermark for partition t-0 to 8",
+     "follower-high-watermark", {"high_watermark": 8}),
+    ("Appended message set to log t-0 with first offset: 7, next offset: 10, and messages: x",
+     "appended", {"tp": "t-0", "offset": 7, "end_offset": 10}),
+    ("[Log partition=t-0, dir=/d] Appended message set to log with last offset 9 first offset: 7, "
+     "next offset: 10, and messages: x", "appended", {"tp": "t-0", "last_offset": 9, "offset": 7}),
+    (FETCHER + "Follower has replica log end offset 9 for partition t-0. Received 70 bytes of "
+     "messages and leader hw 8", "follower-fetched", {"end_offset": 9, "leader_high_watermark": 8}),
+    ("[ReplicaFetcherThread-0-1], Follower 3 has replica log end offset 9 after appending 70 bytes "
+     "of messages for partition t-0", "follower-appended", {"end_offset": 9, "tp": "t-0"}),
+    ("[Partition t-0 broker=1] Recorded replica 2 log end offset (LEO) position 9 and log start "
+     "offset 0.", "follower-position", {"replica": 2, "end_offset": 9}),
+    ("[Partition t-0 broker=1] Unexpected offset in append to t-0. First offset 3 is less than log "
+     "start offset 5. Since this is the first record to be appended to the follower's log, will "
+     "start the log from offset 3.", "unexpected-first-offset", {"offset": 3, "start_offset": 5}),
+    (FETCHER + "Based on follower's leader epoch, leader replied with an unknown offset in t-0. "
+     "High watermark 4 will be used for truncation.", "truncate-unknown-offset", {"offset": 4}),
+    (FETCHER + "Leader or replica is on protocol version where leader epoch is not considered in "
+     "the OffsetsForLeaderEpoch response. The leader's offset 4 will be used for truncation in "
+     "t-0.", "truncate-to-leader-offset", {"tp": "t-0", "offset": 4}),
+    (FETCHER + "Based on replica's leader epoch, leader replied with epoch 3 unknown to the "
+     "replica "
+     "for t-0. Will truncate to 4 and send another leader epoch request to the leader.",
+     "truncate-epoch-unknown", {"epoch": 3, "offset": 4}),
+    (FETCHER + "Based on replica's leader epoch, leader replied with epoch 1 below any replica's "
+     "tracked epochs for t-0. The leader's offset only 4 will be used for truncation.",
+     "truncate-epoch-below", {"epoch": 1, "offset": 4}),
+    ("Truncating log t-0 to offset 8.", "truncated", {"tp": "t-0", "offset": 8}),
+    ("Truncating t-0 to 9 has no effect as the largest offset in the log is 7.",
+     "truncation-without-effect", {"tp": "t-0", "offset": 9, "last_offset": 7}),
+    ("[UnifiedLog partition=t-0, dir=/d] Truncating t-0 to offset 3 below high watermark 5",
+     "truncate-below-high-watermark", {"offset": 3, "high_watermark": 5}),
+    ("[UnifiedLog partition=t-0, dir=/d] Truncating future t-0 to offset 3 below high watermark 5",
+     "truncate-below-high-watermark", {"future": "future "}),
+    ("[UnifiedLog partition=t-0, dir=/d] Truncate and start at offset 3, logStartOffset: 2",
+     "truncated-fully", {"offset": 3, "start_offset": 2}),
+    ("Truncate and start log 't-0' at offset 3", "truncated-fully", {"tp": "t-0", "offset": 3}),
+    ("[LocalLog partition=t-0, dir=/d] Deleting segments as part of log truncation: "
+     "LogSegment(baseOffset=5, size=9)", "segments-deleted-by-truncation", {"tp": "t-0"}),
+    ("[ReplicaFetcherThread-0-1], Replica 3 for partition t-0 reset its fetch offset from 9 to "
+     "current leader 1's latest offset 7", "reset-fetch-offset", {"end_offset": 9, "offset": 7}),
+    ("[ReplicaFetcherThread-0-1], Current offset 9 for partition [t,0] out of range; reset offset "
+     "to 7", "fetch-out-of-range", {"tp": "t-0", "new_offset": 7}),
+    (FETCHER + "Partition t-0 marked as failed", "fetcher-failed", {"tp": "t-0"}),
+    (FETCHER + "Error while processing data for partition t-0 at offset 5", "fetcher-error",
+     {"tp": "t-0", "offset": 5}),
+    (FETCHER + "Error while processing data for partition t-0", "fetcher-error", {"tp": "t-0"}),
+    (FETCHER + "Unexpected error occurred during truncation for t-0 at offset 5", "fetcher-error",
+     {"tp": "t-0", "offset": 5}),
+    (FETCHER + "Failed to truncate t-0 at offset 5", "fetcher-error", {"tp": "t-0", "offset": 5}),
+    (FETCHER + "Failed to truncate t-0", "fetcher-error", {"tp": "t-0"}),
+    (FETCHER + "Error in response for fetch request (type=FetchRequest, replicaId=3)",
+     "fetch-request-error", {"leaderId": 1}),
+    ("[ReplicaFetcherThread-0-1], Error in fetch to broker 1, request (type=FetchRequest)",
+     "fetch-request-error", {"leader": 1}),
+    ("[ReplicaFetcherManager on broker 2] Added fetcher to broker 1 for partitions Map(t-0 -> x)",
+     "fetcher-added", {"leader": 1, "partitions": "Map(t-0 -> x)"}),
+    ("[ReplicaFetcherManager on broker 2] Added fetcher for partitions List([t-0, initOffset 3 to "
+     "broker BrokerEndPoint(1,h,9092)] )", "fetcher-added", {}),
+    ("[ReplicaFetcherManager on broker 2] Removed fetcher for partitions Set(t-0)",
+     "fetcher-removed", {"partitions": "Set(t-0)"}),
+    ("[LeaderEpochCache t-0] New epoch entry EpochEntry[epoch=5, startOffset=8] caused truncation "
+     "of conflicting entries [EpochEntry[epoch=4, startOffset=9]]. Cache now contains 2 entries.",
+     "epoch-conflict", {"tp": "t-0", "epoch": 5, "offset": 8}),
+    ("[LeaderEpochCache t-0] Appended new epoch entry EpochEntry[epoch=5, startOffset=8]. "
+     "Cache now "
+     "contains 2 entries.", "epoch-appended", {"tp": "t-0", "epoch": 5, "offset": 8}),
+    ("Updated PartitionLeaderEpoch. New: {epoch:5, offset:8}, Current: {epoch:4, offset:3} for "
+     "Partition: t-0. Cache now contains 2 entries.", "epoch-appended", {"tp": "t-0", "epoch": 5}),
+    ("[Log partition=t-0, dir=/d] Deleting non-empty leader epoch cache due to incompatible "
+     "message "
+     "format V1", "epoch-cache-cleared", {"format": "V1"}),
+    ("Created log for partition [t,0] in /d with properties {x}.", "log-created",
+     {"tp": "t-0", "dir": "/d"}),
+    ("Created log for partition t-0 in /d/t-0 with properties {}", "log-created", {"tp": "t-0"}),
+    ("Completed load of log t-0 with 1 log segments, log start offset 2 and log end offset 9 in 3 "
+     "ms", "log-load-completed", {"tp": "t-0", "start_offset": 2, "end_offset": 9}),
+    ("[Log partition=t-0, dir=/d] Completed load of log with 1 segments, log start offset 2 "
+     "and log "
+     "end offset 9 in 3 ms", "log-load-completed", {"tp": "t-0", "end_offset": 9}),
+    ("Attempting recovery for all logs in /d since no clean shutdown file was found",
+     "unclean-shutdown", {"dir": "/d"}),
+    ("Skipping recovery of 2 logs from /d since clean shutdown file was found", "clean-shutdown",
+     {"dir": "/d"}),
+    ("Skipping recovery for all logs in /d since clean shutdown file was found", "clean-shutdown",
+     {"dir": "/d"}),
+    ("Found clean shutdown file. Skipping recovery for all logs in data directory: /d",
+     "clean-shutdown", {"dir": "/d"}),
+    ("Recovering unflushed segment 5 in log t-0.", "segment-recovered",
+     {"tp": "t-0", "segment": 5}),
+    ("Corruption found in segment 5 of log t-0, truncating to offset 7.", "segment-corrupt",
+     {"tp": "t-0", "segment": 5, "offset": 7}),
+    ("[LogLoader partition=t-0, dir=/d] Corruption found in segment 5, truncating to offset 7",
+     "segment-corrupt", {"tp": "t-0", "offset": 7}),
+    ("Found invalid offset during recovery for log t-0. Deleting the corrupt segment and creating "
+     "an empty one with starting offset 7", "segment-corrupt", {"tp": "t-0", "offset": 7}),
+    ("Found a corrupted index file due to requirement failed: x}. deleting /d/a.timeindex, "
+     "/d/a.index, and /d/a.txnindex and rebuilding index...", "index-corrupt", {}),
+    ("[LogLoader partition=t-0, dir=/d] Could not find offset index file corresponding to log file "
+     "/d/t-0/0.log, recovering segment and rebuilding index files...", "index-corrupt",
+     {"tp": "t-0", "path": "/d/t-0/0.log"}),
+    ("[LogLoader partition=t-0, dir=/d] Deleting all segments because logEndOffset (3) "
+     "smaller than "
+     "logStartOffset 5. This could happen if segment files were deleted from the file system.",
+     "all-segments-deleted", {"end_offset": 3, "start_offset": 5}),
+    ("[UnifiedLog partition=t-0, dir=/d] Incremented log start offset to 5 due to leader offset "
+     "increment", "log-start-incremented", {"offset": 5, "reason": "leader offset increment"}),
+    ("Incrementing log start offset of partition t-0 to 5 in dir /d", "log-start-incremented",
+     {"tp": "t-0", "offset": 5}),
+    ("Log for partition t-0 is renamed to /d/t-0.ab-delete and is scheduled for deletion",
+     "log-deleted", {"tp": "t-0"}),
+    ("Log in /d/t-0 marked stray and renamed to /d/t-0.ab-stray", "log-stray",
+     {"dir": "/d/t-0.ab-stray"}),
+    ("The current replica is successfully replaced with the future replica for t-0", "log-moved",
+     {"tp": "t-0"}),
+    ("[ReplicaManager broker=1] Stopping serving replicas in dir /d with uuid x because the log "
+     "directory has failed.", "log-directory-failed", {"dir": "/d", "broker": 1}),
+    ("[UnifiedLog partition=t-0, dir=/d] Deleting segment LogSegment(baseOffset=0, size=9) due to "
+     "log retention time 60000ms breach based on the largest record timestamp in the segment",
+     "segments-deleted", {"reason": "log retention time 60000ms breach"}),
+    ("[Log partition=t-0, dir=/d] Deleting segment LogSegment(baseOffset=0, size=9) due to "
+     "retention size 60000 breach. Log size after deletion will be 9.", "segments-deleted",
+     {"reason": "retention size 60000 breach"}),
+    ("[UnifiedLog partition=t-0, dir=/d] Deleting segments due to log start offset 7 breach: "
+     "LogSegment(baseOffset=0, size=9)", "segments-deleted",
+     {"reason": "log start offset 7 breach"}),
+    ("[Log partition=t-0, dir=/d] Found deletable segments with base offsets [0,7] due to "
+     "retention "
+     "time 60000ms breach", "segments-deleted", {"segment": "0,7"}),
+    ("[RaftManager nodeId=2] Completed transition to FollowerState(fetchTimeoutMs=2000, epoch=1, "
+     "leaderId=3)", "quorum-state", {"state": "Follower"}),
+    ("[QuorumController id=1] Becoming the active controller at epoch 3, next write offset 9.",
+     "controller-active", {"epoch": 3}),
+    ("[QuorumController id=1] Renouncing the leadership due to a metadata log event. We were the "
+     "leader at epoch 3, but in the new epoch 4, the leader is 2. Reverting to last stable offset "
+     "9.", "controller-renounced", {"epoch": 3, "new_epoch": 4, "leader": 2}),
+    ("[QuorumController id=1] Renouncing the leadership at oldEpoch 3 due to a metadata log event. "
+     "Reverting to last committed offset 9.", "controller-renounced", {"epoch": 3}),
+    ("[QuorumController id=1] The request from broker 2 to unfence has been granted because it has "
+     "caught up with the offset of its register broker record 5.", "broker-unfenced",
+     {"unfenced": 2}),
+    ("[QuorumController id=1] The request from broker 2 to shut down has been granted since the "
+     "lowest active offset 9 is now greater than the broker's controlled shutdown offset 5.",
+     "broker-shut-down", {"shut_down": 2}),
+    ("[GroupCoordinator 1]: Assignment received from leader m-1 for group g for generation 3. The "
+     "group has 2 members, 0 of which are static.", "group-assignment",
+     {"member": "m-1", "group": "g", "generation": 3}),
+    ("[GroupCoordinator 1]: Member m-1 in group g has failed, removing it from the group",
+     "group-member-failed", {"member": "m-1", "group": "g"}),
+    ("[GroupCoordinator 1]: Member[group.instance.id Some(i), member.id m-1] in group g has left, "
+     "removing it from the group", "group-member-left", {"identity": "m-1", "group": "g"}),
+    ("[GroupCoordinator 1]: Group g with generation 3 is now empty (__consumer_offsets-5)",
+     "group-empty", {"group": "g", "generation": 3}),
+    ("[GroupMetadataManager brokerId=1] Group g transitioned to Dead in generation 3",
+     "group-dead", {"group": "g", "generation": 3}),
+    ("[GroupCoordinator 1]: Static member with groupInstanceId=i and unknown member id joins group "
+     "g in Stable state. Replacing previously mapped member m-1 with this groupInstanceId.",
+     "group-static-member-replaced", {"instance": "i"}),
+    ("[GroupMetadataManager brokerId=1] Finished loading offsets and group metadata from "
+     "__consumer_offsets-5 in 3 milliseconds.", "group-metadata-loaded",
+     {"tp": "__consumer_offsets-5"}),
+    ("[ReplicaFetcherThread-0-1], Error for partition [t,0] to broker 1:x", "fetcher-error",
+     {"tp": "t-0", "leader": 1}),
+    ("[GroupCoordinator id=1 topic=__consumer_offsets partition=0] [GroupId g] Dynamic member m-1 "
+     "has left group through explicit `LeaveGroup` request; client reason: not provided",
+     "group-member-left", {"group_java": "g", "member": "m-1"}),
+    ("[GroupCoordinator 1]: Static member i with unknown member id rejoins, assigning new "
+     "member id "
+     "m-2, while old member m-1 will be removed.", "group-static-member-replaced",
+     {"instance": "i"}),
 ]  # fmt: skip
 
 
@@ -167,10 +394,22 @@ def test_each_wording_gives_its_kind_and_fields(tmp_path: Path) -> None:
         assert row["text"] == message
 
 
+def test_every_wording_of_the_table_has_an_example_that_no_other_takes() -> None:
+    """The first wording that matches wins: each must be the first for something."""
+    chosen = {wording_of(message) for message, _, _ in TABLE}
+    assert [pattern for pattern in patterns() if pattern not in chosen] == []
+
+
+def wording_of(message: str) -> Pattern | None:
+    entry = Entry("2024-05-04 10:11:12,345", "INFO", message, "kafka")
+    found = matched(entry)
+    return None if found is None else found[0]
+
+
 def test_every_wording_of_the_table_has_literal_words_and_tells_something() -> None:
     for pattern in patterns():
         assert pattern.level in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
-        assert re.fullmatch(r"\d\.\d(-(\d\.\d)?)?", pattern.versions)
+        assert re.fullmatch(r"\d\.\d+(\.\d)?(-(\d\.\d+(\.\d)?)?)?", pattern.versions)
         assert re.fullmatch(r"[a-z-]+", pattern.kind)
         assert len(pattern.words) > 5
 
