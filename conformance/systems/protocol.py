@@ -294,6 +294,7 @@ class Interruptible(Protocol):
         """Whether one is a single step of the spec that the other is known to see in parts.
 
         Then every variable for itself has to be what one of the two orders gives.
+        See `InEntries` for what is smaller than a variable.
         """
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
@@ -303,6 +304,21 @@ class Interruptible(Protocol):
         interruption. Ends both. Gives the name of the point, empty if `running` ended before it;
         then `between` comes after it. That one of them is refused, because the other came first, is
         no error: what it left undone is judged by the state. Any other exception is a divergence.
+        """
+
+
+@runtime_checkable
+class InEntries(Protocol):
+    """Optional, of an `Interruptible` system: one step may go over many objects, one by one.
+
+    Another thread may then come between two objects.
+    """
+
+    @property
+    def in_entries(self) -> frozenset[str]:
+        """Variables that are functions of such objects.
+
+        Where a step is seen in parts, each entry of them has to be what one of the orders gives.
         """
 
 
