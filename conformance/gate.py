@@ -62,6 +62,13 @@ class GatePlan:
     """What `system` cannot take."""
     canary: bool = True
     master: str | None = None
+    named: bool = False
+    """Whether the models were named, so that they need not have all of their protocol's actions."""
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the models are a choice, by name or by what a system can take."""
+        return self.named or bool(self.system)
 
     @property
     def feeding(self) -> tuple[Model, ...]:
@@ -91,7 +98,7 @@ def plan(
     systems = frozenset({*BUILT_IN, *context.settings.systems})
     canary = context.settings.canary
     if not system:
-        return GatePlan(tier, tuple(models), output, systems, canary=canary)
+        return GatePlan(tier, tuple(models), output, systems, canary=canary, named=bool(named))
     chosen = select(context, models, system)
     own = system in BUILT_IN and canary
     return GatePlan(tier, chosen.taken, output, systems, system, chosen.left_out, canary=own)
@@ -161,7 +168,7 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
         driven = drive.finish()
     replayed = [result.actions for result in driven]
     stopped = [bool(result.not_run) for result in driven]
-    coverage(context, benches, replayed, covered, chosen=bool(system), stopped=stopped)
+    coverage(context, benches, replayed, covered, chosen=gate.chosen, stopped=stopped)
     if gate.tier.name == "nightly" and not system:
         mutation(context, gate.output)
 

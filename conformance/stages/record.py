@@ -219,7 +219,7 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
     model, of = _model_of(store, model_name), store.manifest.identity
     if of.system == FOREIGN:  # its dictionary lists what occurs
         prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
-        context.emit(held(prepared, FOREIGN, kinds=prepared.spec.kinds))
+        context.emit(held(prepared, FOREIGN))
         return Subject(store, prepared, None)
     graph: StateGraph | None = None
     if model.feeds_suite or model.expect is None:
