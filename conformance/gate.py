@@ -20,6 +20,7 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
 from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile
+from conformance.stages.budget import tier_within, within_budget
 from conformance.stages.check import check
 from conformance.stages.context import (
     Context,
@@ -64,11 +65,13 @@ class GatePlan:
     master: str | None = None
     named: bool = False
     """Whether the models were named, so that they need not have all of their protocol's actions."""
+    minutes: float | None = None
+    """So long the suites may take; None: as long as they take."""
 
     @property
     def chosen(self) -> bool:
-        """Whether the models are a choice, by name or by what a system can take."""
-        return self.named or bool(self.system)
+        """Whether the models are a choice: by name, by what a system can take or by time."""
+        return self.named or bool(self.system) or self.minutes is not None
 
     @property
     def feeding(self) -> tuple[Model, ...]:
@@ -133,6 +136,9 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
         with stage(context, "replay") as outcome:
             outcome.summary = "no model of this tier feeds a suite: no implementation was tested"
         return
+    if gate.minutes is not None:
+        benches = list(within_budget(context, benches, gate.minutes))
+        gate = replace(gate, tier=tier_within(gate.tier, benches, gate.minutes))
     if benches[0].distant:
         _at_a_distance(context, benches)
         _known_deviations(context, system, benches)

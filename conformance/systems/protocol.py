@@ -354,6 +354,14 @@ class Distant(Protocol):
 
 
 @runtime_checkable
+class Paced(Protocol):
+    """Optional, of a factory: how fast its systems are. `gate --minutes` plans with it."""
+
+    def steps_a_second(self, specification: str) -> float:
+        """About how many steps a system takes in a second, by the root module that drives it."""
+
+
+@runtime_checkable
 class Preparing(Protocol):
     """Optional, of a factory: its systems need what is fetched or compiled once on a machine."""
 

@@ -1,0 +1,56 @@
+"""`gate --minutes`: which suites fit, and in which order they add most."""
+
+from __future__ import annotations
+
+from conformance.stages.budget import Offer, Part, bounds, chosen_of
+from conformance.systems.kafka.factory import KafkaFactory
+from conformance.systems.protocol import Paced
+from conformance.tla import Fn, Value
+
+
+def offer(name: str, seconds: float, *parts: str) -> Offer:
+    return Offer(name, seconds, frozenset(Part("action", one) for one in parts))
+
+
+def names(offers: list[Offer], seconds: float) -> list[str]:
+    return [one.offer.name for one in chosen_of(offers, seconds)]
+
+
+def test_what_adds_most_for_its_time_comes_first() -> None:
+    offers = [offer("slow", 9, "A", "B", "C"), offer("quick", 1, "A"), offer("more", 2, "A", "B")]
+
+    assert names(offers, 100) == ["quick", "more", "slow"]
+    assert [one.adds for one in chosen_of(offers, 100)] == [{"action": 1}] * 3
+
+
+def test_a_suite_that_adds_nothing_comes_after_one_that_does() -> None:
+    offers = [offer("same", 1, "A"), offer("again", 2, "A"), offer("other", 50, "B")]
+
+    assert names(offers, 100) == ["same", "other", "again"]
+    assert chosen_of(offers, 100)[2].line == "again adds nothing new"
+
+
+def test_no_more_is_taken_than_there_is_time_for() -> None:
+    offers = [offer("long", 8, "A", "B", "C", "D"), offer("short", 3, "A"), offer("tiny", 1)]
+
+    assert names(offers, 9) == ["long", "tiny"]
+    assert names(offers, 5) == ["short", "tiny"]
+    assert names(offers, 0.5) == []
+
+
+def test_a_model_of_three_epochs_has_what_one_of_two_lacks() -> None:
+    def parts(epochs: int, **more: Value) -> set[Part]:
+        return {*bounds("R", {"Epochs": frozenset(range(epochs)), **more})}
+
+    assert parts(3) - parts(2) == {Part("bound", "R.Epochs of 3")}
+    assert parts(2) < parts(3)
+    assert parts(1, Heartbeats=True) - parts(1, Heartbeats=False)
+    assert parts(1, Max=3) - parts(1, Max=2) == {Part("bound", "R.Max >= 3")}
+    assert parts(1, Of=Fn({"p": "a"})) - parts(1, Of=Fn({"p": "b"}))
+
+
+def test_kafka_says_how_fast_it_is() -> None:
+    made_by: object = KafkaFactory("4.4.0")
+
+    assert isinstance(made_by, Paced)
+    assert made_by.steps_a_second("GroupMembership") > made_by.steps_a_second("Replication") > 0
