@@ -283,7 +283,7 @@ def _audit(
     store = _store(gate, bench)
     subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
     listing = _fresh(store.with_suffix(".failing"))
-    audited = audit(context, subject, spark, listing=listing)
+    audited = audit(context, subject, spark, listing=listing, every_action=gate.minutes is None)
     if gate.tier.name == "nightly":
         referee(context, subject, listing, traces=REFEREED)
     return audited
