@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -33,7 +34,10 @@ _MOST_BOUNDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something that a suite can show: an action, a disjunct of one, a bound of its model."""
+    """Something that a suite can show.
+
+    It is an action, a disjunct of one, or the combination of an action and a bound of the model.
+    """
 
     kind: str
     name: str
@@ -160,14 +164,19 @@ def _parts(context: Context, bench: Workbench) -> Iterator[Part]:
             for number, place in enumerate(spec.branch_places(graph.actions[code].name)):
                 if branches.taken[kind] >> number & 1:
                     yield Part("disjunct", key(place))
-    yield from bounds(bench.model.spec, bench.constants)
+    names = {action.name for action in graph.actions}
+    yield from combinations(bench.model.spec, names, bench.constants)
 
 
-def bounds(spec: str, constants: Mapping[str, Value]) -> Iterator[Part]:
-    """How large a model's constants are: a model of three epochs has what one of two has, too."""
-    for name, value in constants.items():
-        for size in _sizes(value):
-            yield Part("bound", f"{spec}.{name} {size}")
+def combinations(
+    spec: str, actions: Iterable[str], constants: Mapping[str, Value]
+) -> Iterator[Part]:
+    """Each action together with each bound: a commit by one of two members, a fetch in the third
+    epoch. A model of three epochs has what one of two has, too.
+    """
+    bounds = [f"{name} {size}" for name, value in constants.items() for size in _sizes(value)]
+    for action, bound in product(actions, bounds):
+        yield Part("combination", f"{spec}.{action} with {bound}")
 
 
 def _sizes(value: Value) -> Iterable[str]:

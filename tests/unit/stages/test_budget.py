@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.stages.budget import Offer, Part, bounds, chosen_of
+from conformance.stages.budget import Offer, Part, chosen_of, combinations
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.systems.protocol import Paced
 from conformance.tla import Fn, Value
@@ -38,15 +38,24 @@ def test_no_more_is_taken_than_there_is_time_for() -> None:
     assert names(offers, 0.5) == []
 
 
-def test_a_model_of_three_epochs_has_what_one_of_two_lacks() -> None:
-    def parts(epochs: int, **more: Value) -> set[Part]:
-        return {*bounds("R", {"Epochs": frozenset(range(epochs)), **more})}
+def test_an_action_with_a_larger_bound_is_something_new() -> None:
+    def parts(epochs: int, *actions: str, **more: Value) -> set[Part]:
+        constants = {"Epochs": frozenset(range(epochs)), **more}
+        return {*combinations("R", actions or ("A",), constants)}
 
-    assert parts(3) - parts(2) == {Part("bound", "R.Epochs of 3")}
+    assert parts(3) - parts(2) == {Part("combination", "R.A with Epochs of 3")}
     assert parts(2) < parts(3)
-    assert parts(1, Heartbeats=True) - parts(1, Heartbeats=False)
-    assert parts(1, Max=3) - parts(1, Max=2) == {Part("bound", "R.Max >= 3")}
+    assert parts(1, On=True) - parts(1, On=False)
+    assert parts(1, Max=3) - parts(1, Max=2) == {Part("combination", "R.A with Max >= 3")}
     assert parts(1, Of=Fn({"p": "a"})) - parts(1, Of=Fn({"p": "b"}))
+
+
+def test_actions_and_bounds_of_two_models_are_not_those_of_one_that_has_both() -> None:
+    commits = {*combinations("R", ["Commit"], {"Members": frozenset({1})})}
+    members = {*combinations("R", ["Join"], {"Members": frozenset({1, 2})})}
+    both = {*combinations("R", ["Commit", "Join"], {"Members": frozenset({1, 2})})}
+
+    assert both - (commits | members) == {Part("combination", "R.Commit with Members of 2")}
 
 
 def test_kafka_says_how_fast_it_is() -> None:
