@@ -41,7 +41,7 @@ FAULTS = {
     "high-watermark-not-taken": FINE,
     "old-heartbeat": "group/dynamic-2m",
     "old-commit": "group/dynamic-2m",
-    "old-sync": "group/dynamic-2m",
+    "old-sync": "group/static-absent-2m",
     "joined-early": "group/protocols-2m",
 }
 """Each fault of plant/Plant.java, and a suite that finds it."""
