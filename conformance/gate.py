@@ -20,6 +20,7 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
 from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile
+from conformance.stages.budget import tier_within, within_budget
 from conformance.stages.check import check
 from conformance.stages.context import (
     Context,
@@ -62,6 +63,15 @@ class GatePlan:
     """What `system` cannot take."""
     canary: bool = True
     master: str | None = None
+    named: bool = False
+    """Whether the models were named, so that they need not have all of their protocol's actions."""
+    minutes: float | None = None
+    """So long the suites may take; None: as long as they take."""
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the models are a choice: by name, by what a system can take or by time."""
+        return self.named or bool(self.system) or self.minutes is not None
 
     @property
     def feeding(self) -> tuple[Model, ...]:
@@ -91,7 +101,7 @@ def plan(
     systems = frozenset({*BUILT_IN, *context.settings.systems})
     canary = context.settings.canary
     if not system:
-        return GatePlan(tier, tuple(models), output, systems, canary=canary)
+        return GatePlan(tier, tuple(models), output, systems, canary=canary, named=bool(named))
     chosen = select(context, models, system)
     own = system in BUILT_IN and canary
     return GatePlan(tier, chosen.taken, output, systems, system, chosen.left_out, canary=own)
@@ -126,6 +136,9 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
         with stage(context, "replay") as outcome:
             outcome.summary = "no model of this tier feeds a suite: no implementation was tested"
         return
+    if gate.minutes is not None:
+        benches = list(within_budget(context, benches, gate.minutes))
+        gate = replace(gate, tier=tier_within(gate.tier, benches, gate.minutes))
     if benches[0].distant:
         _at_a_distance(context, benches)
         _known_deviations(context, system, benches)
@@ -161,7 +174,7 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
         driven = drive.finish()
     replayed = [result.actions for result in driven]
     stopped = [bool(result.not_run) for result in driven]
-    coverage(context, benches, replayed, covered, chosen=bool(system), stopped=stopped)
+    coverage(context, benches, replayed, covered, chosen=gate.chosen, stopped=stopped)
     if gate.tier.name == "nightly" and not system:
         mutation(context, gate.output)
 
@@ -270,7 +283,7 @@ def _audit(
     store = _store(gate, bench)
     subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
     listing = _fresh(store.with_suffix(".failing"))
-    audited = audit(context, subject, spark, listing=listing)
+    audited = audit(context, subject, spark, listing=listing, every_action=gate.minutes is None)
     if gate.tier.name == "nightly":
         referee(context, subject, listing, traces=REFEREED)
     return audited

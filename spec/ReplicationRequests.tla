@@ -22,6 +22,9 @@ CONSTANTS
 
 ASSUME MinInsync \in 1..Cardinality(Brokers)
 
+\* Requests are known by the names of those who asked.
+ASSUME Producers \intersect Brokers = {} /\ Consumers \intersect (Producers \union Brokers) = {}
+
 (***************************************************************************)
 (* variable    | field                                                     *)
 (* ------------+---------------------------------------------------------- *)
@@ -249,30 +252,42 @@ ExpireConsumerFetch(c) ==
 
 (***************************************************************************)
 (* The look at all that waits: DelayedOperationPurgatory.checkAndComplete  *)
-(* of the fetch and the produce purgatory (one step, as each request looks *)
-(* at the partition for itself and none changes it).                       *)
+(* of the fetch and the produce purgatory. Kafka goes over the requests    *)
+(* without a lock (Watchers.tryCompleteWatched), and each of them asks the *)
+(* partition for itself, so that a change may come between two of them.    *)
+(* Here the look is one step. Models that override PartsOfLook let it      *)
+(* answer request by request, with any steps in between: the formulas have *)
+(* to hold there too.                                                      *)
 (***************************************************************************)
 FetchIsReady(l, f)    == FetchWaitsAt(f, l) /\ HasNews(AnswerNow(f))
 ConsumerIsReady(l, c) == ConsumerWaitsAt(c, l) /\ ConsumerHasNews(l, consumer[c].offset)
+ProduceIsReady(l, p)  == ProduceWaitsAt(p, l) /\ DecisionAt(l, p) # "WAIT"
+
+\* By the names of those who asked.
+Ready(l) == {p \in Producers : ProduceIsReady(l, p)} \union {f \in Brokers : FetchIsReady(l, f)}
+            \union {c \in Consumers : ConsumerIsReady(l, c)}
+
+PartsOfLook(ready) == {ready}
 
 DeliveredTo(f, m, a) ==
   IF online[f] /\ m.brokerEpoch = brokerEpoch[f] THEN a ELSE NoMessage
 
 CheckWaiting(l) ==
   /\ online[l] /\ checks[l] # "None"
-  /\ checks' = [checks EXCEPT ![l] = "None"]
-  /\ produce' = [p \in Producers |->
-       IF ProduceWaitsAt(p, l) THEN Decided(produce[p], DecisionAt(l, p), produced[p].offset)
-                               ELSE produce[p]]
-  /\ parked' = [f \in Brokers |-> parked[f] /\ ~FetchIsReady(l, f)]
-  /\ channel' = [f \in Brokers |->
-       IF FetchIsReady(l, f) THEN DeliveredTo(f, channel[f], AnswerNow(f)) ELSE channel[f]]
-  /\ consumer' = [c \in Consumers |->
-       IF ConsumerIsReady(l, c) THEN ConsumerAfter(l, consumer[c]) ELSE consumer[c]]
-  /\ consumed' = [c \in Consumers |->
-       IF ConsumerIsReady(l, c) THEN consumed[c] \union ConsumerReads(l, consumer[c].offset)
-                                ELSE consumed[c]]
-  /\ told' = [c \in Consumers |-> IF ConsumerIsReady(l, c) THEN ToldBy(l, c) ELSE told[c]]
+  /\ \E part \in PartsOfLook(Ready(l)) :
+       /\ checks' = IF part = Ready(l) THEN [checks EXCEPT ![l] = "None"] ELSE checks
+       /\ produce' = [p \in Producers |->
+            IF p \in part THEN Answered(produce[p], DecisionAt(l, p), produced[p].offset)
+                          ELSE produce[p]]
+       /\ parked' = [f \in Brokers |-> parked[f] /\ f \notin part]
+       /\ channel' = [f \in Brokers |->
+            IF f \in part THEN DeliveredTo(f, channel[f], AnswerNow(f)) ELSE channel[f]]
+       /\ consumer' = [c \in Consumers |->
+            IF c \in part THEN ConsumerAfter(l, consumer[c]) ELSE consumer[c]]
+       /\ consumed' = [c \in Consumers |->
+            IF c \in part THEN consumed[c] \union ConsumerReads(l, consumer[c].offset)
+                          ELSE consumed[c]]
+       /\ told' = [c \in Consumers |-> IF c \in part THEN ToldBy(l, c) ELSE told[c]]
   /\ UNCHANGED <<controllerVars, processVars, partitionVars, replicaVars, alterPartition,
                  ghostVars, produced>>
 

@@ -54,7 +54,7 @@ _NEAREST_STEPS = 20_000
 SUITE, INTERRUPTED, TURNS = "transition suite", "interrupted steps", "turns of the threads"
 _WALKS, _LENGTH = 200, 30
 """Random walks in which the threads' own loops run."""
-_MEETINGS = 20
+MEETINGS = 20
 """States in which each pair of actions is interleaved."""
 
 
@@ -329,7 +329,7 @@ def _interleave(bench: Workbench, job: Job, effort: _Effort) -> Hit | None:
     """One thread's action stopped for another's; the state in which they meet is the nearest."""
     if not interruptible(bench):
         return None
-    result = interrupt_steps(bench.graph, bench.make_system, samples=_MEETINGS, seed=job.seed)
+    result = interrupt_steps(bench.graph, bench.make_system, samples=MEETINGS, seed=job.seed)
     effort.traces += result.paths
     effort.steps += result.steps
     nearest = min(result.divergences, key=lambda found: found.step, default=None)

@@ -50,6 +50,12 @@ def gate(
         Path | None, typer.Option("-o", "--output", help="Folder for reports and stores.")
     ] = None,
     system: SystemOption = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, help="Only suites that take so long in all, those that add most first."
+        ),
+    ] = None,
     seed: SeedOption = None,
     master: MasterOption = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="JVMs side by side.")] = None,
@@ -90,6 +96,7 @@ def gate(
         for left_out in planned.left_out:
             work.say(f"left out: {left_out.model}: {left_out.reason}")
         planned = _with_options(planned, traces, canary, master)
+        planned = replace(planned, minutes=minutes)
         work.header.update(_header(planned, context, tools))
         run(context, planned)
 

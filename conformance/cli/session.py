@@ -24,6 +24,7 @@ from conformance.printable import counted
 from conformance.report import github, json_report
 from conformance.report.causes import causes
 from conformance.report.collect import SCHEMA_VERSION, Collector, Report
+from conformance.report.exercised import exercised_lines
 from conformance.report.files import Reports, reports
 from conformance.report.terminal import Terminal
 from conformance.report.text import printable
@@ -153,6 +154,8 @@ def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool)
     if github.inside_actions():
         github.annotate(report, sys.stderr if as_json else sys.stdout)
         github.write_summary(report)
+    for line in exercised_lines(report):
+        terminal.line(line)
     summary = f"{report.command} in {report.seconds:.1f} s"
     if report.findings:
         count = len(report.findings)

@@ -8,7 +8,7 @@ with one is driven, told, saved and replayed like any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
 from conformance.errors import UserError
@@ -17,12 +17,13 @@ from conformance.replay.oracle import Oracle, Successors
 from conformance.systems.boundary import may_lack
 from conformance.systems.protocol import (
     CannotSnapshot,
+    InEntries,
     Interruptible,
     Repeatable,
     Snapshots,
     SystemUnderTest,
 )
-from conformance.tla import Action, State, Value
+from conformance.tla import Action, Fn, State, Value
 
 _BETWEEN = "_interrupted_by_"
 """What joins the names: a name again, so that the step can be written down and read."""
@@ -87,8 +88,19 @@ class SerialOrders:
             return ()
         orders = (*self._in_turn(state, running, between), *self._in_turn(state, between, running))
         if self._system.in_parts(running, between):
-            orders = tuple(product(*map(dict.fromkeys, zip(*orders, strict=True))))
+            return tuple(self._mixed(orders))
         return tuple(dict.fromkeys(orders))
+
+    def _mixed(self, orders: Iterable[State]) -> Iterator[State]:
+        """The states of which each part is what one of the orders gives."""
+        values = map(dict.fromkeys, zip(*orders, strict=True))
+        in_entries = self._system.in_entries
+        return product(
+            *(
+                _mixed_entries(each) if variable in in_entries else each
+                for variable, each in zip(self.variables, values, strict=True)
+            )
+        )
 
     def bounded(self, state: State, running: Action, between: Action) -> bool:
         """Whether an order of the two is missing because it would leave the model's bounds."""
@@ -111,6 +123,16 @@ class SerialOrders:
                 yield after
 
 
+def _mixed_entries(functions: Collection[Value]) -> Collection[Value]:
+    """The functions of which each entry is one of these functions'."""
+    known = [one for one in functions if isinstance(one, Fn)]
+    if len(known) < len(functions) or len({frozenset(one) for one in known}) != 1:
+        return functions
+    keys = tuple(known[0])
+    entries = (dict.fromkeys(one[key] for one in known) for key in keys)
+    return [Fn(dict(zip(keys, values, strict=True))) for values in product(*entries)]
+
+
 class InterruptedSystem:
     """A system that also takes interrupted steps. `stood_at`: where one was interrupted last.
 
@@ -127,6 +149,7 @@ class InterruptedSystem:
         self._interruptible: Interruptible = system
         self.possible = system.make_interruptible()
         self.voluntary, self.unconditional = system.voluntary, system.unconditional
+        self.in_entries = system.in_entries if isinstance(system, InEntries) else frozenset()
         self.repeatable = isinstance(system, Repeatable) and system.repeatable
         self.stood_at = ""
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 
 from conformance.events import Finding, JsonValue, StageFinished
 from conformance.report.collect import SCHEMA_VERSION, Report
+from conformance.report.exercised import exercised_json
 from conformance.verdict import merge
 
 
@@ -33,6 +34,8 @@ def to_json(report: Report) -> dict[str, JsonValue]:
             body |= {key: value for key, value in stage.figures.items() if key != "seconds"}
     if others or report.command == "gate":
         body["stages"] = _by_stage(others)
+    if exercised := exercised_json(report):
+        body["exercised"] = exercised
     body["time_line"] = [
         {
             "stage": span.stage,

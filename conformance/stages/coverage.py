@@ -27,7 +27,8 @@ def coverage(
     `replayed` are the steps by action name of each bench's replay; `covered` by system the
     covered and all of `states` and `transitions` in recorded traces, summed over its models. An
     action of the spec that no model of the run ever takes makes a pass vacuous; where models were
-    `chosen` by what a system can take, only an action of one of their graphs: others are told.
+    `chosen`, by name or by what a system can take, only an action of one of their graphs: others
+    are told.
     A `distant` system is asked for no action that is beyond its reach; each is told, with why.
     `stopped` says which replays ended early at a divergence, and left things out because of it:
     the actions that are missing then are a consequence of it.
@@ -71,7 +72,7 @@ class _Driven:
     ) -> None:
         """Count one more replay."""
         self.steps.update(steps)
-        self.names.update(dict.fromkeys(one.name for one in bench.prepared.spec.actions))
+        self.names.update(dict.fromkeys(bench.prepared.spec.all_kinds))
         self.elsewhere = bench.taken_elsewhere
         if distant:
             self.beyond.update(bench.beyond_reach)
@@ -120,7 +121,7 @@ class _Actions:
         elif self.never:
             yield f"never taken in a replay: {', '.join(self.never)}"
         if self.in_no_suite:
-            yield f"in no suite that it can take: {', '.join(self.in_no_suite)}"
+            yield f"in no suite of this run: {', '.join(self.in_no_suite)}"
         for name, whose in self.elsewhere.items():
             yield f"{name} is left to the suites of {whose}"
         for name, why in self.undriven.items():

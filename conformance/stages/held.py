@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from importlib.metadata import packages_distributions
 from importlib.metadata import version as version_of
 
@@ -19,20 +19,14 @@ BUNDLED = "conformance.systems."
 """Systems of kconform's own are of its own version."""
 
 
-def held(
-    prepared: PreparedModel, system: str, version: str = "", kinds: Sequence[str] | None = None
-) -> Held:
+def held(prepared: PreparedModel, system: str, version: str = "") -> Held:
     """The model's specification and the system.
 
     The version of a bundled system is kconform's, that of a user's own its package's.
-
-    `kinds` are the names of the actions: those that have instances unless given. With large
-    constants nobody can list the instances.
+    The actions are all of the protocol, those too that the model's constants leave out.
     """
     model = prepared.model
-    if kinds is None:
-        kinds = [action.name for action in prepared.spec.actions]
-    actions = tuple(dict.fromkeys(kinds))
+    actions = prepared.spec.all_kinds
     places = dict(_places(prepared, (*actions, *model.check.invariants, *model.check.properties)))
     found = (place for name in actions for place in prepared.spec.branch_places(name))
     branches = {key(place): place for place in found}

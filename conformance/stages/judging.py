@@ -161,7 +161,7 @@ def judge_files(
     subject = ", ".join(map(str, request.files))
     with stage(context, name, subject) as outcome:
         bench = _Bench.of(context, request)
-        context.emit(held(bench.prepared, FOREIGN, kinds=bench.prepared.spec.kinds))
+        context.emit(held(bench.prepared, FOREIGN))
         tally = Tally()
         judgements = bench.judgements(spark, context.settings.jobs, brief=store is None)
         judged = bench.counted(judgements, context, name, tally)

@@ -220,7 +220,7 @@ def open_subject(context: Context, path: Path, model_name: str | None = None) ->
     model, of = _model_of(store, model_name), store.manifest.identity
     if of.system == FOREIGN:  # its dictionary lists what occurs
         prepared = prepare(model, context.check.tools or find_tools(), context.check.parser)
-        context.emit(held(prepared, FOREIGN, kinds=prepared.spec.kinds))
+        context.emit(held(prepared, FOREIGN))
         return Subject(store, prepared, None)
     graph: StateGraph | None = None
     if model.feeds_suite or model.expect is None:
@@ -264,10 +264,13 @@ def audit(
     *,
     listing: Path | None = None,
     native: bool = False,
+    every_action: bool = True,
 ) -> AuditResult:
     """Judge every trace of the store by the spec's own text.
 
     Without `spark` it is done in this process, by the same evaluator: for few traces.
+    `every_action`: an action of the model that no trace takes makes a pass vacuous. Not so where
+    the traces were cut short for time, and a suite takes the actions.
     `native` judges the invariants by Spark columns: several times as fast for millions of
     distinct states; below some hundred thousand the JVM's warm-up takes longer than Python.
     """
@@ -276,7 +279,7 @@ def audit(
     rules = _rules(subject, native=native)
     table = None if graph is None else ModelTable.of_graph(graph, store.actions)
     options = Options(
-        optional_actions=_optional(subject),
+        optional_actions=_optional(subject, every_action=every_action),
         compared=None if store.manifest.identity.system == FOREIGN else store.manifest.compared,
         listing=listing,
         reproduce=_replay_of(store),
@@ -395,9 +398,9 @@ def safety_properties(prepared: PreparedModel) -> tuple[str, ...]:
     )
 
 
-def _optional(subject: Subject) -> tuple[str, ...]:
+def _optional(subject: Subject, *, every_action: bool) -> tuple[str, ...]:
     """Actions that need not occur: of a foreign trace nobody can ask for any."""
-    if subject.store.manifest.identity.system == FOREIGN:
+    if not every_action or subject.store.manifest.identity.system == FOREIGN:
         return tuple(dict.fromkeys(action.name for action in subject.store.actions))
     return _disabled_in(subject.prepared, subject.graph)
 

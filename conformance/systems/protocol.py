@@ -303,6 +303,7 @@ class Interruptible(Protocol):
         """Whether one is a single step of the spec that the other is known to see in parts.
 
         Then every variable for itself has to be what one of the two orders gives.
+        See `InEntries` for what is smaller than a variable.
         """
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
@@ -312,6 +313,21 @@ class Interruptible(Protocol):
         interruption. Ends both. Gives the name of the point, empty if `running` ended before it;
         then `between` comes after it. That one of them is refused, because the other came first, is
         no error: what it left undone is judged by the state. Any other exception is a divergence.
+        """
+
+
+@runtime_checkable
+class InEntries(Protocol):
+    """Optional, of an `Interruptible` system: one step may go over many objects, one by one.
+
+    Another thread may then come between two objects.
+    """
+
+    @property
+    def in_entries(self) -> frozenset[str]:
+        """Variables that are functions of such objects.
+
+        Where a step is seen in parts, each entry of them has to be what one of the orders gives.
         """
 
 
@@ -344,6 +360,14 @@ class Distant(Protocol):
 
     def passes(self, state: Mapping[str, Value]) -> str:
         """Why no system stays in this state of the spec until the next step; empty if one does."""
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """Optional, of a factory: how fast its systems are. `gate --minutes` plans with it."""
+
+    def steps_a_second(self, specification: str) -> float:
+        """About how many steps a system takes in a second, by the root module that drives it."""
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.events import Exhibit, ModuleText
-from conformance.report.page.counts import SpecCounts
+from conformance.report.counts import SpecCounts
 
 _PLACE = re.compile(r"(?:.*[/\\])?([^/\\:]+?)(?:\.tla)?:(\d+)(?::\d+)?$")
 

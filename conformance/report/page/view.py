@@ -10,7 +10,7 @@ from conformance.events import Exhibit, JsonValue, Reason, StageFinished
 from conformance.printable import counted, plural, were
 from conformance.report.causes import Cause, causes
 from conformance.report.collect import Report
-from conformance.report.page.counts import SpecCounts, counts
+from conformance.report.counts import SpecCounts, counts
 from conformance.report.page.shapes import Shape, shapes
 from conformance.report.page.sources import Sources, sources
 from conformance.report.page.timeline import TimeLine, time_line

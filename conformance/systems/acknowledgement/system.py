@@ -12,6 +12,7 @@ from conformance.systems.acknowledgement.clients import NOWHERE, Consumer, Produ
 from conformance.systems.acknowledgement.observation import OF_REQUESTS, VARIABLES, RequestsView
 from conformance.systems.acknowledgement.requests import NOBODY, BrokerRequests
 from conformance.systems.acknowledgement.threads import (
+    BY_REQUEST,
     OUTCOMES,
     concurrent,
     in_parts,
@@ -173,6 +174,11 @@ class AcknowledgementSystem:
     def in_parts(self, running: Action, between: Action) -> bool:
         """Whether one is a single step of the spec that the other may see in parts."""
         return in_parts(running, between)
+
+    @property
+    def in_entries(self) -> frozenset[str]:
+        """Requests are looked at one by one."""
+        return BY_REQUEST
 
     def interrupt(self, running: Action, point: int, between: Action) -> str:
         """Let one thread of a broker stand still while another takes its action."""

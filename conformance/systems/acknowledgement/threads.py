@@ -46,6 +46,12 @@ _IN_SECTIONS = frozenset({"Produce", "FetchAsConsumer", "ParkFetch", "CheckWaiti
 """Look at the partition, and put what has to wait into a purgatory, or take it out, under one lock
 each. Who tells of a change between two looks is told of by a further one, which finds nothing."""
 
+BY_REQUEST = frozenset({"produce", "parked", "channel", "consumer"})
+"""Variables that have an entry for each request. DelayedOperationPurgatory.checkAndComplete goes
+over the operations of a key without a lock: each operation asks the partition under its own
+(Watchers.tryCompleteWatched, Partition.checkEnoughReplicasReachOffset). So the partition may
+change between two of them, and the one is answered by what was before, the other by what is now."""
+
 OUTCOMES = frozenset({"Produce", "RefuseProduce", "AnswersFetch", "ParkFetch"})
 """What comes of a request: another thread that comes first may turn one into the other."""
 

@@ -19,7 +19,7 @@ from conformance.tla.python.machine import Machine
 from conformance.tla.python.runtime import unpack
 from conformance.tla.semantics.equality import value_of
 from conformance.tla.semantics.errors import EvaluationError
-from conformance.tla.values import Action, Value, canonical_sorted, equal
+from conformance.tla.values import Action, ModelValue, Value, canonical_sorted, equal
 from conformance.tla.values.patterns import ActionPattern
 
 
@@ -67,6 +67,10 @@ _TRIED = 2
 """Of each set so many elements are tried to learn which actions there are."""
 
 
+_NOBODY = ModelValue("nobody")
+"""Stands for an element of an empty set where only the names of actions are wanted."""
+
+
 class TooManyInstances(Exception):
     """What is known of an action leaves more instances of it than anybody could try."""
 
@@ -82,6 +86,7 @@ class ActionLister:
         self._within: dict[tuple[int, int], s.Expr] = {}
         self._goal: ActionPattern | None = None
         self._most: int | None = None
+        self._filled = False
         self._named_in: dict[int, frozenset[str]] = {}
         self._calls: dict[int, tuple[s.Definition, ...]] = {}
 
@@ -89,16 +94,17 @@ class ActionLister:
         """All instances, in TLC's order."""
         return list(self._list(next_.body, _Place(Action(next_.name), {}, {})))
 
-    def kinds(self, next_: s.Definition) -> list[str]:
+    def kinds(self, next_: s.Definition, *, without_instances: bool = False) -> list[str]:
         """The names of the actions, in TLC's order, found without listing all instances.
 
-        Of each set that a name ranges over the first elements are tried.
+        Of each set that a name ranges over the first elements are tried. `without_instances`: also
+        the actions whose names range over sets that these constants leave empty.
         """
-        self._most = _TRIED
+        self._most, self._filled = _TRIED, without_instances
         try:
             return list(dict.fromkeys(one.action.name for one in self.instances(next_)))
         finally:
-            self._most = None
+            self._most, self._filled = None, False
 
     def matching(self, next_: s.Definition, pattern: ActionPattern) -> list[Reached]:
         """The instances that a pattern admits, in TLC's order.
@@ -271,7 +277,12 @@ class ActionLister:
                 return None
             if binder.pattern:
                 width = len(binder.names)
-                choices.append([(binder.names, unpack(item, width)) for item in elements])
+                choices.append(
+                    [
+                        (binder.names, (item,) * width if item is _NOBODY else unpack(item, width))
+                        for item in elements
+                    ]
+                )
             else:
                 choices += [
                     [((name,), (item,)) for item in _narrowed(elements, name, known)]
@@ -287,7 +298,9 @@ class ActionLister:
 
     def _elements(self, node: s.Expr, place: _Place) -> list[Value] | None:
         value = self._evaluate(node, place)
-        return list(canonical_sorted(value))[: self._most] if isinstance(value, frozenset) else None
+        if not isinstance(value, frozenset):
+            return None
+        return list(canonical_sorted(value))[: self._most] or ([_NOBODY] if self._filled else [])
 
     def _evaluate(self, node: s.Argument, place: _Place) -> Value | None:
         """The value of an expression that is constant here; None for everything else."""

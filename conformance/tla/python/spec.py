@@ -278,6 +278,13 @@ class Spec:
         return tuple(self._lister.kinds(self._init_and_next[1]))
 
     @cached_property
+    def all_kinds(self) -> tuple[str, ...]:
+        """As `kinds`, with the actions that have no instance because a constant set is empty."""
+        if not self.has_behaviours:
+            return ()
+        return tuple(self._lister.kinds(self._init_and_next[1], without_instances=True))
+
+    @cached_property
     def _templates(self) -> tuple[_Template, ...]:
         return self._grouped(self._instances)
 

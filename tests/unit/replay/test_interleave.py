@@ -37,7 +37,7 @@ from conformance.replay.saved import Again, load, replay_again, save
 from conformance.replay.telling import finding
 from conformance.story.kind import Kind
 from conformance.systems.protocol import ActionRefused
-from conformance.tla import Action, State, Value
+from conformance.tla import Action, Fn, State, Value
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, moves, oracle_of
 from tests.unit.suites.graphs import graph_of
@@ -209,6 +209,32 @@ def test_where_a_step_is_seen_in_parts_every_variable_is_judged_for_itself() -> 
     assert oracle.successors((0, 0), step) == ((1, 2), (2, 1))
     system.loose.add((ONE, TWO))
     assert set(oracle.successors((0, 0), step)) == {(1, 2), (2, 1), (1, 1), (2, 2)}
+
+
+class OneByOne(Counter):
+    """Its steps go over the entries of `y`."""
+
+    in_entries = frozenset({"y"})
+
+
+def test_where_a_step_goes_over_many_objects_every_entry_is_judged_for_itself() -> None:
+    def successors(state: State) -> list[tuple[Action, State]]:
+        """One writes `x` to each entry of `y`, Two changes `x`."""
+        x, y = state
+        assert isinstance(y, Fn)
+        return [(ONE, (x, Fn(dict.fromkeys(y, x)))), (TWO, (2, y))]
+
+    start: State = (1, Fn({"p": 0, "q": 0}))
+    step = interrupted(ONE, 1, TWO)
+
+    def allowed(system: Counter) -> set[tuple[Value, ...]]:
+        system.loose.add((ONE, TWO))
+        spec = SpecOracle(("x", "y"), [start], successors)
+        after = SerialOrders(spec, InterruptedSystem(system)).successors(start, step)
+        return {(x, y["p"], y["q"]) for x, y in after if isinstance(y, Fn)}
+
+    assert allowed(Counter()) == {(2, 1, 1), (2, 2, 2)}
+    assert allowed(OneByOne()) == {(2, 1, 1), (2, 2, 2), (2, 1, 2), (2, 2, 1)}
 
 
 def test_a_system_without_interruptions_is_told_what_it_lacks() -> None:

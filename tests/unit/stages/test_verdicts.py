@@ -24,7 +24,8 @@ from conformance.verdict import Verdict
 
 def bench(factory: str, *actions: Action, elsewhere: Mapping[str, str] | None = None) -> Workbench:
     """What the stage asks of a bench: its system and its spec's actions."""
-    prepared = SimpleNamespace(spec=SimpleNamespace(actions=actions))
+    kinds = tuple(dict.fromkeys(one.name for one in actions))
+    prepared = SimpleNamespace(spec=SimpleNamespace(all_kinds=kinds))
     return cast(
         "Workbench",
         SimpleNamespace(factory=factory, prepared=prepared, taken_elsewhere=elsewhere or {}),
@@ -163,7 +164,7 @@ def test_a_system_without_traces_is_held_by_its_replays() -> None:
 
 
 def test_a_system_that_chose_its_models_promises_the_actions_of_their_graphs() -> None:
-    prepared = SimpleNamespace(spec=SimpleNamespace(actions=(TAKE_A, DROP)))
+    prepared = SimpleNamespace(spec=SimpleNamespace(all_kinds=("Take", "Drop")))
     graph = SimpleNamespace(actions=(TAKE_A,))
     chosen = SimpleNamespace(
         factory="kafka-3.8.1", prepared=prepared, graph=graph, taken_elsewhere={}
@@ -174,7 +175,7 @@ def test_a_system_that_chose_its_models_promises_the_actions_of_their_graphs() -
         coverage(Context(emit=events.append), benches, [steps], {}, chosen=True)
     told = [event for event in events if isinstance(event, StageFinished)]
     assert [event.verdict for event in told] == [Verdict.PASS, Verdict.INCONCLUSIVE]
-    assert told[0].summary == "1 of 1 actions; in no suite that it can take: Drop"
+    assert told[0].summary == "1 of 1 actions; in no suite of this run: Drop"
     assert told[0].figures["in_no_suite"] == ["Drop"]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.systems.acknowledgement.observation import VARIABLES
 from conformance.systems.acknowledgement.threads import (
+    BY_REQUEST,
     concurrent,
     in_parts,
     replication_step,
@@ -39,6 +41,10 @@ def test_a_look_at_what_waits_is_seen_in_parts() -> None:
     assert in_parts(action("CheckWaiting b1"), action("ShrinksIsr b1 b2"))
     assert in_parts(action("AnswersFetch b1 b2"), action("Follows b1 1"))
     assert not in_parts(action("Leads b1 1"), action("ProcessesFetch b1"))
+
+
+def test_each_variable_of_requests_is_observed() -> None:
+    assert {*VARIABLES} > BY_REQUEST
 
 
 def test_the_protocols_steps_have_one_name_each() -> None:

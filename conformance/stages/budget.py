@@ -1,0 +1,187 @@
+"""Stage `budget`: of many suites those that fit into some minutes, by what each adds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from conformance.config import Tier
+from conformance.errors import UserError
+from conformance.events import JsonValue
+from conformance.modelcheck.branches import key
+from conformance.modelcheck.check import edge_branches
+from conformance.printable import counted
+from conformance.stages.context import Context, Workbench, stage
+from conformance.systems.protocol import Distant, Paced
+from conformance.systems.registry import load_factory
+from conformance.tla import Value, format_value
+from conformance.verdict import Verdict
+
+STAGE = "budget"
+
+_STEPS_A_SECOND, _AT_A_DISTANCE = 1_500.0, 200.0
+"""Of an adapter that does not say its own pace, in this process or at a port."""
+_STEPS_OF_A_TRANSITION = 3.5
+"""A minimal suite takes three to three and a half steps for each transition of its graph."""
+_SHARE_OF_SUITES, _SHARE_OF_TRACES = 0.75, 0.125
+"""The rest is for interruptions and exploration."""
+_MOST_BOUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that a suite can show.
+
+    It is an action, a disjunct of one, or the combination of an action and a bound of the model.
+    """
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A suite that could be driven."""
+
+    name: str
+    seconds: float
+    parts: frozenset[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A suite that is driven, and what none of those before it has."""
+
+    offer: Offer
+    adds: Mapping[str, int]
+    """How many parts of each kind."""
+
+    @property
+    def line(self) -> str:
+        """For the summary."""
+        parts = [counted(number, kind) for kind, number in self.adds.items()]
+        return f"{self.offer.name} adds {', '.join(parts) or 'nothing new'}"
+
+
+def chosen_of(offers: Sequence[Offer], seconds: float) -> tuple[Chosen, ...]:
+    """Those that fit into the seconds: always the one next that adds most for its time.
+
+    Where no suite adds anything more, the quickest come first.
+    """
+    chosen: list[Chosen] = []
+    have: frozenset[Part] = frozenset()
+    ahead = list(offers)
+    while fitting := [one for one in ahead if one.seconds <= seconds]:
+
+        def worth(offer: Offer, known: frozenset[Part] = have) -> tuple[float, float, str]:
+            return -len(offer.parts - known) / offer.seconds, offer.seconds, offer.name
+
+        best = min(fitting, key=worth)
+        ahead.remove(best)
+        seconds -= best.seconds
+        kinds = Counter(part.kind for part in best.parts - have)
+        chosen.append(Chosen(best, dict(sorted(kinds.items()))))
+        have |= best.parts
+    return tuple(chosen)
+
+
+def within_budget(
+    context: Context, benches: Sequence[Workbench], minutes: float
+) -> tuple[Workbench, ...]:
+    """The benches whose suites fit. UserError if not even the smallest one does."""
+    with stage(context, STAGE, f"{minutes:g} min") as outcome:
+        by_name = {bench.model.name: bench for bench in benches}
+        offers = [_offer(context, bench) for bench in benches]
+        chosen = chosen_of(offers, 60 * minutes * _SHARE_OF_SUITES)
+        if not chosen:
+            least = min(offers, key=lambda one: one.seconds)
+            needed = least.seconds / _SHARE_OF_SUITES / 60
+            raise UserError(
+                f"No suite fits into {minutes:g} minutes. The smallest is that of {least.name}: "
+                f"give --minutes {needed:.1f} or more."
+            )
+        taken = {one.offer.name for one in chosen}
+        left_out = [one for one in offers if one.name not in taken]
+        outcome.verdict = Verdict.PASS
+        outcome.summary = "; ".join(_told(chosen, left_out))
+        outcome.figures = _figures(minutes, chosen, left_out)
+    return tuple(by_name[one.offer.name] for one in chosen)
+
+
+def tier_within(tier: Tier, benches: Sequence[Workbench], minutes: float) -> Tier:
+    """The tier with as many recorded traces as there is time for."""
+    pace = min(_pace(bench) for bench in benches)
+    traces = int(60 * minutes * _SHARE_OF_TRACES * pace / tier.trace_length)
+    return replace(tier, traces=max(1, min(tier.traces, traces)))
+
+
+def _told(chosen: Sequence[Chosen], left_out: Sequence[Offer]) -> Iterator[str]:
+    about = sum(one.offer.seconds for one in chosen)
+    yield f"{len(chosen)} of {len(chosen) + len(left_out)} suites, about {about:.0f} s"
+    yield from (one.line for one in chosen)
+    if left_out:
+        yield f"no time for {', '.join(one.name for one in left_out)}"
+
+
+def _figures(
+    minutes: float, chosen: Sequence[Chosen], left_out: Sequence[Offer]
+) -> dict[str, JsonValue]:
+    suites: list[JsonValue] = [
+        {"model": one.offer.name, "seconds": round(one.offer.seconds, 1), "adds": dict(one.adds)}
+        for one in chosen
+    ]
+    return {
+        "minutes": minutes,
+        "suites": suites,
+        "no_time_for": {one.name: round(one.seconds, 1) for one in left_out},
+    }
+
+
+def _offer(context: Context, bench: Workbench) -> Offer:
+    steps = _STEPS_OF_A_TRANSITION * max(1, len(bench.graph.source))
+    return Offer(bench.model.name, steps / _pace(bench), frozenset(_parts(context, bench)))
+
+
+def _pace(bench: Workbench) -> float:
+    """Steps in a second."""
+    made_by: object = load_factory(bench.factory)
+    if isinstance(made_by, Paced):
+        return made_by.steps_a_second(bench.model.spec)
+    return _AT_A_DISTANCE if isinstance(made_by, Distant) else _STEPS_A_SECOND
+
+
+def _parts(context: Context, bench: Workbench) -> Iterator[Part]:
+    graph, spec = bench.graph, bench.prepared.spec
+    yield from (Part("action", f"{bench.model.spec}.{action.name}") for action in graph.actions)
+    every = np.ones(len(graph.source), np.bool_)
+    branches = edge_branches(bench.prepared, graph, every, context.check)
+    for code, kind in set(zip(graph.action.tolist(), branches.kind.tolist(), strict=True)):
+        if kind >= 0:
+            for number, place in enumerate(spec.branch_places(graph.actions[code].name)):
+                if branches.taken[kind] >> number & 1:
+                    yield Part("disjunct", key(place))
+    names = {action.name for action in graph.actions}
+    yield from combinations(bench.model.spec, names, bench.constants)
+
+
+def combinations(
+    spec: str, actions: Iterable[str], constants: Mapping[str, Value]
+) -> Iterator[Part]:
+    """Each action together with each bound: a commit by one of two members, a fetch in the third
+    epoch. A model of three epochs has what one of two has, too.
+    """
+    bounds = [f"{name} {size}" for name, value in constants.items() for size in _sizes(value)]
+    for action, bound in product(actions, bounds):
+        yield Part("combination", f"{spec}.{action} with {bound}")
+
+
+def _sizes(value: Value) -> Iterable[str]:
+    if isinstance(value, frozenset):
+        return [f"of {size}" for size in range(1, min(len(value), _MOST_BOUNDS) + 1)]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [f">= {size}" for size in range(min(value, _MOST_BOUNDS) + 1)]
+    return [f"= {format_value(value)}"]

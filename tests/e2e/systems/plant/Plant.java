@@ -1,0 +1,172 @@
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.AbstractMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.jar.JarEntry;
+import java.util.jar.JarFile;
+import java.util.jar.JarOutputStream;
+import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.matcher.ElementMatchers;
+import net.bytebuddy.pool.TypePool;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.coordinator.group.classic.ClassicGroup;
+
+/**
+ * Plants faults into the jars of a build, in place: one class each, and none of them is active
+ * unless PLANTED_FAULT names it.
+ */
+public final class Plant {
+    private static final String EPOCHS =
+        "org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache";
+    private static final String LOG = "org.apache.kafka.storage.internals.log.UnifiedLog";
+    private static final String GROUPS = "org.apache.kafka.coordinator.group.GroupMetadataManager";
+    private static final String GROUP = "org.apache.kafka.coordinator.group.classic.ClassicGroup";
+
+    /** Where an advice goes: the class and the method. */
+    private record Place(String type, String method, Class<?> advice) { }
+
+    private static final Place[] PLACES = {
+        new Place(EPOCHS, "endOffsetFor", EpochAskedFor.class),
+        new Place(EPOCHS, "truncateFromEndAsyncFlush", EpochsKept.class),
+        new Place(LOG, "truncateTo", TruncatesOneLate.class),
+        new Place(LOG, "maybeUpdateHighWatermark", HighWatermarkNotTaken.class),
+        new Place(GROUPS, "validateClassicGroupHeartbeat", OldHeartbeat.class),
+        new Place(GROUPS, "validateSyncGroup", OldSync.class),
+        new Place(GROUP, "validateOffsetCommit", OldCommit.class),
+        new Place(GROUP, "hasAllMembersJoined", JoinedEarly.class),
+    };
+
+    public static void main(String[] args) throws IOException {
+        for (String jar : args) {
+            plant(Path.of(jar));
+        }
+    }
+
+    private static void plant(Path jar) throws IOException {
+        Path planted = Files.createTempFile(jar.getParent(), "planted", ".tmp");
+        try (JarFile from = new JarFile(jar.toFile());
+             JarOutputStream to = new JarOutputStream(Files.newOutputStream(planted))) {
+            for (JarEntry entry : (Iterable<JarEntry>) from.stream()::iterator) {
+                to.putNextEntry(new JarEntry(entry.getName()));
+                String type = entry.getName().replace('/', '.').replaceAll("\\.class$", "");
+                to.write(changed(type, from.getInputStream(entry).readAllBytes()));
+                to.closeEntry();
+            }
+        }
+        Files.move(planted, jar, StandardCopyOption.REPLACE_EXISTING);
+    }
+
+    private static byte[] changed(String type, byte[] code) {
+        byte[] now = code;
+        for (Place place : PLACES) {
+            if (place.type().equals(type)) {
+                now = with(place, now);
+            }
+        }
+        return now;
+    }
+
+    private static byte[] with(Place place, byte[] code) {
+        ClassFileLocator found = new ClassFileLocator.Compound(
+            ClassFileLocator.Simple.of(place.type(), code),
+            ClassFileLocator.ForClassLoader.of(Plant.class.getClassLoader()));
+        return new ByteBuddy()
+            .redefine(TypePool.Default.of(found).describe(place.type()).resolve(), found)
+            .visit(Advice.to(place.advice()).on(ElementMatchers.named(place.method())))
+            .make()
+            .getBytes();
+    }
+
+    /** The epoch asked for, where the largest one that is not above it is to be answered. */
+    static final class EpochAskedFor {
+        @Advice.OnMethodExit
+        static void exit(
+            @Advice.Argument(0) int asked,
+            @Advice.Return(readOnly = false) Map.Entry<Integer, Long> answer
+        ) {
+            if ("epoch-asked-for".equals(System.getenv("PLANTED_FAULT")) && answer.getKey() >= 0) {
+                answer = new AbstractMap.SimpleImmutableEntry<>(asked, answer.getValue());
+            }
+        }
+    }
+
+    /** Epochs stay when their records are truncated. */
+    static final class EpochsKept {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return "epochs-kept".equals(System.getenv("PLANTED_FAULT"));
+        }
+    }
+
+    /** One record too many stays. */
+    static final class TruncatesOneLate {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) long offset) {
+            if ("truncates-one-late".equals(System.getenv("PLANTED_FAULT"))) {
+                offset = offset + 1;
+            }
+        }
+    }
+
+    /** A follower does not take its leader's high watermark. */
+    static final class HighWatermarkNotTaken {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) long offset) {
+            if ("high-watermark-not-taken".equals(System.getenv("PLANTED_FAULT"))) {
+                offset = 0;
+            }
+        }
+    }
+
+    /** A heartbeat of an older generation is accepted. */
+    static final class OldHeartbeat {
+        @Advice.OnMethodEnter
+        static void enter(
+            @Advice.Argument(0) ClassicGroup group,
+            @Advice.Argument(value = 3, readOnly = false) int generation
+        ) {
+            if ("old-heartbeat".equals(System.getenv("PLANTED_FAULT"))) {
+                generation = group.generationId();
+            }
+        }
+    }
+
+    /** A SyncGroup of an older generation is accepted. */
+    static final class OldSync {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) Optional<Errors> answer) {
+            if ("old-sync".equals(System.getenv("PLANTED_FAULT"))
+                && answer.equals(Optional.of(Errors.ILLEGAL_GENERATION))) {
+                answer = Optional.empty();
+            }
+        }
+    }
+
+    /** A commit of an older generation is accepted. */
+    static final class OldCommit {
+        @Advice.OnMethodEnter
+        static void enter(
+            @Advice.This ClassicGroup group,
+            @Advice.Argument(value = 2, readOnly = false) int generation
+        ) {
+            if ("old-commit".equals(System.getenv("PLANTED_FAULT")) && generation >= 0) {
+                generation = group.generationId();
+            }
+        }
+    }
+
+    /** A rebalance ends before all members have joined. */
+    static final class JoinedEarly {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) boolean answer) {
+            if ("joined-early".equals(System.getenv("PLANTED_FAULT"))) {
+                answer = true;
+            }
+        }
+    }
+}
