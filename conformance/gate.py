@@ -18,6 +18,7 @@ from conformance.config import Tier
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
+from conformance.modelcheck.result import CheckResult
 from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile
 from conformance.stages.check import check
@@ -38,9 +39,9 @@ from conformance.stages.mutation import mutation
 from conformance.stages.overridden import deviating
 from conformance.stages.record import Subject, Underway, audit, plan_of, record, referee
 from conformance.stages.replay import replay
-from conformance.stages.selection import LeftOut, select
+from conformance.stages.selection import LeftOut, reasons_told, select
 from conformance.stages.suite import cover
-from conformance.systems.registry import BUILT_IN
+from conformance.systems.registry import BUILT_IN, factory_path
 from conformance.traces.store import TraceStore
 
 REFEREED = 100
@@ -54,8 +55,6 @@ class GatePlan:
     tier: Tier
     models: tuple[Model, ...]
     output: Path
-    systems: frozenset[str]
-    """The systems that there are adapters for."""
     system: str = ""
     """Drives this one in the place of those that the models name."""
     left_out: tuple[LeftOut, ...] = ()
@@ -65,9 +64,8 @@ class GatePlan:
 
     @property
     def feeding(self) -> tuple[Model, ...]:
-        """The models whose state graphs drive a system that there is."""
-        there = self.systems
-        return tuple(m for m in self.models if m.feeds_suite and (self.system or m.system in there))
+        """The models whose state graphs drive a system."""
+        return tuple(m for m in self.models if m.feeds_suite and (self.system or m.system))
 
 
 def plan(
@@ -88,13 +86,15 @@ def plan(
             models = [*find_models((), "ci"), *models]
     if not models:
         raise UserError("The gate has no model to check. Name one, or add models to the tier.")
-    systems = frozenset({*BUILT_IN, *context.settings.systems})
+    models = [model.driving() for model in models]
     canary = context.settings.canary
     if not system:
-        return GatePlan(tier, tuple(models), output, systems, canary=canary)
+        for name in dict.fromkeys(model.system for model in models if model.system):
+            factory_path(name, context.settings.systems)
+        return GatePlan(tier, tuple(models), output, canary=canary)
     chosen = select(context, models, system)
     own = system in BUILT_IN and canary
-    return GatePlan(tier, chosen.taken, output, systems, system, chosen.left_out, canary=own)
+    return GatePlan(tier, chosen.taken, output, system, chosen.left_out, canary=own)
 
 
 def run(context: Context, gate: GatePlan) -> None:
@@ -114,9 +114,9 @@ _LOADED = ("conformance.replay.record", "conformance.stages.explore", "hypothesi
 
 def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     system = gate.system or None
-    held = [model for model in gate.feeding if _holds(model)]
     with fetched_meanwhile(context.settings, context.emit, system) if system else nullcontext():
-        check(_keeping(context, gate.output), gate.models)
+        results = check(_keeping(context, gate.output), gate.models)
+        held = _that_hold(gate, results)
         announce_benches(context, held, system)
         check_overridden(context, held, system)
     # What a cold run would not take from the cache is of this run now.
@@ -124,7 +124,7 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     benches = [workbench(context, model, system) for model in held]
     if not benches:
         with stage(context, "replay") as outcome:
-            outcome.summary = "no model of this tier feeds a suite: no implementation was tested"
+            outcome.summary = _undriven(gate)
         return
     if benches[0].distant:
         _at_a_distance(context, benches)
@@ -197,8 +197,24 @@ def _at_a_distance(context: Context, benches: Sequence[Workbench]) -> None:
     coverage(context, benches, replayed, {}, chosen=True, distant=True, stopped=stopped)
 
 
-def _holds(model: Model) -> bool:
-    return model.expect is None or model.expect.result == "holds"
+def _that_hold(gate: GatePlan, results: Sequence[CheckResult]) -> list[Model]:
+    """The models to drive a system along: only what TLC has searched to its end has a graph."""
+    holding = [result.model for result in results if result.outcome.result == "holds"]
+    return [model for model in gate.feeding if model in holding]
+
+
+def _undriven(gate: GatePlan) -> str:
+    """Why no system was driven."""
+    if gate.feeding:
+        return "no model that feeds a suite holds: no implementation was tested"
+    why = reasons_told([LeftOut(model.name, _idle(model)) for model in gate.models])
+    return f"no implementation was tested: {why}"
+
+
+def _idle(model: Model) -> str:
+    return model.feeds_no_suite or (
+        "it names no system: give one with --system, or set `system` in its manifest"
+    )
 
 
 def _largest_of_each_variant(benches: Sequence[Workbench]) -> list[Workbench]:

@@ -15,6 +15,7 @@ from conformance.cli.options import (
     ApiVersionOption,
     ColdOption,
     CompareOption,
+    ConfigOption,
     DeviationsOption,
     FailOverOption,
     JsonOption,
@@ -26,6 +27,7 @@ from conformance.cli.options import (
     TlsCaOption,
     WireConfigOption,
     WireOptions,
+    all_configured,
     use_kafka_lib,
 )
 from conformance.cli.session import session
@@ -44,6 +46,7 @@ def gate(
             help="Models or folders of models; default: the tier's.", autocompletion=model_names
         ),
     ] = None,
+    config: ConfigOption = None,
     tier: Annotated[str | None, typer.Option(help="ci or nightly.")] = None,
     traces: Annotated[int | None, typer.Option(min=1, help="Traces to record in all.")] = None,
     output: Annotated[
@@ -86,7 +89,7 @@ def gate(
         )
         use_kafka_lib(kafka_lib)
         named = WireOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
-        planned = plan(context, chosen, models or (), folder, named or "")
+        planned = plan(context, chosen, all_configured(models or (), config), folder, named or "")
         for left_out in planned.left_out:
             work.say(f"left out: {left_out.model}: {left_out.reason}")
         planned = _with_options(planned, traces, canary, master)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -127,6 +127,22 @@ class Model:
     def spec(self) -> str:
         """The name of the spec's root module."""
         return self.spec_path.stem
+
+    @property
+    def feeds_no_suite(self) -> str:
+        """Why its state graph does not become tests; empty if it does."""
+        if self.feeds_suite:
+            return ""
+        if self.check.symmetry or self.check.view:
+            return "SYMMETRY and VIEW merge states, so it feeds no suite: take them out"
+        if self.check.simulation is not None:
+            return "it is simulated, so it has no state graph and feeds no suite"
+        return f"it feeds no suite: set `feeds_suite = true` in {near(self.origin)}"
+
+    def driving(self) -> Model:
+        """The same model; one without a manifest, which cannot say so, feeds a suite if it may."""
+        merges = self.check.symmetry or self.check.view
+        return self if self.origin.suffix == ".toml" or merges else replace(self, feeds_suite=True)
 
     @property
     def search(self) -> tuple[Path, ...]:
