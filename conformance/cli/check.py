@@ -25,6 +25,7 @@ from conformance.events import JsonValue
 from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.manifest import Model, Tier, find_models
 from conformance.modelcheck.tlc import TlcOptions
+from conformance.printable import counted
 from conformance.stages.check import check as check_by_tlc
 from conformance.stages.context import Context
 from conformance.stages.python_engine import check_in_python
@@ -68,6 +69,10 @@ def check(
             work.listing("models", list(map(_row, chosen)))
         if engine not in ("tlc", "python"):
             raise UserError(f"There is no engine {engine!r}; the engines are tlc and python.")
+        if not models:
+            work.say(
+                f"{counted(len(chosen), 'model')}; name some to check fewer, --list lists them"
+            )
         folder = work.settings.counterexamples
         options = CheckOptions(
             tlc=replace(TlcOptions(), workers=workers),

@@ -35,6 +35,7 @@ from conformance.config import settled_tier
 from conformance.events import JsonValue
 from conformance.gate import GatePlan, plan, run
 from conformance.modelcheck.check import CheckOptions
+from conformance.printable import counted
 from conformance.stages.context import Context
 from conformance.tla import Tools, find_tools
 
@@ -93,6 +94,11 @@ def gate(
         for left_out in planned.left_out:
             work.say(f"left out: {left_out.model}: {left_out.reason}")
         planned = _with_options(planned, traces, canary, master)
+        if not models:
+            work.say(
+                f"{counted(len(planned.models), 'model')}, {len(planned.feeding)} of them drive an "
+                "implementation; name some to run fewer, `kconform check --list` lists them"
+            )
         work.header.update(_header(planned, context, tools))
         run(context, planned)
 
