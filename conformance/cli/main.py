@@ -24,6 +24,10 @@ COMMANDS = {
         "Model check, generate, replay, explore, record, audit; then one canary bug.",
     ),
     "check": ("check:check", "Check models and compare with what their manifests expect."),
+    "init": (
+        "init:init",
+        "Write a model and an adapter's skeleton for a module of your own; overwrite nothing.",
+    ),
     "suite": (
         "suite:suite",
         "Print a suite's size and coverage; the minimal one beside a greedy walk's.",
