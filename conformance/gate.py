@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from conformance.audit.local import is_small
 from conformance.audit.result import AuditResult
-from conformance.audit.session import spark_session
 from conformance.bugs.canary import run_canary
 from conformance.config import Tier
 from conformance.errors import UserError
@@ -43,6 +41,9 @@ from conformance.stages.selection import LeftOut, reasons_told, select
 from conformance.stages.suite import cover
 from conformance.systems.registry import BUILT_IN, factory_path
 from conformance.traces.store import TraceStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REFEREED = 100
 """Traces of each store on which TLC has to agree with the audit; nightly, for it is slow."""
@@ -272,6 +273,8 @@ def _audited_on_spark(
     """Record and audit each store, in one Spark session; `between` is called after each."""
     chosen = _largest_of_each_variant(benches)
     share, length = _share(gate, chosen), gate.tier.trace_length
+    from conformance.audit.session import spark_session  # few traces need no Spark
+
     with spark_session(gate.master, steps=gate.tier.traces * length) as spark:
         for bench in chosen:
             store = _store(gate, bench)

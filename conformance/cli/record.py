@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from conformance.audit.local import is_small
-from conformance.audit.session import spark_session
 from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ColdOption,
@@ -64,6 +63,8 @@ def record(
         if is_small(traces * length, master):
             record_here(context, bench, output, traces=traces, length=length, overwrite=force)
         else:
+            from conformance.audit.session import spark_session  # few need it
+
             with spark_session(master, steps=traces * length) as spark:
                 record_stage(
                     context,

@@ -18,6 +18,7 @@ LAYERS: dict[str, int] = {
     "conformance.resources": 0,
     "conformance.files": 0,
     "conformance.toml": 0,
+    "conformance.pickled": 0,
     "conformance.printable": 0,
     # A library of its own, with layers of its own; the errors of the whole house are its.
     "conformance.tla": 0,
