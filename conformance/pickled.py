@@ -5,9 +5,8 @@ from __future__ import annotations
 import copyreg
 import io
 import pickle
-from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 
 def dumps(value: object) -> bytes:
@@ -17,15 +16,13 @@ def dumps(value: object) -> bytes:
     return written.getvalue()
 
 
-_Reduced = tuple[Callable[..., object], tuple[object, ...]]
+def _proxy(mapping: dict[object, object]) -> MappingProxyType[object, object]:
+    return MappingProxyType(mapping)
 
 
-def _as_dict(proxy: MappingProxyType[object, object]) -> _Reduced:
-    return MappingProxyType, (dict(proxy),)
+def _reduced(proxy: MappingProxyType[object, object]) -> tuple[object, ...]:
+    return _proxy, (dict(proxy),)  # the type itself has no name that pickle could write
 
 
 class _Pickler(pickle.Pickler):
-    dispatch_table: ClassVar[Mapping[type, Callable[[Any], _Reduced]]] = {
-        **copyreg.dispatch_table,  # type: ignore[dict-item]
-        MappingProxyType: _as_dict,
-    }
+    dispatch_table: Any = {**copyreg.dispatch_table, MappingProxyType: _reduced}  # noqa: RUF012
