@@ -27,7 +27,8 @@ from conformance.replay.engine import (
     run_path,
     run_until_believed,
 )
-from conformance.replay.oracle import GraphOracle, Oracle
+from conformance.replay.minimise import minimise
+from conformance.replay.oracle import GraphOracle, Oracle, allows
 from conformance.replay.shorten import shortest_failure
 from conformance.suites.suite import Suite
 from conformance.systems.protocol import SystemUnderTest
@@ -36,6 +37,8 @@ from conformance.verdict import Verdict
 
 MakeSystem = Callable[[], SystemUnderTest]
 
+_SHRINKING = 30_000
+"""Steps that are driven to shrink one divergence, about: some systems take a thousand a second."""
 _MOST_SPOILED = 20
 """So many tests spoiled one after the other, though alone: those that are left would be too."""
 
@@ -129,6 +132,7 @@ class _Run:
         self._visits = np.zeros(len(graph.source), np.int64)
         self._not_driven: Counter[str] = Counter()
         self._left = iter(range(len(suite)))
+        self._real_time = False
         self._suspects: dict[int, tuple[PathResult, int]] = {}
         """Tests that diverged beside others, by number, with their tries: to be driven alone."""
         self._told = time.monotonic()
@@ -193,6 +197,7 @@ class _Run:
     def in_real_time(self, lanes: int) -> None:
         """Drive the tests side by side, and alone those that diverge there: the others may have
         been in their way."""
+        self._real_time = True
         while True:
             self._side_by_side(lanes)
             if not self._suspects:
@@ -311,15 +316,27 @@ class _Run:
         )
 
     def _shorten(self, divergence: Divergence) -> Divergence:
+        driven = 0
+
         def attempt(initial: State, actions: Sequence[Action]) -> Divergence | None:
+            nonlocal driven
             system = self._make_system()
             try:
                 outcome = run_path(Driver(system, self._oracle), initial, actions)
+                driven += outcome.steps
                 return None if outcome.late else outcome.divergence
             finally:
                 close(system)
 
-        return shortest_failure(self._oracle, divergence, attempt)
+        def cheaply(initial: State, actions: Sequence[Action]) -> Divergence | None:
+            if driven > _SHRINKING or not allows(self._oracle, initial, actions):
+                return None
+            return attempt(initial, actions)
+
+        short = shortest_failure(self._oracle, divergence, attempt)
+        # What fails only after a certain past is not on the shortest way. In real time each attempt
+        # takes seconds, and several to be believed.
+        return short if self._real_time else minimise(short, cheaply)
 
 
 def _late_last(suspect: tuple[int, tuple[PathResult, int]]) -> tuple[bool, int]:

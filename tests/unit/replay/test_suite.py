@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -84,6 +86,30 @@ def test_a_divergence_fails_and_the_rest_was_not_run() -> None:
     assert [one.actions for one in result.divergences] == [actions("Fork B"), actions("Fork B")]
     assert result.notes == ()
     assert (result.steps, result.actions) == (6, {"A": 4, "B": 2})
+
+
+class LateAfterFork(Table):
+    """Goes wrong at a B after Fork, but not at the first: the shortest way there shows nothing."""
+
+    forked, turns = False, 0
+
+    def apply(self, action: Action) -> None:
+        self.forked |= action.name == "Fork"
+        super().apply(action)
+        self.turns += action.name == "B"
+        if self.forked and self.turns > 1 and action.name == "B":
+            self.x = 9
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        self.forked, self.turns = False, 0
+        super().reset(initial)
+
+
+def test_a_story_that_needs_its_past_is_shrunk_to_what_it_needs() -> None:
+    path = [*AROUND, *AROUND, *AROUND, *FORKED, *AROUND[2:]]
+    made = partial(LateAfterFork, moves(EDGES, Fork=1))
+    (divergence,) = replay_suite(GRAPH, suite(path), made).divergences
+    assert divergence.actions == actions("A A B Fork A B")
 
 
 def test_the_last_test_may_diverge_too() -> None:
