@@ -12,14 +12,14 @@ import pytest
 
 from conformance.events import Difference, Event, Progress
 from conformance.modelcheck.graph import StateGraph
-from conformance.replay.engine import Divergence
+from conformance.replay.engine import Divergence, Driver
 from conformance.replay.oracle import GraphOracle, SpecOracle
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
 from conformance.story.kind import Kind
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import SystemUnderTest
-from conformance.tla import Action, Fn, State, Value
+from conformance.tla import Action, Fn, ModelValue, State, Value
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, actions, graph, moves, oracle_of
 
@@ -260,3 +260,18 @@ def test_a_story_of_an_unknown_step_has_no_change() -> None:
     path = Divergence(Kind.NOT_ALLOWED, (0,), actions("B A B"), (), ((1,),), {"x": 2})
     story = finding(ORACLE, path).story
     assert story[:3] == ("1. B", "     (the state is not known)", "2. A")
+
+
+def test_who_takes_a_model_value_for_a_string_is_told_how_it_is_written() -> None:
+    class Strings(Table):
+        def observe(self) -> Mapping[str, Value]:
+            return {"x": "a"}
+
+    value = ModelValue("a")
+    oracle = SpecOracle(("x",), [(value,)], lambda state: [(Action("A"), state)])
+    diverged = Driver(Strings({}, start=0), oracle).reset((value,))
+    assert diverged is not None
+    message = finding(oracle, diverged).message
+    assert "a is a model value of the spec" in message
+    assert 'ModelValue("a")' in message
+    assert '{"#unserializable": "a"}' in message
