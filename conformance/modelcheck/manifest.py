@@ -102,9 +102,9 @@ class Model:
     """The manifest or .cfg that it comes from."""
     spec_path: Path
     check: Check
+    expect: Expect | None = None
     config: Path | None = None
     """TLC's configuration, if that says what to check and with which constants."""
-    expect: Expect | None = None
     system: str = ""
     description: str = ""
     tier: Tier = "ci"
