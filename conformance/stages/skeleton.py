@@ -63,10 +63,17 @@ def skeleton_of(module: Path, config: Path | None, tools: Tools) -> Skeleton:
             "to it, or name another one with --config."
         )
     model = model_from_config(module, chosen).driving()
+    if model.feeds_no_suite:
+        raise UserError(
+            f"{near(chosen)}: {model.feeds_no_suite}. Then start again, or name another "
+            "configuration with --config."
+        )
     prepared = prepare(model, tools)
-    if model.feeds_no_suite or not prepared.spec.has_behaviours:
-        why = model.feeds_no_suite or "it has no behaviours"
-        raise UserError(f"{near(chosen)}: {why}. Then start again, with --config for another one.")
+    if not prepared.spec.has_behaviours:
+        raise UserError(
+            f"{near(chosen)} names no behaviours, so there is nothing to drive: add INIT and NEXT, "
+            "or SPECIFICATION."
+        )
     name = module.stem.lower()
     adapter = f"{name}_adapter"
     actions = _actions(prepared)

@@ -241,3 +241,12 @@ def test_a_configuration_that_merges_states_feeds_no_suite_and_says_so(
         load_model(path)
     model = model_from_config(tmp_path / "Toy.tla", tmp_path / "Toy.cfg").driving()
     assert "merge states" in model.feeds_no_suite
+
+
+def test_our_own_models_state_what_must_come_out() -> None:
+    """A user's model may leave a number out; ours would lose it unseen."""
+    for model in find_models():
+        assert model.expect is not None
+        stated = model.expect.distinct_states or model.expect.counterexample_length
+        lasso = model.expect.violated in model.check.properties
+        assert stated or lasso or model.check.simulation or model.expect.reason, model.name

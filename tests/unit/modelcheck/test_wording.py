@@ -72,7 +72,7 @@ def test_a_number_that_is_not_stated_is_a_note_and_no_failure(
 ) -> None:
     result = judged(outcome, expect)
     assert result.verdict is Verdict.PASS
-    assert result.findings() == ()
+    assert result.problems == ()
     assert result.summary().endswith(f"; write `{line}` below `[expect]` of Own.cfg to keep it")
 
 
