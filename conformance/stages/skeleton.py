@@ -68,12 +68,12 @@ def skeleton_of(module: Path, config: Path | None, tools: Tools) -> Skeleton:
             f"{near(chosen)}: {model.feeds_no_suite}. Then start again, or name another "
             "configuration with --config."
         )
-    prepared = prepare(model, tools)
-    if not prepared.spec.has_behaviours:
+    if not (model.check.specification or (model.check.init and model.check.next)):
         raise UserError(
             f"{near(chosen)} names no behaviours, so there is nothing to drive: add INIT and NEXT, "
             "or SPECIFICATION."
         )
+    prepared = prepare(model, tools)
     name = module.stem.lower()
     adapter = f"{name}_adapter"
     actions = _actions(prepared)

@@ -152,7 +152,7 @@ def test_nothing_is_overwritten_and_nothing_half_written(
         ("init Lock.tla --config Other.cfg", "There is no configuration Other.cfg"),
         ("init Other.tla", "There is no TLA+ module Other.tla"),
         ("init Lock.tla --config Merging.cfg", "merge states"),
-        ("init Lock.tla --config Empty.cfg", "nothing to check"),
+        ("init Lock.tla --config Empty.cfg", "names no behaviours"),
     ],
 )
 def test_what_gives_no_suite_gives_no_skeleton(
