@@ -127,10 +127,20 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
         with stage(context, "replay") as outcome:
             outcome.summary = _undriven(gate)
         return
-    if benches[0].distant:
-        _at_a_distance(context, benches)
-        _known_deviations(context, system, benches)
-        return
+    distant = [bench for bench in benches if bench.distant]
+    near = [bench for bench in benches if not bench.distant]
+    if distant:
+        _at_a_distance(context, distant)
+        _known_deviations(context, system, distant)
+    if near:
+        _nearby(context, gate, near, crew)
+
+
+def _nearby(
+    context: Context, gate: GatePlan, benches: Sequence[Workbench], crew: Crew | None
+) -> None:
+    """All stages, of systems that take whatever step they are told to."""
+    system = gate.system or None
     suites = [cover(context, bench.model.name, bench.graph) for bench in benches]
     searches = [
         (bench, _search(context, gate.tier, bench)) for bench in _largest_of_each_variant(benches)
