@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from types import ModuleType
@@ -80,6 +81,20 @@ def test_a_short_h_is_help_of_every_command(arguments: tuple[str, ...]) -> None:
     assert [one.exit_code for one in told] == [0, 0]
     assert told[0].output == told[1].output
     assert "Usage: " in told[0].output
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [
+        ("check --list", "models"),
+        ("bugs --list", "bugs"),
+        ("deviations kafka-4.4.0 --table", "deviations"),
+    ],
+)
+def test_what_only_lists_something_checks_nothing_and_ends_well(command: str, key: str) -> None:
+    told = CliRunner().invoke(app, [*command.split(), "--json"])
+    assert told.exit_code == 0
+    assert json.loads(told.stdout)[key]
 
 
 class Interrupted(ModuleType):
