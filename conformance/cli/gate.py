@@ -96,8 +96,8 @@ def gate(
         planned = _with_options(planned, traces, canary, master)
         if not models:
             work.say(
-                f"{counted(len(planned.models), 'model')}, {len(planned.feeding)} of them drive an "
-                "implementation; name some to run fewer, `kconform check --list` lists them"
+                f"{counted(len(planned.models), 'model')}, {len(planned.feeding)} of them with "
+                "a suite to drive; name some to run fewer, `kconform check --list` lists them"
             )
         work.header.update(_header(planned, context, tools))
         run(context, planned)

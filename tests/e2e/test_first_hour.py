@@ -216,6 +216,23 @@ def test_a_system_that_is_not_known_is_no_silent_gap(here: Path, kconform: Comma
     assert (code, "No system is called 'look'" in text) == (2, True), text
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("check", "1 model; name some to check fewer, --list lists them"),
+        ("gate", "1 model, 1 of them with a suite to drive"),
+    ],
+)
+def test_who_names_nothing_is_told_how_much_is_started(
+    here: Path, kconform: Command, command: str, told: str
+) -> None:
+    kconform("init Lock.tla")
+    fill_in(here / "lock_adapter.py")
+    (here / "kconform.toml").write_text(f'{SETTINGS}models = ["lock.toml"]\n')
+    assert told in kconform(command)[1]
+    assert told not in kconform(f"{command} lock.toml")[1]
+
+
 def test_strings_for_model_values_are_explained(here: Path, kconform: Command) -> None:
     kconform("init Lock.tla")
     adapter = here / "lock_adapter.py"
