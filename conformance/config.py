@@ -9,6 +9,7 @@ from typing import Annotated
 
 import msgspec
 
+from conformance import toml
 from conformance.errors import UserError
 
 PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
@@ -122,7 +123,7 @@ def _toml(path: Path) -> dict[str, object]:
 
 def _convert(raw: object, path: Path, where: str) -> Settings:
     try:
-        return msgspec.convert(raw, Settings)
+        return toml.convert(raw, Settings)
     except msgspec.ValidationError as error:
         raise UserError(
             f"{where}{path} has a setting that kconform cannot use: {error}. "

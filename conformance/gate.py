@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from conformance.audit.local import is_small
 from conformance.audit.result import AuditResult
-from conformance.audit.session import spark_session
 from conformance.bugs.canary import run_canary
 from conformance.config import Tier
 from conformance.errors import UserError
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.manifest import Tier as TierName
+from conformance.modelcheck.result import CheckResult
 from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile
 from conformance.stages.budget import tier_within, within_budget
@@ -39,10 +38,13 @@ from conformance.stages.mutation import mutation
 from conformance.stages.overridden import deviating
 from conformance.stages.record import Subject, Underway, audit, plan_of, record, referee
 from conformance.stages.replay import replay
-from conformance.stages.selection import LeftOut, select
+from conformance.stages.selection import LeftOut, reasons_told, select
 from conformance.stages.suite import cover
-from conformance.systems.registry import BUILT_IN
+from conformance.systems.registry import BUILT_IN, factory_path
 from conformance.traces.store import TraceStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REFEREED = 100
 """Traces of each store on which TLC has to agree with the audit; nightly, for it is slow."""
@@ -55,8 +57,6 @@ class GatePlan:
     tier: Tier
     models: tuple[Model, ...]
     output: Path
-    systems: frozenset[str]
-    """The systems that there are adapters for."""
     system: str = ""
     """Drives this one in the place of those that the models name."""
     left_out: tuple[LeftOut, ...] = ()
@@ -75,9 +75,8 @@ class GatePlan:
 
     @property
     def feeding(self) -> tuple[Model, ...]:
-        """The models whose state graphs drive a system that there is."""
-        there = self.systems
-        return tuple(m for m in self.models if m.feeds_suite and (self.system or m.system in there))
+        """The models whose state graphs drive a system."""
+        return tuple(m for m in self.models if m.feeds_suite and (self.system or m.system))
 
 
 def plan(
@@ -98,13 +97,15 @@ def plan(
             models = [*find_models((), "ci"), *models]
     if not models:
         raise UserError("The gate has no model to check. Name one, or add models to the tier.")
-    systems = frozenset({*BUILT_IN, *context.settings.systems})
+    models = [model.driving() for model in models]
     canary = context.settings.canary
     if not system:
-        return GatePlan(tier, tuple(models), output, systems, canary=canary, named=bool(named))
+        for name in dict.fromkeys(model.system for model in models if model.system):
+            factory_path(name, context.settings.systems)
+        return GatePlan(tier, tuple(models), output, canary=canary, named=bool(named))
     chosen = select(context, models, system)
     own = system in BUILT_IN and canary
-    return GatePlan(tier, chosen.taken, output, systems, system, chosen.left_out, canary=own)
+    return GatePlan(tier, chosen.taken, output, system, chosen.left_out, canary=own)
 
 
 def run(context: Context, gate: GatePlan) -> None:
@@ -124,9 +125,9 @@ _LOADED = ("conformance.replay.record", "conformance.stages.explore", "hypothesi
 
 def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     system = gate.system or None
-    held = [model for model in gate.feeding if _holds(model)]
     with fetched_meanwhile(context.settings, context.emit, system) if system else nullcontext():
-        check(_keeping(context, gate.output), gate.models)
+        results = check(_keeping(context, gate.output), gate.models)
+        held = _that_hold(gate, results)
         announce_benches(context, held, system)
         check_overridden(context, held, system)
     # What a cold run would not take from the cache is of this run now.
@@ -134,15 +135,25 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     benches = [workbench(context, model, system) for model in held]
     if not benches:
         with stage(context, "replay") as outcome:
-            outcome.summary = "no model of this tier feeds a suite: no implementation was tested"
+            outcome.summary = _undriven(gate)
         return
     if gate.minutes is not None:
         benches = list(within_budget(context, benches, gate.minutes))
         gate = replace(gate, tier=tier_within(gate.tier, benches, gate.minutes))
-    if benches[0].distant:
-        _at_a_distance(context, benches)
-        _known_deviations(context, system, benches)
-        return
+    distant = [bench for bench in benches if bench.distant]
+    near = [bench for bench in benches if not bench.distant]
+    if distant:
+        _at_a_distance(context, distant)
+        _known_deviations(context, system, distant)
+    if near:
+        _nearby(context, gate, near, crew)
+
+
+def _nearby(
+    context: Context, gate: GatePlan, benches: Sequence[Workbench], crew: Crew | None
+) -> None:
+    """All stages, of systems that take whatever step they are told to."""
+    system = gate.system or None
     suites = [cover(context, bench.model.name, bench.graph) for bench in benches]
     searches = [
         (bench, _search(context, gate.tier, bench)) for bench in _largest_of_each_variant(benches)
@@ -210,8 +221,24 @@ def _at_a_distance(context: Context, benches: Sequence[Workbench]) -> None:
     coverage(context, benches, replayed, {}, chosen=True, distant=True, stopped=stopped)
 
 
-def _holds(model: Model) -> bool:
-    return model.expect is None or model.expect.result == "holds"
+def _that_hold(gate: GatePlan, results: Sequence[CheckResult]) -> list[Model]:
+    """The models to drive a system along: only what TLC has searched to its end has a graph."""
+    holding = [result.model for result in results if result.outcome.result == "holds"]
+    return [model for model in gate.feeding if model in holding]
+
+
+def _undriven(gate: GatePlan) -> str:
+    """Why no system was driven."""
+    if gate.feeding:
+        return "no model that feeds a suite holds: no implementation was tested"
+    why = reasons_told([LeftOut(model.name, _idle(model)) for model in gate.models])
+    return f"no implementation was tested: {why}"
+
+
+def _idle(model: Model) -> str:
+    return model.feeds_no_suite or (
+        "it names no system: give one with --system, or set `system` in its manifest"
+    )
 
 
 def _largest_of_each_variant(benches: Sequence[Workbench]) -> list[Workbench]:
@@ -269,6 +296,8 @@ def _audited_on_spark(
     """Record and audit each store, in one Spark session; `between` is called after each."""
     chosen = _largest_of_each_variant(benches)
     share, length = _share(gate, chosen), gate.tier.trace_length
+    from conformance.audit.session import spark_session  # few traces need no Spark
+
     with spark_session(gate.master, steps=gate.tier.traces * length) as spark:
         for bench in chosen:
             store = _store(gate, bench)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
+from typing import TYPE_CHECKING
 
 from conformance.tla import Action, Schema, Spec, fingerprint
 from conformance.tla.spark import SparkFormula, compile_state_formulas
 from conformance.tla.spark.sql import name as quoted
 from conformance.tla.spark.sql import text as literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 __all__ = [
     "INIT",
@@ -115,7 +116,13 @@ def compile_rules(
 def valued(rules: Sequence[Rule]) -> list[Column]:
     """A column with the value of each rule: a formula stands in a plan once, however often its
     value is looked at."""
-    return [F.expr(rule.value).alias(value_of(rule)) for rule in rules]
+    return [_expr(rule.value).alias(value_of(rule)) for rule in rules]
+
+
+def _expr(text: str) -> Column:
+    from pyspark.sql.functions import expr  # few audits need Spark
+
+    return expr(text)
 
 
 def value_of(rule: Rule) -> str:
@@ -147,5 +154,5 @@ def _column(rule: Rule) -> str:
 def strings(parts: Sequence[str]) -> Column:
     """An array of the SQL strings that are not NULL."""
     if not parts:
-        return F.expr("CAST(array() AS array<string>)")
-    return F.expr(f"array_compact(array({', '.join(parts)}))")
+        return _expr("CAST(array() AS array<string>)")
+    return _expr(f"array_compact(array({', '.join(parts)}))")

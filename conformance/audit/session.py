@@ -14,16 +14,23 @@ from pathlib import Path
 from types import FrameType, MappingProxyType, TracebackType
 from typing import BinaryIO
 
-from py4j.java_gateway import JavaGateway
-from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
-
 from conformance.errors import DataError, EnvironmentProblem, UserError
 from conformance.files import tells_of_no_space
 from conformance.tla import find_java
+
+try:
+    from py4j.java_gateway import JavaGateway
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+except ModuleNotFoundError as error:
+    raise EnvironmentProblem(
+        "So much is recorded, judged or audited on Spark, which is not installed here. Type "
+        "`pip install 'kafka-conformance[spark]'`, or ask for less: docs/installation.md says what "
+        "needs no Spark."
+    ) from error
 
 LOCAL = "local[*]"
 

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import cloudpickle
-from pyspark.sql import DataFrame, SparkSession
 
+from conformance import pickled
 from conformance.audit.rules import NEXT
-from conformance.audit.scan import by_file, shared_out
 from conformance.audit.visited import INITIAL, KEY, from_bytes, to_bytes
 from conformance.errors import SpecError
 from conformance.judge.patience import Patience
@@ -29,6 +28,9 @@ from conformance.tla import Action, ActionFormula, ModelConfig, Module, Spec, St
 from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.states import FINGERPRINT, StateColumns
 from conformance.traces.store import TraceStore, read_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 UNKNOWN_STATE = "the store lacks a state that the trace refers to"
 UNKNOWN_ACTION = "the trace has an action that the store's dictionary lacks"
@@ -78,16 +80,19 @@ class Evaluator:
             tuple(invariants),
             tuple(properties),
         )
-        dumps: Callable[[object], bytes] = cloudpickle.dumps
-        return Evaluator(dumps(parts))
+        return Evaluator(pickled.dumps(parts))
 
     def judged_states(self, spark: SparkSession, files: Sequence[Path]) -> DataFrame:
         """Fingerprint, violations and doubts of each state that is not in order, and a row without
         a fingerprint for all the others of a file: `states` says for how many a row stands."""
+        from conformance.audit.scan import by_file  # Spark
+
         return by_file(spark, files, f"{_STATES}, states long", self._judge_files())
 
     def found_in_states(self, spark: SparkSession, files: Sequence[Path]) -> pa.Table:
         """The same as a table."""
+        from conformance.audit.scan import shared_out  # Spark
+
         judge = self._judge_files()
 
         def look(share: Sequence[Path]) -> bytes:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from conformance import toml
 from conformance.bugs.mutants import Mutant, Positions
 from conformance.errors import UserError
 
@@ -50,7 +51,7 @@ class _Covered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_below(path: Path = FILE) -> Mapping[str, str]:
     """By file of the implementation: why no specification is about it. UserError if damaged."""
     try:
-        read = msgspec.toml.decode(path.read_bytes(), type=_Covered)
+        read = toml.decode(path.read_bytes(), _Covered)
     except (OSError, msgspec.DecodeError) as error:
         raise UserError(f"{path} is no list of modules: {error}.") from error
     return {file: one.reason for one in read.below for file in one.files}

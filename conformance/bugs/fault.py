@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 import patch_ng
 
+from conformance import toml
 from conformance.errors import UserError
 from conformance.resources import implementation_dir
 
@@ -95,7 +96,7 @@ class Catalogue:
 def load_catalogue(path: Path) -> Catalogue:
     """The catalogue in a TOML file; UserError if it is not one or an id stands twice."""
     try:
-        read = msgspec.toml.decode(path.read_bytes(), type=_Catalogue)
+        read = toml.decode(path.read_bytes(), _Catalogue)
     except OSError as error:
         raise UserError(f"The fault catalogue {path} cannot be read: {error.strerror}.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

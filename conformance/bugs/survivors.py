@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from conformance import toml
 from conformance.bugs.mutants import Mutant
 from conformance.errors import UserError
 
@@ -60,7 +61,7 @@ def function_at(text: str, line: int) -> str:
 def read_survivors(path: Path = FILE) -> Reasons:
     """Those in the file; UserError if it is damaged."""
     try:
-        read = msgspec.toml.decode(path.read_bytes(), type=_Survivors)
+        read = toml.decode(path.read_bytes(), _Survivors)
     except (OSError, msgspec.DecodeError) as error:
         raise UserError(f"{path} is no list of survivors: {error}.") from error
     return Reasons(

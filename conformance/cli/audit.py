@@ -12,7 +12,6 @@ import typer
 
 from conformance.audit.local import is_small
 from conformance.audit.result import unjudged_lines
-from conformance.audit.session import spark_session
 from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ColdOption,
@@ -79,6 +78,8 @@ def audit(
             if is_small(steps, master) and not native:
                 result = audit_stage(context, subject, None, listing=listed)
             else:
+                from conformance.audit.session import spark_session  # few need it
+
                 with spark_session(master, steps=steps) as spark:
                     result = audit_stage(context, subject, spark, listing=listed, native=native)
             for line in unjudged_lines(result):

@@ -147,6 +147,9 @@ def bugs(
                 _judge(work, found, "clean copy", folder, effort, names, budget)
         else:
             chosen = select(found, ids or [], short=short)
+            if not ids:
+                count = counted(sum(len(one.faults) for one in chosen), "fault")
+                work.say(f"{count}; name some to run fewer, --list lists them")
             folder = work.settings.divergences
             results = run_bench(chosen, effort, work.emit, folder)
             _table(work, results, explain=bool(ids))

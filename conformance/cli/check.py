@@ -16,14 +16,16 @@ from conformance.cli.options import (
     ConfigOption,
     JsonOption,
     ReportOption,
+    all_configured,
 )
 from conformance.cli.session import Session, session
 from conformance.config import settled_tier
 from conformance.errors import UserError
 from conformance.events import JsonValue
 from conformance.modelcheck.check import CheckOptions
-from conformance.modelcheck.manifest import Model, Tier, find_models, model_from_config
+from conformance.modelcheck.manifest import Model, Tier, find_models
 from conformance.modelcheck.tlc import TlcOptions
+from conformance.printable import counted
 from conformance.stages.check import check as check_by_tlc
 from conformance.stages.context import Context
 from conformance.stages.python_engine import check_in_python
@@ -67,6 +69,10 @@ def check(
             work.listing("models", list(map(_row, chosen)))
         if engine not in ("tlc", "python"):
             raise UserError(f"There is no engine {engine!r}; the engines are tlc and python.")
+        if not models:
+            work.say(
+                f"{counted(len(chosen), 'model')}; name some to check fewer, --list lists them"
+            )
         folder = work.settings.counterexamples
         options = CheckOptions(
             tlc=replace(TlcOptions(), workers=workers),
@@ -95,15 +101,8 @@ def check(
 def _choose(
     work: Session, names: Sequence[str], config: Path | None, tier: str | None
 ) -> list[Model]:
-    if len(names) == 1 and names[0].endswith(".tla"):
-        spec = Path(names[0])
-        return [model_from_config(spec, config or spec.with_suffix(".cfg"))]
-    if config is not None:
-        raise UserError(
-            "--config goes with one path/Spec.tla; models have their own configuration."
-        )
-    if names:
-        return find_models(names)
+    if chosen := all_configured(names, config):
+        return find_models(chosen)
     name = tier or work.settings.tier
     settled = settled_tier(work.settings, name)
     if settled.models:

@@ -11,6 +11,7 @@ from conformance.cli.completion import model_names
 from conformance.cli.options import ColdOption, JsonOption
 from conformance.cli.session import session
 from conformance.errors import UserError
+from conformance.events import JsonValue
 from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.stages.context import Context
@@ -18,6 +19,7 @@ from conformance.stages.deviations import deviations as deviations_stage
 from conformance.stages.overridden import deviating
 from conformance.stages.selection import select
 from conformance.stages.weakened import weakened
+from conformance.systems.deviations import Deviation
 from conformance.systems.registry import factory_path
 
 
@@ -53,18 +55,33 @@ def deviations(
         known = deviating(factory_path(system, work.settings.systems))
         if known is None:
             raise UserError(f"{system} has no table of deviations: none is known of it.")
-        for one in known.deviations():
-            work.say(f"{one.id} ({one.report}; {one.severity})")
-            work.say(f"  {one.title}")
-            seen, gone = (", ".join(where) or "none" for where in (one.seen, one.gone))
-            work.say(f"  seen in {seen}; gone in {gone}")
-            if table:
-                work.say(f"  {one.description.strip()}")
+        rows = [_row(one, whole=table) for one in known.deviations()]
+        if table and not formulas:
+            work.listing("deviations", rows)
+        for line, _ in rows:
+            work.say(line)
         context = Context(work.settings, work.emit, CheckOptions(cold=cold))
         if formulas:
             weakened(context, _chosen(context, model or [], system), system)
-        elif not table:
+        else:
             deviations_stage(context, system)
+
+
+def _row(known: Deviation, *, whole: bool) -> tuple[str, JsonValue]:
+    """A deviation of the table, as lines and as an object."""
+    seen, gone = (", ".join(where) or "none" for where in (known.seen, known.gone))
+    lines = [f"{known.id} ({known.report}; {known.severity})", f"  {known.title}"]
+    lines += [f"  seen in {seen}; gone in {gone}"]
+    lines += [f"  {known.description.strip()}"] if whole else []
+    return "\n".join(lines), {
+        "id": known.id,
+        "report": known.report,
+        "severity": str(known.severity),
+        "title": known.title,
+        "seen": [*known.seen],
+        "gone": [*known.gone],
+        "description": known.description.strip(),
+    }
 
 
 def _chosen(context: Context, names: Sequence[str], system: str) -> tuple[Model, ...]:

@@ -10,10 +10,12 @@ import typer
 from conformance.cli.completion import model_names
 from conformance.cli.options import (
     CompareOption,
+    ConfigOption,
     JsonOption,
     ReportOption,
     SeedOption,
     SystemOption,
+    configured,
 )
 from conformance.cli.session import session
 from conformance.errors import UserError
@@ -31,6 +33,7 @@ def explore(
             help="The model whose constants make the system.", autocompletion=model_names
         ),
     ],
+    config: ConfigOption = None,
     profile: Annotated[
         Profile, typer.Option(help="dev: seconds; ci: a minute, derandomised; nightly: long.")
     ] = Profile.DEV,
@@ -58,7 +61,7 @@ def explore(
             CheckOptions(),
             work.settings.seed if seed is None else seed,
         )
-        chosen = with_constants(one_model(model), _constants(constant or []))
+        chosen = with_constants(one_model(configured(model, config)), _constants(constant or []))
         bench = workbench(context, chosen, system, with_graph=False)
         search = search_of(context, bench, profile=profile, examples=examples, steps=steps)
         explore_stage(context, bench, search)

@@ -15,6 +15,7 @@ from conformance.cli.options import (
     ApiVersionOption,
     ColdOption,
     CompareOption,
+    ConfigOption,
     DeviationsOption,
     FailOverOption,
     JsonOption,
@@ -26,6 +27,7 @@ from conformance.cli.options import (
     TlsCaOption,
     WireConfigOption,
     WireOptions,
+    all_configured,
     use_kafka_lib,
 )
 from conformance.cli.session import session
@@ -33,6 +35,7 @@ from conformance.config import settled_tier
 from conformance.events import JsonValue
 from conformance.gate import GatePlan, plan, run
 from conformance.modelcheck.check import CheckOptions
+from conformance.printable import counted
 from conformance.stages.context import Context
 from conformance.tla import Tools, find_tools
 
@@ -44,6 +47,7 @@ def gate(
             help="Models or folders of models; default: the tier's.", autocompletion=model_names
         ),
     ] = None,
+    config: ConfigOption = None,
     tier: Annotated[str | None, typer.Option(help="ci or nightly.")] = None,
     traces: Annotated[int | None, typer.Option(min=1, help="Traces to record in all.")] = None,
     output: Annotated[
@@ -92,11 +96,16 @@ def gate(
         )
         use_kafka_lib(kafka_lib)
         named = WireOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
-        planned = plan(context, chosen, models or (), folder, named or "")
+        planned = plan(context, chosen, all_configured(models or (), config), folder, named or "")
         for left_out in planned.left_out:
             work.say(f"left out: {left_out.model}: {left_out.reason}")
         planned = _with_options(planned, traces, canary, master)
         planned = replace(planned, minutes=minutes)
+        if not models:
+            work.say(
+                f"{counted(len(planned.models), 'model')}, {len(planned.feeding)} of them with "
+                "a suite to drive; name some to run fewer, `kconform check --list` lists them"
+            )
         work.header.update(_header(planned, context, tools))
         run(context, planned)
 

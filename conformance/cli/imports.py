@@ -12,11 +12,13 @@ import typer
 from conformance.cli.completion import model_names
 from conformance.cli.options import (
     CompareOption,
+    ConfigOption,
     ForceOption,
     JsonOption,
     MasterOption,
     ReportOption,
     StoreOption,
+    configured,
 )
 from conformance.cli.session import session
 from conformance.judge.mapping import Mapping, load_mapping
@@ -49,6 +51,7 @@ def import_command(
     files: FilesArgument,
     output: StoreOption,
     model: ModelOption,
+    config: ConfigOption = None,
     mapping: MappingOption = None,
     force: ForceOption = False,
     master: MasterOption = None,
@@ -61,7 +64,7 @@ def import_command(
         check_target(output, replace=force)
         work.keep_divergences()
         context = Context(work.settings, work.emit)
-        request = _request(files, model, mapping)
+        request = _request(files, configured(model, config), mapping)
         with _spark(request, master) as spark:
             tally = judge_files(
                 context, request, output, name="import", replace_store=force, spark=spark
@@ -74,6 +77,7 @@ def import_command(
 def judge_command(
     files: FilesArgument,
     model: ModelOption,
+    config: ConfigOption = None,
     mapping: MappingOption = None,
     trace: Annotated[str | None, typer.Option(help="Judge this trace only, by its name.")] = None,
     invariants_only: Annotated[
@@ -89,7 +93,9 @@ def judge_command(
     with session("judge", as_json=as_json, report=report, compare=compare) as work:
         work.keep_divergences()
         context = Context(work.settings, work.emit)
-        request = _request(files, model, mapping, only=trace, invariants_only=invariants_only)
+        request = _request(
+            files, configured(model, config), mapping, only=trace, invariants_only=invariants_only
+        )
         with _spark(request, master) as spark:
             tally = judge_files(context, request, spark=spark)
         for line in unclear_lines(tally):

@@ -10,10 +10,12 @@ from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ColdOption,
     CompareOption,
+    ConfigOption,
     JsonOption,
     ReportOption,
     SeedOption,
     SystemOption,
+    configured,
 )
 from conformance.cli.session import session
 from conformance.modelcheck.check import CheckOptions
@@ -28,6 +30,7 @@ def interleave(
             help="The model whose states and actions are taken.", autocompletion=model_names
         ),
     ],
+    config: ConfigOption = None,
     samples: Annotated[
         int, typer.Option(min=1, help="States in which each pair of actions is tried.")
     ] = 20,
@@ -50,4 +53,8 @@ def interleave(
             CheckOptions(cold=cold),
             work.settings.seed if seed is None else seed,
         )
-        interleave_stage(context, workbench(context, one_model(model), system), samples=samples)
+        interleave_stage(
+            context,
+            workbench(context, one_model(configured(model, config)), system),
+            samples=samples,
+        )

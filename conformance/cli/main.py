@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import signal
 import sys
 import traceback
@@ -15,6 +16,7 @@ from typer.core import TyperGroup
 
 from conformance import __version__
 from conformance.errors import ExitCode
+from conformance.modelcheck.cache import cache_dir
 
 COMMANDS = {
     "gate": (
@@ -22,6 +24,10 @@ COMMANDS = {
         "Model check, generate, replay, explore, record, audit; then one canary bug.",
     ),
     "check": ("check:check", "Check models and compare with what their manifests expect."),
+    "init": (
+        "init:init",
+        "Write a model and an adapter's skeleton for a module of your own; overwrite nothing.",
+    ),
     "suite": (
         "suite:suite",
         "Print a suite's size and coverage; the minimal one beside a greedy walk's.",
@@ -111,9 +117,12 @@ class _Commands(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
 
+_HELP = {"help_option_names": ["-h", "--help"]}
+
 app = typer.Typer(
     name="kconform",
     cls=_Commands,
+    context_settings=_HELP,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -129,9 +138,10 @@ def load(name: str) -> typer.Typer:
     module, _, function = COMMANDS[name][0].partition(":")
     command = getattr(importlib.import_module(f"conformance.cli.{module}"), function)
     if isinstance(command, typer.Typer):
+        command.info.context_settings = _HELP
         return command
     own = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    own.command()(command)
+    own.command(context_settings=_HELP)(command)
     return own
 
 
@@ -175,10 +185,36 @@ def run() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # Not every terminal's encoding has a story's signs; a verdict must not depend on it.
             stream.reconfigure(errors="backslashreplace")
+    # Where Hypothesis would keep what it learns of the code that it runs: in the user's folder.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache_dir() / "hypothesis"))
+    try:
+        code = _exit_code()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = ExitCode.READER_GONE
+        # What is still buffered goes nowhere, or Python's exit would complain about it.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.__stdout__, sys.__stderr__):
+            if stream is not None:
+                os.dup2(nowhere, stream.fileno())
+    sys.exit(code)
+
+
+def _exit_code() -> str | int | None:
+    """Run the command; BrokenPipeError if nobody reads what it says."""
     try:
         app()  # ends in SystemExit: with 2 for a wrong option, with 130 for an interrupt
+    except SystemExit as ended:
+        # Click and rich end with 1 then, which is a violation's exit code.
+        if isinstance(ended.__context__, BrokenPipeError):
+            raise ended.__context__ from None
+        return ended.code
+    except BrokenPipeError:
+        raise
     except Exception:  # noqa: BLE001  the last resort: a fault of our own, shown in full
-        sys.exit(_internal_error())
+        return _internal_error()
+    return ExitCode.PASS
 
 
 def _internal_error() -> int:

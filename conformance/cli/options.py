@@ -28,6 +28,22 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", help="The .cfg of a module of your own (with MODEL = path/Spec.tla)."),
 ]
+
+
+def configured(model: str, config: Path | None) -> str:
+    """A model's name, with the configuration that the user gives beside a module of his own."""
+    if config is None:
+        return model
+    if not model.endswith(".tla"):
+        raise UserError("--config goes with a path/Spec.tla; a model has its own configuration.")
+    return f"{model}:{config}"
+
+
+def all_configured(models: Sequence[str], config: Path | None) -> list[str]:
+    """The same of several. UserError for a configuration of nothing."""
+    return [configured(model, config) for model in models or ([] if config is None else [""])]
+
+
 SystemOption = Annotated[
     str | None,
     typer.Option(

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from conformance.audit.local import is_small
-from conformance.audit.session import spark_session
 from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ColdOption,
     CompareOption,
+    ConfigOption,
     ForceOption,
     JsonOption,
     MasterOption,
@@ -19,6 +19,7 @@ from conformance.cli.options import (
     SeedOption,
     StoreOption,
     SystemOption,
+    configured,
 )
 from conformance.cli.session import session
 from conformance.config import settled_tier
@@ -34,6 +35,7 @@ def record(
         str, typer.Argument(help="The model, by name or manifest.", autocompletion=model_names)
     ],
     output: StoreOption,
+    config: ConfigOption = None,
     traces: Annotated[int | None, typer.Option(min=1, help="Number of random walks.")] = None,
     length: Annotated[int | None, typer.Option(min=1, help="Steps of a walk at most.")] = None,
     seed: SeedOption = None,
@@ -56,11 +58,13 @@ def record(
             CheckOptions(cold=cold),
             work.settings.seed if seed is None else seed,
         )
-        bench = workbench(context, one_model(model), system)
+        bench = workbench(context, one_model(configured(model, config)), system)
         traces, length = traces or tier.traces, length or tier.trace_length
         if is_small(traces * length, master):
             record_here(context, bench, output, traces=traces, length=length, overwrite=force)
         else:
+            from conformance.audit.session import spark_session  # few need it
+
             with spark_session(master, steps=traces * length) as spark:
                 record_stage(
                     context,

@@ -12,6 +12,7 @@ from conformance.cli.options import (
     ApiVersionOption,
     ColdOption,
     CompareOption,
+    ConfigOption,
     DeviationsOption,
     FailOverOption,
     JsonOption,
@@ -23,6 +24,7 @@ from conformance.cli.options import (
     TlsCaOption,
     WireConfigOption,
     WireOptions,
+    configured,
     use_kafka_lib,
 )
 from conformance.cli.session import Session, session
@@ -50,6 +52,7 @@ def replay(
             help="A model, or a saved divergence (FILE.itf.json).", autocompletion=model_names
         ),
     ] = None,
+    config: ConfigOption = None,
     kind: Annotated[
         str, typer.Option("--suite", help="cover, walks, situations, or a saved suite (.npz).")
     ] = "cover",
@@ -121,7 +124,7 @@ def replay(
         if what is None:
             raise UserError("Name a model or a saved divergence, or give --store and --trace.")
         work.keep_divergences()
-        bench = workbench(context, one_model(what), system)
+        bench = workbench(context, one_model(configured(what, config)), system)
         _replay_suite(work, context, bench, kind, (walks, length), stop_after)
         if not strict and deviating(bench.factory):
             deviations_stage(context, system or bench.factory, {bench.model.spec})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -132,9 +131,7 @@ def session(
         print(INTERRUPTED, file=sys.stderr)
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except BrokenPipeError:
-        # What is still buffered goes nowhere, or Python's exit would complain about it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(ExitCode.READER_GONE) from None
+        raise  # nobody reads: `cli.main` ends every command then
     except OSError as error:
         if tells_of_no_space(str(error)):
             full = no_space(Path(error.filename or Path.cwd()))

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from conformance.cli.completion import formula_names, model_names
-from conformance.cli.options import ConfigOption, JsonOption
+from conformance.cli.options import ConfigOption, JsonOption, configured
 from conformance.cli.session import session
 from conformance.errors import UserError
-from conformance.modelcheck.manifest import Model, find_models, model_from_config
+from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.stages.showing import smallest_with
 from conformance.tla import find_tools
@@ -83,12 +83,7 @@ def _prepared(name: str, model: str | None, config: Path | None, *, typed: bool)
 
 
 def _model(model: str, config: Path | None) -> Model:
-    if model.endswith(".tla"):
-        spec = Path(model)
-        return model_from_config(spec, config or spec.with_suffix(".cfg"))
-    if config is not None:
-        raise UserError("--config goes with --model path/Spec.tla; a model has its own.")
-    found = find_models([model])
+    found = find_models([configured(model, config)])
     if len(found) > 1:
         raise UserError(
             f"{model} names {len(found)} models; name one: {found[0].name}, for example."

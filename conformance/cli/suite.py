@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 
 from conformance.cli.completion import model_names
-from conformance.cli.options import ColdOption, JsonOption, SeedOption
+from conformance.cli.options import (
+    ColdOption,
+    ConfigOption,
+    JsonOption,
+    SeedOption,
+    configured,
+)
 from conformance.cli.session import session
 from conformance.errors import UserError
 from conformance.files import check_file
@@ -22,6 +28,7 @@ def suite(
     model: Annotated[
         str, typer.Argument(help="The model, by name or manifest.", autocompletion=model_names)
     ],
+    config: ConfigOption = None,
     kind: Annotated[
         str, typer.Option("--kind", help="cover (minimal), walks, or situations.")
     ] = "cover",
@@ -38,7 +45,7 @@ def suite(
     with session("suite", as_json=as_json) as work:
         if output is not None:
             check_file(output)
-        chosen = one_model(model)
+        chosen = one_model(configured(model, config))
         context = Context(
             work.settings,
             work.emit,

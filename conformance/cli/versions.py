@@ -43,7 +43,8 @@ def versions(
         systems = list(dict.fromkeys(name for given in system for name in _names(given)))
         if not systems:
             raise UserError("--system names no system: give kafka-3.8.1,kafka-3.9.1 or the like.")
-        chosen = [model for model in find_models(models) if model.feeds_suite]
+        named = [model.driving() for model in find_models(models)]
+        chosen = [model for model in named if model.feeds_suite]
         if not chosen:
             raise UserError("None of these models feeds a suite: there is nothing to drive along.")
         options = CheckOptions(jobs=jobs or work.settings.jobs, cold=cold)

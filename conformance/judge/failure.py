@@ -10,6 +10,7 @@ from conformance.judge.events import Event
 from conformance.judge.search import Blocked, Found
 from conformance.judge.steps import SpecSteps
 from conformance.judge.verdict import Blocker, Failure
+from conformance.story.comparison import model_values_as_strings
 from conformance.story.why import obstacles, reason_lines
 from conformance.tla import Part, Spec, State, TooManyInstances, format_value, value_at
 
@@ -86,12 +87,9 @@ def _of_actions(spec: Spec, steps: SpecSteps, event: Event, state: State) -> Ite
 
 
 def _hints(differences: Sequence[Difference]) -> tuple[str, ...]:
-    """For whoever wrote a model value as a string: they print alike but for the quotes."""
-    names = [one.expected for one in differences if one.actual == f'"{one.expected}"']
     return tuple(
         f'{name} is a model value: in an event it is written {{"#unserializable": "{name}"}}'
-        for name in dict.fromkeys(names)
-        if name.isidentifier() and name not in ("TRUE", "FALSE")
+        for name in model_values_as_strings(differences)
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from conformance import toml
 from conformance.errors import DataError, UserError
 from conformance.judge.candidates import Limits
 from conformance.judge.order import Guarantee
@@ -153,7 +154,7 @@ def load_mapping(path: Path) -> Mapping:
 
 def _read(path: Path) -> _File:
     try:
-        file = msgspec.toml.decode(path.read_bytes(), type=_File)
+        file = toml.decode(path.read_bytes(), _File)
     except OSError as error:
         raise UserError(f"The mapping {path} cannot be read: {error.strerror}.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -216,8 +216,8 @@ def _ivy_jar() -> Path:
         for jar in sorted(Path(folder, "jars").glob("ivy-*.jar")):
             return jar
     raise EnvironmentProblem(
-        "PySpark's jars, of which Ivy fetches Kafka's, were not found: the installation is "
-        "incomplete. Run `pip install --force-reinstall pyspark`."
+        "PySpark's jars, of which Ivy fetches Kafka's, were not found. Type `pip install "
+        "'kafka-conformance[spark]'`, or use jars that are on this machine: --kafka-lib FOLDER."
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from conformance import toml
 from conformance.errors import UserError
 
 NODE_FAULTS = ("kill", "stop", "pause", "isolate")
@@ -112,7 +113,7 @@ def read_plan(path: Path, seed: int) -> Plan:
 def plan_of(text: str, seed: int, name: str = "given") -> Plan:
     """The scenario of a text with the faults of this seed. Raises UserError."""
     try:
-        scenario = msgspec.convert(tomllib.loads(text), Scenario)
+        scenario = toml.convert(tomllib.loads(text), Scenario)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise UserError(f"The scenario {name} cannot be read: {error}") from error
     _check(name, scenario)

@@ -5,19 +5,25 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
-from conformance import resources
+from conformance import resources, toml
 from conformance.errors import UserError
 from conformance.tla import ModelConfig, Value, format_value, parse_config
 
 SCHEMA = 1
 
 Tier = Literal["ci", "nightly"]
+
+MODEL_VALUES = (
+    'A model value needs TLC\'s configuration: write `config = "Spec.cfg"` in the manifest, in '
+    "place of `[constants]` and `[check]`, and `CONSTANT Nodes = {n1, n2}` in that file."
+)
+"""What a manifest cannot say itself."""
 
 
 class Simulation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,10 +61,10 @@ class SituationNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What TLC must say; `counterexample_length` counts states, the initial one included.
 
-    A number that is 0 or missing is not stated.
+    A number that is 0 or missing is not stated: the run says which one to state.
     """
 
-    result: Literal["holds", "violated", "not exhausted"]
+    result: Literal["holds", "violated", "not exhausted"] = "holds"
     distinct_states: int = 0
     generated_states: int = 0
     violated: str = ""
@@ -71,8 +77,9 @@ class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     schema: int
     spec: str
-    check: Check
-    expect: Expect
+    check: Check = Check()
+    expect: Expect = Expect()
+    config: str = ""
     system: str = ""
     description: str = ""
     tier: Tier = "ci"
@@ -80,8 +87,8 @@ class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     feeds_suite: bool = False
     mutant: str = ""
     labels: dict[str, str | int] = {}  # msgspec copies mutable defaults
-    constants: dict[str, str] = {}
-    definitions: dict[str, str] = {}
+    constants: dict[str, object] = {}
+    definitions: dict[str, object] = {}
     overrides: dict[str, str] = {}
     situations: SituationNames = SituationNames()
 
@@ -96,6 +103,8 @@ class Model:
     spec_path: Path
     check: Check
     expect: Expect | None = None
+    config: Path | None = None
+    """TLC's configuration, if that says what to check and with which constants."""
     system: str = ""
     description: str = ""
     tier: Tier = "ci"
@@ -129,6 +138,27 @@ class Model:
         return self.spec_path.stem
 
     @property
+    def stated_in(self) -> Path:
+        """The file that says what to check and with which constants."""
+        return self.config or self.origin
+
+    @property
+    def feeds_no_suite(self) -> str:
+        """Why its state graph does not become tests; empty if it does."""
+        if self.feeds_suite:
+            return ""
+        if self.check.symmetry or self.check.view:
+            return "SYMMETRY and VIEW merge states, so it feeds no suite: take them out"
+        if self.check.simulation is not None:
+            return "it is simulated, so it has no state graph and feeds no suite"
+        return f"it feeds no suite: set `feeds_suite = true` in {near(self.origin)}"
+
+    def driving(self) -> Model:
+        """The same model; one without a manifest, which cannot say so, feeds a suite if it may."""
+        merges = self.check.symmetry or self.check.view
+        return self if self.origin.suffix == ".toml" or merges else replace(self, feeds_suite=True)
+
+    @property
     def search(self) -> tuple[Path, ...]:
         """Where its modules are: beside the root, then kconform's own, which any may extend."""
         return tuple(dict.fromkeys((self.spec_path.parent, resources.spec_dir().resolve())))
@@ -137,7 +167,7 @@ class Model:
 def load_model(path: Path) -> Model:
     """The model in a manifest file; UserError that names file and key if it is not one."""
     try:
-        manifest = msgspec.toml.decode(path.read_bytes(), type=_Manifest)
+        manifest = toml.decode(path.read_bytes(), _Manifest)
     except OSError as error:
         raise UserError(f"The model {path} cannot be read: {error.strerror}.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -149,12 +179,14 @@ def load_model(path: Path) -> Model:
             f"{path}: `schema` is {manifest.schema}, this kconform reads {SCHEMA}. Use the version "
             "of kconform that the model was written for, or convert the model."
         )
-    _validate(path, manifest)
-    return Model(
+    spec = _find_spec(path, manifest.spec)
+    bounds = _of_config(path, manifest, spec) if manifest.config else _of_manifest(path, manifest)
+    _validate(path, manifest, bounds.check)
+    return replace(
+        bounds,
         name=model_name(path),
         origin=path,
-        spec_path=_find_spec(path, manifest.spec),
-        check=manifest.check,
+        spec_path=spec,
         expect=manifest.expect,
         system=manifest.system,
         description=manifest.description,
@@ -163,11 +195,58 @@ def load_model(path: Path) -> Model:
         feeds_suite=manifest.feeds_suite,
         mutant=manifest.mutant,
         labels=manifest.labels,
-        constants=manifest.constants,
-        definitions=manifest.definitions,
-        overrides=manifest.overrides,
         situations=manifest.situations.names,
     )
+
+
+def _of_manifest(path: Path, manifest: _Manifest) -> Model:
+    """What to check, and with which constants, as the manifest itself says it."""
+    return Model(
+        name=path.stem,
+        origin=path,
+        spec_path=path,
+        check=manifest.check,
+        constants=_expressions(path, "constants", manifest.constants),
+        definitions=_expressions(path, "definitions", manifest.definitions),
+        overrides=manifest.overrides,
+    )
+
+
+def _of_config(path: Path, manifest: _Manifest, spec: Path) -> Model:
+    """The same as TLC's configuration says it; UserError if the manifest says some of it too."""
+    for key in ("check", "constants", "definitions", "overrides"):
+        if getattr(manifest, key) != getattr(_Manifest(SCHEMA, ""), key):
+            raise UserError(
+                f"{path}: `config` names {manifest.config}, which says what to check and with "
+                f"which constants; so `{key}` has no place here. Remove one of the two."
+            )
+    return model_from_config(spec, path.parent / manifest.config)
+
+
+def _expressions(path: Path, key: str, values: Mapping[str, object]) -> dict[str, str]:
+    """TLA+ expressions by name: TOML's integers and booleans are as good as strings."""
+    return {name: _expression(f"{path}: `{key}.{name}`", value) for name, value in values.items()}
+
+
+def _expression(where: str, value: object) -> str:
+    match value:
+        case str():
+            return value
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return str(value)
+        case list():
+            told = ", ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in value)
+            raise UserError(
+                f"{where} is a TOML array, which could be a set or a sequence. Write the one that "
+                f"you mean as a string: '{{{told}}}' or '<<{told}>>'."
+            )
+        case _:
+            raise UserError(
+                f"{where} is a TOML {type(value).__name__}. Write a TLA+ expression as a string, "
+                "or an integer or a boolean."
+            )
 
 
 def model_from_config(module: Path, config: Path) -> Model:
@@ -185,6 +264,7 @@ def model_from_config(module: Path, config: Path) -> Model:
     return Model(
         name=module.stem,
         origin=config,
+        config=config,
         spec_path=module.resolve(),
         check=Check(
             specification=read.specification or "",
@@ -198,7 +278,7 @@ def model_from_config(module: Path, config: Path) -> Model:
             view=read.view or "",
             deadlock=read.check_deadlock,
         ),
-        literals=read.constants,
+        literals=dict(read.constants),  # a model goes to other processes; no proxy does
         overrides={one.name: one.operator for one in read.overrides if one.module is None},
         scoped=(
             *(f"{o.name} <- [{o.module}]{o.operator}" for o in read.overrides if o.module),
@@ -218,14 +298,14 @@ def _names_what_is_local(module: Path, config: ModelConfig) -> bool:
     return not named.isdisjoint(re.findall(r"\bLOCAL\s+(\w+)", text))
 
 
-def _validate(path: Path, manifest: _Manifest) -> None:
-    """The rules that tie one key to another."""
-    check, expect = manifest.check, manifest.expect
-    if bool(check.specification) == bool(check.init or check.next):
+def _validate(path: Path, manifest: _Manifest, check: Check) -> None:
+    """The rules that tie one key to another; a configuration's own are checked with its module."""
+    expect = manifest.expect
+    if not manifest.config and bool(check.specification) == bool(check.init or check.next):
         raise UserError(
             f"{path}: `check` needs either `specification`, or `init` and `next`, not both."
         )
-    if bool(check.init) != bool(check.next):
+    if not manifest.config and bool(check.init) != bool(check.next):
         raise UserError(f"{path}: `check.init` and `check.next` go together; one is missing.")
     if expect.result == "violated" and not expect.violated:
         raise UserError(

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from conformance.errors import SpecError
 from conformance.modelcheck.cache import Cache, cache_dir, cache_key, module_files
 from conformance.modelcheck.generate import Generated, definitions, module_text
-from conformance.modelcheck.manifest import Model
+from conformance.modelcheck.manifest import MODEL_VALUES, Model
 from conformance.tla import OWN_MODULES, Module, Tools, export_xml, read_xml
 
 _IDENTIFIER = re.compile(r'"(?:[^"\\]|\\.)*"|\w+')
@@ -168,7 +168,8 @@ def _unreadable(model: Model, text: str, error: str) -> SpecError:
     complaint = error.partition("SANY says: ")[2]
     number = int(found[1]) if (found := re.search(r"line (\d+)", complaint)) else 1
     lines = [line for line in text.splitlines()[:number] if line.strip() and line != "===="]
+    unknown = "Unknown operator" in complaint and model.config is None
     return SpecError(
         f"{model.origin}: the model's constants or definitions do not parse, at or before "
-        f"`{lines[-1]}`. SANY says: {complaint}"
+        f"`{lines[-1]}`. SANY says: {complaint}{f' {MODEL_VALUES}' if unknown else ''}"
     )

@@ -19,7 +19,7 @@ from conformance.modelcheck.generate import (
 )
 from conformance.modelcheck.labels import encloses, is_safety_property, specification_parts
 from conformance.modelcheck.left_out import postconditions_for
-from conformance.modelcheck.manifest import Model
+from conformance.modelcheck.manifest import MODEL_VALUES, Model
 from conformance.modelcheck.parser import Parser
 from conformance.tla import DEFINED, OWN_MODULES, Module, Spec, Tools, bind, parse_config
 
@@ -62,7 +62,7 @@ def bound(model: Model, tools: Tools, parser: Parser | None = None) -> PreparedM
 def bound_again(model: Model, module: Module) -> PreparedModel:
     """As `bound`, of a module that was parsed before: another process need not ask SANY."""
     plain = generate(model)
-    spec = bind(module, parse_config(plain.config, source=str(model.origin)))
+    spec = bind(module, parse_config(plain.config, source=str(model.stated_in)))
     return PreparedModel(model, module, spec, plain)
 
 
@@ -139,9 +139,7 @@ def _require_known_constants(model: Model, constants: Set[str]) -> None:
         if text.strip() == name:
             raise UserError(
                 f"{model.origin}: the constant {name} is said to be {name}, which is itself. Its "
-                f"value is a TLA+ expression, such as the string '\"{name}\"'. A model value "
-                f"needs a configuration, {model.spec}.cfg with CONSTANT {name} = {name}: name the "
-                "module instead of this manifest."
+                f"value is a TLA+ expression, such as the string '\"{name}\"'. {MODEL_VALUES}"
             )
 
 
@@ -149,8 +147,9 @@ def _require_something_to_check(model: Model, module: Module) -> None:
     check = model.check
     if not (check.specification or check.init or module.variables or module.assumptions):
         raise UserError(
-            f"{model.origin}: {model.spec} has neither behaviours nor an ASSUME: there is nothing "
-            "to check. Name an initial predicate and a next-state relation, or a specification."
+            f"{model.stated_in}: {model.spec} has neither behaviours nor an ASSUME: there is "
+            "nothing to check. Name an initial predicate and a next-state relation, or a "
+            "specification."
         )
 
 
@@ -188,7 +187,7 @@ def _require_all_constants(model: Model, constants: Set[str]) -> None:
     given = {*model.constants, *model.literals, *model.overrides}
     if missing := sorted(constants - given):
         raise UserError(
-            f"{model.origin}: the model gives no value to {', '.join(missing)}, which "
+            f"{model.stated_in}: the model gives no value to {', '.join(missing)}, which "
             f"{model.spec} declares as constants. Add them under `{_keyword(model, 'constants')}`."
         )
 
@@ -212,7 +211,7 @@ _KEYWORDS = {
 
 def _keyword(model: Model, key: str) -> str:
     """The key as the file that the user wrote has it."""
-    return _KEYWORDS.get(key, key) if model.origin.suffix == ".cfg" else key
+    return key if model.config is None else _KEYWORDS.get(key, key)
 
 
 _SPELLINGS = {
@@ -227,6 +226,6 @@ def _no_such(model: Model, key: str, name: str, known: Set[str]) -> UserError:
     close = spelt or difflib.get_close_matches(name, known, n=2)
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
     return UserError(
-        f"{model.origin}: `{_keyword(model, key)}` names {name}, which the module {model.spec} "
+        f"{model.stated_in}: `{_keyword(model, key)}` names {name}, which the module {model.spec} "
         f"does not have.{hint}"
     )

@@ -88,7 +88,7 @@ class CheckResult:
         if self.problems:
             return "; ".join(map(str, self.problems))
         if outcome.result == "violated":
-            return f"{outcome.breaks()}{_after(outcome)}"
+            return f"{outcome.breaks()}{_after(outcome)}{self._not_stated()}"
         if outcome.result == "not exhausted":
             generated = outcome.generated_states or 0
             return f"not exhausted: {generated:,} states of random behaviours, no violation"
@@ -100,7 +100,21 @@ class CheckResult:
             told += f"; not checked, since only TLC checks temporal formulas: {names}"
         if entries := [one.entry for one in self.left_out if one.judges]:
             told += f"; not checked: {', '.join(entries)}"
-        return told
+        return told + self._not_stated()
+
+    def _not_stated(self) -> str:
+        """What the model's manifest could state, so that it stays; empty if it states it."""
+        expect, outcome = self.model.expect, self.outcome
+        if expect is None:
+            return ""
+        lasso = outcome.kind == ViolationKind.TEMPORAL_PROPERTY
+        if outcome.result == "holds" and not expect.distinct_states:
+            line = f"distinct_states = {outcome.distinct_states}"
+        elif outcome.result == "violated" and not (expect.counterexample_length or lasso):
+            line = f"counterexample_length = {len(outcome.steps)}"
+        else:
+            return ""
+        return f"; write `{line}` below `[expect]` of {near(self.model.origin)} to keep it"
 
     def findings(self, artifact: str = "") -> tuple[Finding, ...]:
         """A finding for each problem; the counterexample stands with the first.
@@ -286,10 +300,7 @@ def _after(outcome: EngineOutcome) -> str:
 
 def _other_numbers(expect: Expect, outcome: EngineOutcome) -> Iterator[str]:
     distinct, generated = outcome.distinct_states, outcome.generated_states
-    if not expect.distinct_states:
-        yield f"has {distinct} distinct states; `expect.distinct_states` states none"
-        return
-    if distinct != expect.distinct_states:
+    if expect.distinct_states and distinct != expect.distinct_states:
         yield f"has {distinct} distinct states, expected {expect.distinct_states}"
     if expect.generated_states and generated != expect.generated_states:
         yield f"generated {generated} states, expected {expect.generated_states}"
@@ -300,8 +311,5 @@ def _other_length(expect: Expect, outcome: EngineOutcome) -> Iterator[str]:
         # TLC looks for lassos now and then while it searches: how long the first is, is chance.
         return
     length, expected = len(outcome.steps), expect.counterexample_length
-    found = f"has a counterexample of {counted(length, 'state')}"
-    if not expected:
-        yield f"{found}; `expect.counterexample_length` states none"
-    elif length != expected:
-        yield f"{found}, expected {expected}"
+    if expected and length != expected:
+        yield f"has a counterexample of {counted(length, 'state')}, expected {expected}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from conformance.modelcheck.graph import StateGraph
@@ -144,3 +144,11 @@ def _group(successors: Sequence[tuple[Action, State]]) -> Mapping[Action, tuple[
     for action, state in successors:
         found.setdefault(action, {})[state] = None
     return {action: tuple(states) for action, states in found.items()}
+
+
+def allows(oracle: Oracle, initial: State, actions: Iterable[Action]) -> bool:
+    """Whether the spec has the path, whatever an implementation shows on the way."""
+    states: tuple[State, ...] = (initial,)
+    for action in actions:
+        states = tuple(dict.fromkeys(t for s in states for t in oracle.successors(s, action)))
+    return bool(states)

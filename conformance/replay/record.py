@@ -10,18 +10,17 @@ from __future__ import annotations
 import pickle
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from pyspark import cloudpickle
-from pyspark.sql import SparkSession
 
+from conformance import pickled
 from conformance.compared import Compared, total
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, Progress, ignore
@@ -43,6 +42,9 @@ from conformance.traces.writer import (
     traces_per_file,
     write_chunk,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 STAGE = "record"
 _ROUNDS = 8
@@ -228,9 +230,7 @@ class _Job:
 
 def _write_job(spill: Path, job: _Job, graph: StateGraph | None) -> None:
     """Files, not closures: each worker process reads them once, not once per task."""
-    # Plain pickle cannot write the read-only mappings of a syntax tree.
-    dump = cast("Callable[[object], bytes]", cloudpickle.dumps)
-    (spill / "job.pickle").write_bytes(dump(job))
+    (spill / "job.pickle").write_bytes(pickled.dumps(job))
     if graph is not None:
         (spill / "graph.npz").write_bytes(graph_to_bytes(graph))
 

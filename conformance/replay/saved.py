@@ -11,7 +11,7 @@ from conformance.errors import DataError
 from conformance.events import Reason
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
-from conformance.replay.oracle import Oracle
+from conformance.replay.oracle import Oracle, allows
 from conformance.replay.suite import MakeSystem
 from conformance.replay.telling import behaviour_of, key
 from conformance.replay.turns import TURNS, LoopingSystem, LoopOracle
@@ -157,7 +157,7 @@ def replay_again(
         result = run_path(Driver(system, oracle), saved.initial, saved.actions)
     finally:
         close(system)
-    if result.disabled and _allowed(oracle, saved):
+    if result.disabled and allows(oracle, saved.initial, saved.actions):
         return Again.ELSEWHERE, None
     if result.disabled:
         raise DataError(
@@ -173,11 +173,3 @@ def _compared(before: str, now: str) -> Again:
     if not before:
         return Again.FAILED
     return Again.AS_BEFORE if before == now else Again.DIFFERENTLY
-
-
-def _allowed(oracle: Oracle, saved: SavedDivergence) -> bool:
-    """Whether the spec still has the path, whatever an implementation shows on the way."""
-    states: tuple[State, ...] = (saved.initial,)
-    for action in saved.actions:
-        states = tuple(dict.fromkeys(t for s in states for t in oracle.successors(s, action)))
-    return bool(states)

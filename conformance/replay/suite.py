@@ -28,7 +28,8 @@ from conformance.replay.engine import (
     run_path,
     run_until_believed,
 )
-from conformance.replay.oracle import GraphOracle, Oracle
+from conformance.replay.minimise import minimise
+from conformance.replay.oracle import GraphOracle, Oracle, allows
 from conformance.replay.shorten import shortest_failure
 from conformance.story.kind import Kind
 from conformance.suites.suite import Suite
@@ -43,6 +44,8 @@ _MOST_SET_ASIDE = 8
 """So many differences at most are set aside."""
 _MOST_VARIABLES = 2
 """In so many variables at most a state may differ for that."""
+_SHRINKING = 30_000
+"""Steps that are driven to shrink one divergence, about: some systems take a thousand a second."""
 _MOST_SPOILED = 20
 """So many tests spoiled one after the other, though alone: those that are left would be too."""
 
@@ -159,6 +162,7 @@ class _Run:
         """Divergences after which nothing was set aside."""
         self._tolerance: Tolerance | None = None
         """None: as the system itself declares."""
+        self._real_time = False
         self._suspects: dict[int, tuple[PathResult, int]] = {}
         """Tests that diverged beside others, by number, with their tries: to be driven alone."""
         self._told = time.monotonic()
@@ -234,6 +238,7 @@ class _Run:
     def in_real_time(self, lanes: int) -> None:
         """Drive the tests side by side, and alone those that diverge there: the others may have
         been in their way."""
+        self._real_time = True
         while True:
             self._side_by_side(lanes)
             if not self._suspects:
@@ -382,17 +387,29 @@ class _Run:
         return fewest if len(fewest) <= _MOST_VARIABLES else ()
 
     def _shorten(self, divergence: Divergence) -> Divergence:
+        driven = 0
+
         def attempt(initial: State, actions: Sequence[Action]) -> Divergence | None:
+            nonlocal driven
             system = self._make_system()
             try:
                 driver = Driver(system, self._oracle)
                 self._prepare(driver)
                 outcome = run_path(driver, initial, actions)
+                driven += outcome.steps
                 return None if outcome.late else outcome.divergence
             finally:
                 close(system)
 
-        return shortest_failure(self._oracle, divergence, attempt)
+        def cheaply(initial: State, actions: Sequence[Action]) -> Divergence | None:
+            if driven > _SHRINKING or not allows(self._oracle, initial, actions):
+                return None
+            return attempt(initial, actions)
+
+        short = shortest_failure(self._oracle, divergence, attempt)
+        # What fails only after a certain past is not on the shortest way. In real time each attempt
+        # takes seconds, and several to be believed.
+        return short if self._real_time else minimise(short, cheaply)
 
 
 def _late_last(suspect: tuple[int, tuple[PathResult, int]]) -> tuple[bool, int]:

@@ -10,7 +10,12 @@ from conformance.replay.interleave import parts, told
 from conformance.replay.oracle import Oracle
 from conformance.replay.witness import witness
 from conformance.story.behaviour import Behaviour, Locate, Seen, Step, lines
-from conformance.story.comparison import differences, nearest, variables_of
+from conformance.story.comparison import (
+    differences,
+    model_values_as_strings,
+    nearest,
+    variables_of,
+)
 from conformance.story.exhibit import exhibit, nowhere
 from conformance.story.key import departure_key
 from conformance.story.kind import Kind
@@ -40,16 +45,17 @@ def finding(
     shown = told(action) if action else "initial state"
     behaviour = behaviour_of(oracle, divergence, reasons)
     title = f"{shown}: {divergence.kind}"
+    differing = _differences(oracle, divergence)
     return Finding(
         key=key(oracle, divergence),
         title=title,
         stage=stage,
-        message=_message(divergence),
+        message=" ".join([_message(divergence), *_hints(differing)]),
         step=divergence.step,
         action=shown if action else "",
         formula=action.name if action else "Init",
         location=locate(action) if action else "",
-        differences=_differences(oracle, divergence),
+        differences=differing,
         story=lines(behaviour),
         exhibit=exhibit(behaviour, picture, title, locate) if drawn else None,
     )
@@ -143,6 +149,19 @@ def _message(divergence: Divergence) -> str:
             "neither order of the two."
         )
     return _MESSAGES[divergence.kind]
+
+
+def _hints(found: Sequence[Difference]) -> Iterator[str]:
+    """For whoever took a model value for a string."""
+    names = model_values_as_strings(found)
+    if names:
+        several = len(names) > 1
+        yield (
+            f"{', '.join(names)} {'are model values' if several else 'is a model value'} of the "
+            f"spec, and the adapter gives {'strings' if several else 'a string'}, which no model "
+            f'value equals: in Python it is ModelValue("{names[0]}"), in the adapter protocol '
+            f'{{"#unserializable": "{names[0]}"}}.'
+        )
 
 
 _MESSAGES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -30,6 +31,11 @@ _STYLE = {
 }
 
 
+def _belongs(finding: Finding, stage: StageFinished) -> bool:
+    """Whether it is of this stage; of several models that are checked side by side, of this one."""
+    return finding.stage == stage.stage and finding.about in ("", stage.subject)
+
+
 class Terminal:
     """An event consumer. Use as a context manager: leaving it restores the terminal."""
 
@@ -37,6 +43,7 @@ class Terminal:
         self._console = console
         self._live = console.is_terminal if live is None else live
         self._tasks: dict[str, TaskID] = {}
+        self._findings: list[Finding] = []
         self._progress = Progress(
             SpinnerColumn(),
             # In a narrow window the text gives way, not the numbers.
@@ -63,6 +70,7 @@ class Terminal:
         trace: TracebackType | None,
     ) -> None:
         self._progress.stop()
+        self._print_findings(lambda _: True)
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -71,7 +79,7 @@ class Terminal:
             case ProgressEvent():
                 self._advanced(event)
             case Finding():
-                self.finding(event)
+                self._findings.append(event)  # below the line of its stage, which ends later
             case StageFinished():
                 self._finished(event)
 
@@ -118,6 +126,16 @@ class Terminal:
             soft_wrap=not self._live,
             highlight=False,
         )
+        self._print_findings(lambda one: _belongs(one, event))
+
+    def _print_findings(self, chosen: Callable[[Finding], bool]) -> None:
+        """Print those that are chosen of the findings that wait."""
+        waiting, self._findings = self._findings, []
+        for one in waiting:
+            if chosen(one):
+                self.finding(one)
+            else:
+                self._findings.append(one)
 
     def _drop(self, stage: str) -> None:
         task = self._tasks.pop(stage, None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance import pickled
 from conformance.events import Emit, JsonValue, Progress, ignore
 from conformance.modelcheck.branches import BranchCounts
 from conformance.modelcheck.check import known_graph
@@ -56,7 +57,7 @@ class ExploreJob:
 
     model: Model
     module: bytes
-    """The model's parsed module, as `cloudpickle` writes it."""
+    """The model's parsed module, as `pickled` writes it."""
     factory: str
     graph: StateGraph | None
     search: Search
@@ -64,11 +65,7 @@ class ExploreJob:
     @classmethod
     def of(cls, bench: Workbench, search: Search) -> ExploreJob:
         """Explore this bench so."""
-        # Here: Spark's package takes half a second to load, and few commands explore elsewhere.
-        from pyspark import cloudpickle
-
-        dumps: Callable[[object], bytes] = cloudpickle.dumps
-        module = dumps(bench.prepared.module)
+        module = pickled.dumps(bench.prepared.module)
         return cls(bench.model, module, bench.factory, bench.known_graph, search)
 
     @property

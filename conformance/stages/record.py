@@ -8,13 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from conformance.audit.behaviour import behaviour_of, reasons_of
 from conformance.audit.coverage import ModelTable
-from conformance.audit.engine import Options
-from conformance.audit.engine import audit as run_audit
 from conformance.audit.explain import EvaluatedSpec
 from conformance.audit.findings import Reporter, diverged, name_of, number_of
 from conformance.audit.local import audit_here
@@ -23,6 +20,7 @@ from conformance.audit.referee import RefereeResult
 from conformance.audit.referee import referee as run_referee
 from conformance.audit.result import AuditResult
 from conformance.audit.rules import Rulebook, compile_rules
+from conformance.audit.verdicts import Options
 from conformance.audit.workers import Evaluator
 from conformance.errors import DataError, UserError
 from conformance.events import Emit, Event, Finding, Progress, StageFinished, StageStarted, Work
@@ -54,6 +52,9 @@ from conformance.tla import Action, find_tools
 from conformance.traces.manifest import Identity
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def record(
@@ -287,8 +288,7 @@ def audit(
     )
     invariants = () if native else check.invariants
     evaluator = Evaluator.of(spec, store, invariants, safety_properties(prepared))
-    judged = partial(run_audit, spark) if spark is not None else audit_here
-    return judged(
+    return _auditor(spark)(
         store,
         rules,
         evaluator,
@@ -297,6 +297,14 @@ def audit(
         options=options,
         emit=_telling(context, subject),
     )
+
+
+def _auditor(spark: SparkSession | None) -> Callable[..., AuditResult]:
+    if spark is None:
+        return audit_here
+    from conformance.audit.engine import audit as audit_on_spark  # few audits need Spark
+
+    return partial(audit_on_spark, spark)
 
 
 def _rules(subject: Subject, *, native: bool) -> Rulebook:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import UserError
@@ -34,7 +34,11 @@ def select(context: Context, models: Iterable[Model], system: str) -> Selection:
     path = factory_path(system, context.settings.systems)
     taken: list[Model] = []
     left_out: list[LeftOut] = []
+    models = list(models)
     feeding = [model for model in models if model.feeds_suite]
+    if not feeding:
+        why = reasons_told([LeftOut(model.name, model.feeds_no_suite) for model in models])
+        raise UserError(f"There is no suite to drive the system {system} along. {why}")
     context.check.parser.announce(feeding)
     for model in feeding:
         reason = reason_against_model(context, path, model)
@@ -43,7 +47,10 @@ def select(context: Context, models: Iterable[Model], system: str) -> Selection:
         else:
             taken.append(model)
     if not taken:
-        raise UserError(_none(system, left_out))
+        raise UserError(
+            f"The system {system} can take no suite of this gate. {reasons_told(left_out)} Name "
+            "models that it can take."
+        )
     return Selection(tuple(taken), tuple(left_out))
 
 
@@ -53,12 +60,8 @@ def reason_against_model(context: Context, path: str, model: Model) -> str:
     return reason_against(path, prepare(model, tools, context.check.parser))
 
 
-def _none(system: str, left_out: list[LeftOut]) -> str:
-    if not left_out:
-        return "No model of this gate feeds a suite, so there is nothing to drive a system along."
+def reasons_told(left_out: Sequence[LeftOut]) -> str:
+    """The first of the reasons, and how many more there are."""
     first, several = left_out[0], len(left_out) > 1
     others = f" The same or the like holds for {len(left_out) - 1} more." if several else ""
-    return (
-        f"The system {system} can take no suite of this gate. {first.model}: {first.reason}."
-        f"{others} Name models that it can take."
-    ).replace("..", ".")
+    return f"{first.model}: {first.reason}.{others}".replace("..", ".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -48,6 +49,25 @@ def variables_of(found: Iterable[Difference]) -> tuple[str, ...]:
     """The variables that differ, without arguments and fields, each once."""
     names = (one.variable.partition("[")[0].partition(".")[0] for one in found)
     return tuple(dict.fromkeys(names))
+
+
+def model_values_as_strings(found: Iterable[Difference]) -> tuple[str, ...]:
+    """The names of model values for which strings were observed: they print alike but for quotes.
+
+    A string that is a key prints as a field's name, `[a |-> 0]`; a model value as `(a :> 0)`.
+    """
+    names: dict[str, None] = {}
+    for one in found:
+        bare = _FIELD.sub("", _QUOTED.sub("", one.expected))
+        seen = {*_QUOTED.findall(one.actual), *_FIELD.findall(_QUOTED.sub("", one.actual))}
+        values = dict.fromkeys(_NAME.findall(bare))
+        names |= {name: None for name in values if name in seen and name not in ("TRUE", "FALSE")}
+    return tuple(names)
+
+
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_FIELD = re.compile(r"([A-Za-z_]\w*) \|->")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def _parts(place: Place, expected: Sequence[Value | None], actual: Value) -> Iterator[Difference]:

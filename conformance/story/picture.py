@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from conformance import toml
 from conformance.errors import UserError
 
 SUFFIX = ".picture.toml"
@@ -39,7 +40,8 @@ class At(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where an action is drawn, and with which sign.
 
     `lane` is a lane's name, in which `{1}` is the first argument; without it `argument`, counted
-    from 1, names the lane; without both it is the first argument that is a lane.
+    from 1, names the lane; without both it is the first argument that is a lane. An action that
+    none of these finds a lane for is in nobody's.
     """
 
     lane: str = ""
@@ -163,7 +165,7 @@ def find_picture(modules: Iterable[Path]) -> Picture | None:
 def load_picture(path: Path) -> Picture:
     """Read a picture; UserError that names file and key if it is none."""
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=Picture)
+        return toml.decode(path.read_bytes(), Picture)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UserError(
             f"{path} is no picture of a specification: {error}. docs/pictures.md describes its "

@@ -22,6 +22,8 @@ from conformance.tla import Action, Fn, ModelValue, Value, canonical_sorted, equ
 _MOST_LANES = 12
 """A generic diagram with more would be no picture: one lane for everything then."""
 EVERYTHING = "system"
+NOBODY = ""
+"""The lane of actions that are nobody's: the last one, drawn without a name and without a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +152,32 @@ def heading(behaviour: Behaviour, number: int) -> str:
 
 
 def _generic(behaviour: Behaviour) -> Scene:
-    """A lane for each first argument of an action; one lane where that says nothing."""
+    """A lane for each first argument of an action; one lane where that says nothing.
+
+    An action without such an argument is in nobody's lane.
+    """
     actors = [_actor(step.action) for step in behaviour.steps]
     lanes = tuple(sorted({actor for actor in actors if actor is not None}))
     if not 1 <= len(lanes) <= _MOST_LANES:
         lanes = (EVERYTHING,)
+        actors = [EVERYTHING] * len(actors)
     rows = []
     for number, (step, actor) in enumerate(zip(behaviour.steps, actors, strict=True)):
         nowhere = number == 0 and step.action is None
-        lane = lanes.index(actor) if actor in lanes else (None if nowhere else 0)
+        lane = None if nowhere or actor is None else lanes.index(actor)
         bad = behaviour.departs and number == len(behaviour.steps) - 1
         rows.append(Row(heading(behaviour, number), lane, "", (Cell(),) * len(lanes), bad))
-    return Scene(lanes, tuple(rows), ())
+    return _settled(Scene(lanes, tuple(rows), ()))
+
+
+def _settled(scene: Scene) -> Scene:
+    """The scene with nobody's lane, if a step after the start has none."""
+    if all(row.lane is not None for row in scene.rows[1:]):
+        return scene
+    first, *rest = (replace(row, cells=(*row.cells, Cell())) for row in scene.rows)
+    nobodys = len(scene.lanes)
+    rows = (replace(row, lane=nobodys) if row.lane is None else row for row in rest)
+    return replace(scene, lanes=(*scene.lanes, NOBODY), rows=(first, *rows))
 
 
 def _actor(action: Action | None) -> str | None:
@@ -204,7 +220,7 @@ class _Painter:
             for strip in cell.strips
             for entry in strip.entries
         }
-        return Scene(self._lanes, rows, arrows, tuple(sorted(entries, key=_order)))
+        return _settled(Scene(self._lanes, rows, arrows, tuple(sorted(entries, key=_order))))
 
     # --- rows -----------------------------------------------------------------------------
 
@@ -221,18 +237,18 @@ class _Painter:
         return Row(text, self._lane_of(number), sign, cells, bad)
 
     def _lane_of(self, number: int) -> int | None:
-        """The lane of a step's box; the start has none, what names no lane is in the first."""
+        """The lane of a step's box; None for the start, and for what names no lane."""
         action = self._behaviour.steps[number].action
         if action is None:
-            return 0 if number else None
+            return None
         at = self._picture.actions.get(action.name)
         if at is not None and at.lane:
             lane = _filled_in(at.lane, action)
-            return self._lanes.index(lane) if lane in self._lanes else 0
+            return self._lanes.index(lane) if lane in self._lanes else None
         named = [plain(argument) for argument in action.args]
         if at is not None and 0 < at.argument <= len(named):
             named = [named[at.argument - 1]]
-        return next((self._lanes.index(name) for name in named if name in self._lanes), 0)
+        return next((self._lanes.index(name) for name in named if name in self._lanes), None)
 
     def _cell(self, number: int, lane: str, *, bad: bool) -> Cell:
         pills, shown_before = self._pills(number, lane), self._pills(number - 1, lane)

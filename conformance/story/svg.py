@@ -8,7 +8,7 @@ from html import escape as escaped
 
 from conformance.printable import printable
 from conformance.story.picture import Sign
-from conformance.story.scene import Arrow, Cell, Pill, Row, Scene, Strip
+from conformance.story.scene import NOBODY, Arrow, Cell, Pill, Row, Scene, Strip
 
 _LEFT = 46
 _LANE = 150
@@ -150,6 +150,8 @@ class _Drawing:
 
     def _lanes(self) -> Iterator[str]:
         for lane, name in enumerate(self._scene.lanes):
+            if name == NOBODY:
+                continue
             x = self._x(lane)
             yield f'<text class="name" x="{x - 14:g}" y="19">{escape(name)}</text>'
             line = ""

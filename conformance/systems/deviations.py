@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from conformance import toml
 from conformance.errors import DataError
 
 
@@ -96,7 +97,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_deviations(path: Path) -> tuple[Deviation, ...]:
     """Read a table. DataError if it is not as `Deviation` says."""
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=_Table).deviation
+        return toml.decode(path.read_bytes(), _Table).deviation
     except (OSError, msgspec.MsgspecError, ValueError) as error:
         raise DataError(f"The table of deviations {path} cannot be read: {error}.") from error
 

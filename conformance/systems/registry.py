@@ -178,6 +178,11 @@ def _load(path: str, *, own: bool) -> Callable[..., object]:
     module_name, _, function = path.partition(":")
     if not module_name or not function:
         raise UserError(f"{path!r} is no factory: write it as `package.module:function`.")
+    if function.isdecimal():
+        raise UserError(
+            f"{path!r} looks like an address. Write `wire:{path}` for a broker, or `tcp:{path}` "
+            "for an adapter that listens there."
+        )
     here = str(Path.cwd())
     if not own and here not in sys.path:
         sys.path.insert(0, here)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from conformance.cli.main import COMMANDS
+
 pytestmark = pytest.mark.tlc
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "tutorial"
@@ -60,20 +62,57 @@ def test_at_a_terminal_the_object_still_goes_to_standard_output(command: str) ->
     assert (body["command"], body["verdict"]) == (command.split()[0], "pass")
 
 
-@pytest.mark.parametrize("command", ["bugs --list", f"check {MODEL}", f"check {MODEL} --json"])
-def test_a_reader_that_is_gone_gets_no_verdict(command: str) -> None:
-    """As any program of a pipeline that is killed by SIGPIPE: not 1, which is a violation's."""
+def ended_without_a_reader(command: str, folder: Path = FOLDER) -> tuple[int, str]:
+    """The exit code of a command whose standard output nobody reads, and its standard error."""
     with subprocess.Popen(
         [*KCONFORM, *command.split()],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=FOLDER,
+        cwd=folder,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        assert "Traceback" not in process.stderr.read()
+        told = process.stderr.read()
+    return process.returncode, told
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "--help",
+        "--version",
+        *(f"{name} --help" for name in COMMANDS),
+        *(f"cluster {name} --help" for name in ("run", "record", "judge", "traces", "incident")),
+        "bugs --list",
+        "check --list",
+        "deviations kafka-4.4.0 --table",
+        f"check {MODEL}",
+        f"check {MODEL} --json",
+        f"show VersionsGrow --model {MODEL}",
+        f"suite {MODEL}",
+        f"replay {MODEL}",
+        f"explore {MODEL} --profile dev --examples 1",
+        f"versions {MODEL} --system store",
+    ],
+)
+def test_a_reader_that_is_gone_gets_no_verdict(command: str) -> None:
+    """As any program of a pipeline that is killed by SIGPIPE: not 1, which is a violation's."""
+    code, told = ended_without_a_reader(command)
+    assert "Traceback" not in told
+    assert "Exception ignored" not in told
+    assert code == 141
+
+
+def test_nobody_reads_what_a_user_did_wrong() -> None:
+    """Both streams go into one pipe, `2>&1 | head -0`."""
+    with subprocess.Popen(
+        [*KCONFORM, "check", "nowhere"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
     assert process.returncode == 141
 
 

@@ -66,6 +66,9 @@ class ModelValue:
     def __repr__(self) -> str:
         return f"ModelValue({self.name!r})"
 
+    def __str__(self) -> str:
+        return self.name
+
     def __reduce__(self) -> tuple[type[ModelValue], tuple[str]]:
         return ModelValue, (self.name,)
 

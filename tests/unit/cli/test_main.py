@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from types import ModuleType
 
 import pytest
+from typer.testing import CliRunner
 
 from conformance.cli import entry
-from conformance.cli.main import COMMANDS, load
+from conformance.cli.main import COMMANDS, app, load
 
 HEAVY = ("pyspark", "ortools", "hypothesis", "networkx", "rustworkx", "pyarrow", "numpy", "jinja2")
 
@@ -67,6 +69,32 @@ def test_wrong_usage_ends_with_2_and_says_so(arguments: list[str], told: str) ->
     assert run.returncode == 2
     assert told in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), *((name,) for name in COMMANDS), ("cluster", "run"), ("cluster", "judge")],
+    ids=" ".join,
+)
+def test_a_short_h_is_help_of_every_command(arguments: tuple[str, ...]) -> None:
+    told = [CliRunner().invoke(app, [*arguments, option]) for option in ("-h", "--help")]
+    assert [one.exit_code for one in told] == [0, 0]
+    assert told[0].output == told[1].output
+    assert "Usage: " in told[0].output
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [
+        ("check --list", "models"),
+        ("bugs --list", "bugs"),
+        ("deviations kafka-4.4.0 --table", "deviations"),
+    ],
+)
+def test_what_only_lists_something_checks_nothing_and_ends_well(command: str, key: str) -> None:
+    told = CliRunner().invoke(app, [*command.split(), "--json"])
+    assert told.exit_code == 0
+    assert json.loads(told.stdout)[key]
 
 
 class Interrupted(ModuleType):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,82 @@ def test_a_configuration_that_makes_no_sense_is_a_spec_error(tmp_path: Path) -> 
     (tmp_path / "Toy.cfg").write_text("INIIT Init\n")
     with pytest.raises(SpecError, match=r"Toy\.cfg"):
         model_from_config(tmp_path / "Toy.tla", tmp_path / "Toy.cfg")
+
+
+@pytest.mark.parametrize(
+    ("toml", "expression"),
+    [("3", "3"), ("-1", "-1"), ("true", "TRUE"), ("false", "FALSE"), ("'0..3'", "0..3")],
+)
+@pytest.mark.parametrize("table", ["constants", "definitions"])
+def test_a_number_or_a_boolean_is_an_expression_as_it_is(
+    tmp_path: Path, toml: str, expression: str, table: str
+) -> None:
+    model = load_model(write(tmp_path, MANIFEST.replace(f"[{table}]", f"[{table}]\nMax = {toml}")))
+    assert getattr(model, table)["Max"] == expression
+
+
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        ('["a", "b"]', """'{"a", "b"}' or '<<"a", "b">>'"""),
+        ("[1, 2]", "'{1, 2}' or '<<1, 2>>'"),
+        ("1.5", "float"),
+        ("{a = 1}", "dict"),
+        ("2026-01-01", "date"),
+    ],
+)
+@pytest.mark.parametrize("table", ["constants", "definitions"])
+def test_what_could_mean_two_things_is_named_by_file_and_key(
+    tmp_path: Path, toml: str, told: str, table: str
+) -> None:
+    path = write(tmp_path, MANIFEST.replace(f"[{table}]", f"[{table}]\nMax = {toml}"))
+    with pytest.raises(UserError) as error:
+        load_model(path)
+    assert f"{path}: `{table}.Max`" in str(error.value)
+    assert told in str(error.value)
+
+
+CONFIG = "INIT Init\nNEXT Next\nINVARIANT TypeOK\nCONSTANTS Nodes = {n1, n2}\n Max = 2\n"
+BY_CONFIG = 'schema = 1\nspec = "Toy"\nconfig = "Toy.cfg"\nfeeds_suite = true\nsystem = "a:b"\n'
+
+
+def test_a_manifest_may_leave_the_bounds_to_tlcs_configuration(tmp_path: Path) -> None:
+    (tmp_path / "Toy.cfg").write_text(CONFIG)
+    model = load_model(write(tmp_path, BY_CONFIG))
+    assert model.literals == {"Nodes": frozenset({ModelValue("n1"), ModelValue("n2")}), "Max": 2}
+    assert (model.check.init, model.check.invariants) == ("Init", ("TypeOK",))
+    assert (model.system, model.feeds_suite) == ("a:b", True)
+    assert (model.origin.name, model.stated_in.name) == ("toy.toml", "Toy.cfg")
+    assert model.expect is not None
+    assert model.expect.result == "holds"
+    assert pickle.loads(pickle.dumps(model)) == model, "it travels to other processes"
+
+
+@pytest.mark.parametrize(
+    "key", ["check]\ninit = 'Init'", "constants]\nA = 1", "definitions]\nA = 1"]
+)
+def test_what_a_configuration_says_is_not_said_again(tmp_path: Path, key: str) -> None:
+    (tmp_path / "Toy.cfg").write_text(CONFIG)
+    with pytest.raises(UserError, match=rf"`{key.partition(']')[0]}` has no place here"):
+        load_model(write(tmp_path, f"{BY_CONFIG}[{key}\n"))
+
+
+@pytest.mark.parametrize("entry", ["SYMMETRY Perms", "VIEW V"])
+def test_a_configuration_that_merges_states_feeds_no_suite_and_says_so(
+    tmp_path: Path, entry: str
+) -> None:
+    (tmp_path / "Toy.cfg").write_text(f"{CONFIG}{entry}\n")
+    path = write(tmp_path, BY_CONFIG)
+    with pytest.raises(UserError, match="merges states"):
+        load_model(path)
+    model = model_from_config(tmp_path / "Toy.tla", tmp_path / "Toy.cfg").driving()
+    assert "merge states" in model.feeds_no_suite
+
+
+def test_our_own_models_state_what_must_come_out() -> None:
+    """A user's model may leave a number out; ours would lose it unseen."""
+    for model in find_models():
+        assert model.expect is not None
+        stated = model.expect.distinct_states or model.expect.counterexample_length
+        lasso = model.expect.violated in model.check.properties
+        assert stated or lasso or model.check.simulation or model.expect.reason, model.name

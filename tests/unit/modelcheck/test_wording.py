@@ -9,6 +9,7 @@ import pytest
 from conformance.modelcheck.manifest import Check, Expect, Model
 from conformance.modelcheck.outcome import EngineOutcome, KeptStep
 from conformance.modelcheck.result import CheckResult, judge
+from conformance.modelcheck.tlc_output import ViolationKind
 from conformance.verdict import Verdict
 
 STATES = (KeptStep("", (), "x = 0"), KeptStep("Up", (), "x = 1"))
@@ -25,6 +26,7 @@ def violated(name: str, kind: str, steps: tuple[KeptStep, ...] = STATES) -> Engi
 
 DEADLOCK = violated("deadlock", "deadlock")
 HOLDS = Expect("holds", distinct_states=2)
+HELD = EngineOutcome("holds", 0, "", distinct_states=2)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,32 @@ def test_what_was_found_reads_as_a_sentence(
     outcome: EngineOutcome, expect: Expect | None, told: str
 ) -> None:
     assert judged(outcome, expect).summary() == told
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expect", "line"),
+    [
+        (EngineOutcome("holds", 0, "", distinct_states=358), Expect(), "distinct_states = 358"),
+        (DEADLOCK, Expect("violated", violated="deadlock"), "counterexample_length = 2"),
+    ],
+)
+def test_a_number_that_is_not_stated_is_a_note_and_no_failure(
+    outcome: EngineOutcome, expect: Expect, line: str
+) -> None:
+    result = judged(outcome, expect)
+    assert result.verdict is Verdict.PASS
+    assert result.problems == ()
+    assert result.summary().endswith(f"; write `{line}` below `[expect]` of Own.cfg to keep it")
+
+
+def test_what_no_manifest_could_state_is_not_asked_for() -> None:
+    lasso = violated("Live", ViolationKind.TEMPORAL_PROPERTY)
+    for outcome, expect in (
+        (HELD, HOLDS),
+        (HELD, None),
+        (lasso, Expect("violated", violated="Live")),
+    ):
+        assert "write" not in judged(outcome, expect).summary()
 
 
 def test_a_deadlock_that_must_be_reached() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from conformance.events import Difference, Event, Progress
 from conformance.modelcheck.graph import StateGraph
-from conformance.replay.engine import Divergence
+from conformance.replay.engine import Divergence, Driver
 from conformance.replay.oracle import GraphOracle, SpecOracle
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.replay.telling import finding
@@ -19,7 +20,7 @@ from conformance.story.kind import Kind
 from conformance.suites.suite import Suite, Test
 from conformance.systems.protocol import ActionRefused, SystemUnderTest
 from conformance.systems.tolerance import Reading, Tolerance
-from conformance.tla import Action, Fn, State, Value
+from conformance.tla import Action, Fn, ModelValue, State, Value
 from conformance.verdict import Verdict
 from tests.unit.replay.machines import Table, actions, graph, moves, oracle_of
 from tests.unit.suites.graphs import graph_of
@@ -87,6 +88,30 @@ def test_a_divergence_fails_and_the_rest_was_not_run() -> None:
     assert [one.actions for one in result.divergences] == [actions("Fork B"), actions("Fork B")]
     assert result.notes == ()
     assert (result.steps, result.actions) == (6, {"A": 4, "B": 2})
+
+
+class LateAfterFork(Table):
+    """Goes wrong at a B after Fork, but not at the first: the shortest way there shows nothing."""
+
+    forked, turns = False, 0
+
+    def apply(self, action: Action) -> None:
+        self.forked |= action.name == "Fork"
+        super().apply(action)
+        self.turns += action.name == "B"
+        if self.forked and self.turns > 1 and action.name == "B":
+            self.x = 9
+
+    def reset(self, initial: Mapping[str, Value]) -> None:
+        self.forked, self.turns = False, 0
+        super().reset(initial)
+
+
+def test_a_story_that_needs_its_past_is_shrunk_to_what_it_needs() -> None:
+    path = [*AROUND, *AROUND, *AROUND, *FORKED, *AROUND[2:]]
+    made = partial(LateAfterFork, moves(EDGES, Fork=1))
+    (divergence,) = replay_suite(GRAPH, suite(path), made).divergences
+    assert divergence.actions == actions("A A B Fork A B")
 
 
 def test_the_last_test_may_diverge_too() -> None:
@@ -337,3 +362,18 @@ def test_a_variable_that_differs_in_many_ways_is_hidden() -> None:
     assert tolerance.accepts("phase", "empty", "x2")
     assert not tolerance.accepts("phase", "busy", "x2")
     assert tolerance.with_readings(readings[3:]) == Tolerance(hidden=frozenset({"phase"}))
+
+
+def test_who_takes_a_model_value_for_a_string_is_told_how_it_is_written() -> None:
+    class Strings(Table):
+        def observe(self) -> Mapping[str, Value]:
+            return {"x": "a"}
+
+    value = ModelValue("a")
+    oracle = SpecOracle(("x",), [(value,)], lambda state: [(Action("A"), state)])
+    diverged = Driver(Strings({}, start=0), oracle).reset((value,))
+    assert diverged is not None
+    message = finding(oracle, diverged).message
+    assert "a is a model value of the spec" in message
+    assert 'ModelValue("a")' in message
+    assert '{"#unserializable": "a"}' in message

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from rich.console import Console
 
-from conformance.events import Difference, Finding, Progress, StageFinished, StageStarted
+from conformance.events import (
+    Difference,
+    Event,
+    Finding,
+    JsonValue,
+    Progress,
+    StageFinished,
+    StageStarted,
+)
 from conformance.report import github, json_report, junit, page
 from conformance.report.collect import Collector, Report
 from conformance.report.terminal import Terminal
@@ -153,3 +162,47 @@ def test_terminal_prints_stages_and_findings(live: bool) -> None:
     assert "expected 1" in text
     assert "Reproduce: kconform replay m --trace 12" in text
     assert "1 divergence" in text
+
+
+def shown(*events: Event) -> list[str]:
+    """The lines of a terminal, as far as they say what a stage or a finding is."""
+    console = Console(file=io.StringIO(), width=200)
+    with Terminal(console, live=False) as terminal:
+        for event in events:
+            terminal(event)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    return [" ".join(line.split()[:3]) for line in lines if not line.startswith("    ")]
+
+
+def ended(stage: str, subject: str, verdict: Verdict = Verdict.FAIL) -> StageFinished:
+    return StageFinished(stage, subject, verdict, 1.0, "")
+
+
+def test_findings_stand_below_the_line_of_their_stage() -> None:
+    of_replay = replace(FINDING, title="A", stage="replay")
+    of_audit = replace(FINDING, title="B", stage="audit")
+    lines = shown(of_replay, of_audit, ended("replay", "m"), ended("audit", "m"))
+    assert lines == ["fail replay m", "✗ A", "fail audit m", "✗ B"]
+
+
+def test_of_models_that_are_checked_side_by_side_each_has_its_own_findings() -> None:
+    first = replace(FINDING, title="A", stage="check", about="one")
+    second = replace(FINDING, title="B", stage="check", about="two")
+    lines = shown(first, second, ended("check", "two"), ended("check", "one"))
+    assert lines == ["fail check two", "✗ B", "fail check one", "✗ A"]
+
+
+def test_a_finding_of_a_stage_that_does_not_end_is_told_at_the_end() -> None:
+    assert shown(FINDING, ended("check", "m", Verdict.PASS)) == [
+        "pass check m",
+        "✗ Fetch: state",
+    ]
+
+
+@pytest.mark.parametrize("value", [{}, [], "", None])
+def test_what_a_run_has_nothing_to_say_of_is_not_on_its_page(value: JsonValue) -> None:
+    report = replace(finished_run(), header={"tier": "ci", "left_out": value, "seed": 0})
+    text = page.dumps(report, now=0.0)
+    assert "left_out" not in text
+    assert "seed 0" in text

@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from conformance.story.comparison import differences, nearest, variables_of
-from conformance.tla import Fn, Partial, State, Value, parse_value
+from conformance.story.comparison import (
+    differences,
+    model_values_as_strings,
+    nearest,
+    variables_of,
+)
+from conformance.tla import Fn, ModelValue, Partial, State, Value, parse_value
 
 VARIABLES = ("log", "mark")
 
@@ -92,3 +97,25 @@ def test_the_variables_that_differ_are_named_once_without_their_entries() -> Non
     observed: dict[str, Value] = {"log": Fn({"b1": 1, "b2": 1}), "mark": 1}
     found = differences(VARIABLES, [(Fn({"b1": 0, "b2": 0}), 0)], observed)
     assert variables_of(found) == ("log", "mark")
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "names"),
+    [
+        (ModelValue("n1"), "n1", ["n1"]),
+        (frozenset({ModelValue("n1"), ModelValue("n2")}), frozenset({"n1", "n2"}), ["n1", "n2"]),
+        (Fn({ModelValue("n1"): 0}), Fn({"n1": 0}), ["n1"]),
+        (Fn({"owner": ModelValue("n1")}), Fn({"owner": "n1"}), ["n1"]),
+        ((ModelValue("n1"), 1), ("n1", 2), ["n1"]),
+        (ModelValue("n1"), "n2", []),
+        ("n1", ModelValue("n1"), []),
+        ("n1", "n2", []),
+        (True, "TRUE", []),
+        (Fn({"n1": 0}), Fn({"n1": 1}), []),
+    ],
+)
+def test_a_string_in_a_model_values_place_is_noticed(
+    expected: Value, actual: Value, names: list[str]
+) -> None:
+    found = differences(("v",), [(expected,)], {"v": actual})
+    assert [*model_values_as_strings(found)] == names

@@ -17,7 +17,7 @@ from conformance.story.picture import (
     Message,
     Picture,
 )
-from conformance.story.scene import Arrow, Scene, Strip, scene_of
+from conformance.story.scene import NOBODY, Arrow, Scene, Strip, scene_of
 from conformance.story.svg import standalone
 from conformance.tla import Action, Fn, Value
 
@@ -89,7 +89,8 @@ def test_lanes_are_the_functions_keys_after_those_that_no_key_names() -> None:
         (Action("Append", (3, "b")), 2, ""),
         (Action("Order", ("b",)), 0, "election"),
         (Action("Crash", ("a", "b")), 2, "crash"),
-        (Action("Nothing"), 0, ""),
+        (Action("Nothing"), 3, ""),  # in nobody's
+        (Action("Append", (3, "stranger")), 3, ""),
     ],
 )
 def test_an_action_stands_where_the_table_says_or_at_its_first_lane(
@@ -167,9 +168,28 @@ def test_at_the_bad_step_expected_and_actual_logs_stand_side_by_side() -> None:
 def test_without_a_picture_lanes_are_the_actions_first_arguments() -> None:
     steps = (Step(None, (0,)), Step(Action("A", ("x", 1)), (1,)), Step(Action("B"), (2,)))
     scene = scene_of(Behaviour(("n",), steps), None)
-    assert (scene.lanes, [row.lane for row in scene.rows]) == (("x",), [None, 0, 0])
+    assert (scene.lanes, [row.lane for row in scene.rows]) == (("x", NOBODY), [None, 0, 1])
     # A picture of other names is no picture of this behaviour.
     assert scene_of(Behaviour(("n",), steps), PICTURE) == scene
+
+
+@pytest.mark.parametrize("picture", [None, PICTURE])
+def test_nobodys_lane_is_there_only_for_who_needs_it_and_has_no_name(
+    picture: Picture | None,
+) -> None:
+    def drawn(*actions: Action) -> tuple[Scene, str]:
+        steps = (Step(None, state()), *(Step(action, state()) for action in actions))
+        scene = scene_of(Behaviour(VARIABLES, steps), picture)
+        return scene, standalone(scene, "title", ())
+
+    (without, plain), (with_it, text) = (
+        drawn(Action("Append", ("b",))),
+        drawn(Action("Append", ("b",)), Action("Tick")),
+    )
+    assert NOBODY not in without.lanes
+    assert with_it.lanes == (*without.lanes, NOBODY)
+    assert "Tick" in text
+    assert text.count('class="name"') == plain.count('class="name"') == len(without.lanes)
 
 
 def test_too_many_actors_share_a_lane() -> None:

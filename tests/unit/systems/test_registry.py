@@ -50,3 +50,9 @@ def test_a_schemes_maker_gets_the_rest_of_the_name(
     monkeypatch.delitem(sys.modules, "brew", raising=False)
     made = [load_factory(name)({}) for name in ("beer-ale", "beer", "at:a:b")]
     assert made == [("ale", {}), ("", {}), ("a:b", {})]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9092", "localhost:9092", "broker.example:9092"])
+def test_an_address_without_a_scheme_is_told_which_one(address: str) -> None:
+    with pytest.raises(UserError, match=f"`wire:{address}` for a broker"):
+        load_factory(address)
