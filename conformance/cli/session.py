@@ -20,13 +20,12 @@ from conformance.config import Settings, load_settings
 from conformance.errors import INTERRUPTED, ExitCode, UserError
 from conformance.events import Emit, JsonValue
 from conformance.files import check_folder, no_space, tells_of_no_space
-from conformance.printable import counted
+from conformance.printable import bounded, counted, printable
 from conformance.report import github, json_report
 from conformance.report.causes import causes
 from conformance.report.collect import SCHEMA_VERSION, Collector, Report
 from conformance.report.files import Reports, reports
 from conformance.report.terminal import Terminal
-from conformance.report.text import printable
 from conformance.verdict import Verdict
 
 
@@ -168,8 +167,9 @@ def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool)
 
 
 def _mistake(command: str, error: UserError, *, as_json: bool, started: float) -> None:
-    _problem(command, str(error), as_json=as_json, started=started)
-    print(f"kconform: {printable(str(error))}", file=sys.stderr)
+    message = bounded(str(error))
+    _problem(command, message, as_json=as_json, started=started)
+    print(f"kconform: {printable(message)}", file=sys.stderr)
     raise SystemExit(error.exit_code) from None
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from conformance.errors import DataError, UserError
+from conformance.inputs import read_toml
 from conformance.judge.candidates import Limits
 from conformance.judge.order import Guarantee
 from conformance.tla import ActionPattern, parse_pattern
@@ -152,14 +153,7 @@ def load_mapping(path: Path) -> Mapping:
 
 
 def _read(path: Path) -> _File:
-    try:
-        file = msgspec.toml.decode(path.read_bytes(), type=_File)
-    except OSError as error:
-        raise UserError(f"The mapping {path} cannot be read: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path} is not a valid mapping: {error}. docs/mapping.md describes its keys."
-        ) from error
+    file = read_toml(path, _File, "a valid mapping", "docs/mapping.md")
     if file.schema != SCHEMA:
         raise UserError(
             f"{path}: `schema` is {file.schema}, this kconform reads {SCHEMA}. Use the version of "

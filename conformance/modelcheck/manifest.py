@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from conformance import resources
-from conformance.errors import UserError
+from conformance.errors import DataError, UserError
+from conformance.inputs import read_text, read_toml
 from conformance.tla import ModelConfig, Value, format_value, parse_config
 
 SCHEMA = 1
@@ -136,14 +137,7 @@ class Model:
 
 def load_model(path: Path) -> Model:
     """The model in a manifest file; UserError that names file and key if it is not one."""
-    try:
-        manifest = msgspec.toml.decode(path.read_bytes(), type=_Manifest)
-    except OSError as error:
-        raise UserError(f"The model {path} cannot be read: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path} is not a valid model manifest: {error}. docs/models.md describes its keys."
-        ) from error
+    manifest = read_toml(path, _Manifest, "a valid model manifest", "docs/models.md")
     if manifest.schema != SCHEMA:
         raise UserError(
             f"{path}: `schema` is {manifest.schema}, this kconform reads {SCHEMA}. Use the version "
@@ -175,12 +169,9 @@ def model_from_config(module: Path, config: Path) -> Model:
     if not module.is_file():
         raise UserError(f"There is no TLA+ module {module}. Name an existing .tla file.")
     try:
-        text = config.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"The configuration {config} cannot be read ({error}). Name TLC's .cfg file of "
-            f"{module.name} with --config."
-        ) from error
+        text = read_text(config)
+    except DataError as error:
+        raise DataError(f"{error} Name TLC's .cfg file of {module.name} with --config.") from error
     read = parse_config(text, source=str(config))
     return Model(
         name=module.stem,

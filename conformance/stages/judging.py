@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from conformance.audit.spread import Rules, judge_on
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
+from conformance.inputs import read_text
 from conformance.judge.behaviour import behaviour_of
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
@@ -31,7 +32,7 @@ from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place_of, with_texts
 from conformance.modelcheck.prepare import PreparedModel, bound
-from conformance.printable import counted
+from conformance.printable import counted, path_text
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
 from conformance.stages.held import held
@@ -158,7 +159,7 @@ def judge_files(
     Without `spark` it is done on this machine, by the same judge in as many processes as the
     settings say.
     """
-    subject = ", ".join(map(str, request.files))
+    subject = ", ".join(map(path_text, request.files))
     with stage(context, name, subject) as outcome:
         bench = _Bench.of(context, request)
         context.emit(held(bench.prepared, FOREIGN, kinds=bench.prepared.spec.kinds))
@@ -237,7 +238,7 @@ class _Bench:
         """The judgements, counted as they come; progress in bytes that were judged."""
         told, done, total = 0.0, 0, bytes_of(self.request.files)
         for located, judgement in judgements:
-            done += located.size
+            done = min(total, done + located.size)  # of a compressed file, more comes out
             finding = self._finding(judgement) if judgement.verdict is Verdict.FAIL else None
             tally.add(judgement, finding)
             if time.monotonic() - told > _TELL_EVERY:
@@ -298,11 +299,11 @@ def _store(bench: _Bench, judged: Iterable[Judgement], path: Path, *, replace_st
 def _identity(bench: _Bench) -> Identity:
     """Of a store whose dictionary lists the actions that occur."""
     request = bench.request
-    parameters = {"files": ", ".join(path.name for path in request.files)}
+    parameters = {"files": ", ".join(path_text(path.name) for path in request.files)}
     if request.mapping.start.at == "any":
         parameters["start"] = "any"
     if request.mapping_path is not None:
-        parameters["mapping"] = request.mapping_path.read_text(encoding="utf-8")
+        parameters["mapping"] = read_text(request.mapping_path)
     return identity(bench.prepared, FOREIGN, parameters, actions=())
 
 

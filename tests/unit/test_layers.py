@@ -17,6 +17,7 @@ LAYERS: dict[str, int] = {
     "conformance.garbage": 0,
     "conformance.resources": 0,
     "conformance.files": 0,
+    "conformance.inputs": 0,
     "conformance.printable": 0,
     # A library of its own, with layers of its own; the errors of the whole house are its.
     "conformance.tla": 0,
