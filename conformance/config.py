@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 from conformance.errors import UserError
-from conformance.inputs import read_text
+from conformance.inputs import local_path, read_text
 
 PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -124,9 +124,10 @@ def _toml(path: Path) -> dict[str, object]:
 
 def _convert(raw: object, path: Path, where: str) -> Settings:
     try:
-        return msgspec.convert(raw, Settings)
+        settings = msgspec.convert(raw, Settings)
     except msgspec.ValidationError as error:
         raise UserError(
             f"{where}{path} has a setting that kconform cannot use: {error}. "
             "docs/configuration.md lists the settings and their types."
         ) from None
+    return msgspec.structs.replace(settings, output=str(local_path(settings.output)))

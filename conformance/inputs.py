@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -141,21 +141,28 @@ def _readable(path: Path) -> Iterator[None]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(/[^/]*(?=/))?(.*)", re.DOTALL)
 
 
 def local_path(text: str) -> Path:
-    """The path of a file on this machine: as it is, or of a `file:` URI.
+    """The path of a file on this machine: as it is given, or of a `file:` URI.
 
     UserError for the URI of another machine or of another kind of storage.
     """
-    scheme = _SCHEME.match(text)
-    if scheme is None or os.path.lexists(text):
-        return Path(text)
-    parts = urlsplit(text)
-    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        return Path(os.fsdecode(unquote_to_bytes(parts.path)))
-    raise UserError(
-        f"{text} is not on this machine: kconform reads and writes files here, and knows no "
-        f"`{scheme[1]}:`. Copy it here, or mount its storage and name the path."
-    )
+    uri = _URI.fullmatch(text)
+    if uri and uri[1].lower() == "file" and uri[2] in (None, "/", "//", "/localhost"):
+        return Path(os.fsdecode(unquote_to_bytes("/" + uri[3].lstrip("/"))))
+    path = Path(text)
+    check_local(path)
+    return path
+
+
+def check_local(path: Path) -> None:
+    """UserError for a URI that was taken for a path, and has lost one of its two slashes."""
+    uri = _URI.fullmatch(str(path))
+    if uri and not os.path.lexists(path):
+        raise UserError(
+            f"{uri[1]}://{str(path).partition(':')[2].lstrip('/')} is not on this machine, and "
+            "this command reads and writes files of this machine. Copy it here, or mount its "
+            "storage and name the path."
+        )

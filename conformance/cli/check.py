@@ -21,6 +21,7 @@ from conformance.cli.session import Session, session
 from conformance.config import settled_tier
 from conformance.errors import UserError
 from conformance.events import JsonValue
+from conformance.inputs import local_path
 from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.manifest import Model, Tier, find_models, model_from_config
 from conformance.modelcheck.tlc import TlcOptions
@@ -96,7 +97,7 @@ def _choose(
     work: Session, names: Sequence[str], config: Path | None, tier: str | None
 ) -> list[Model]:
     if len(names) == 1 and names[0].endswith(".tla"):
-        spec = Path(names[0])
+        spec = local_path(names[0])
         return [model_from_config(spec, config or spec.with_suffix(".cfg"))]
     if config is not None:
         raise UserError(

@@ -124,7 +124,7 @@ def session(
             finished = work.finished or finish()
         _publish(finished, terminal, work.closing, as_json=as_json)
     except UserError as error:
-        _mistake(command, error, as_json=as_json, started=started)
+        mistake(command, error, as_json=as_json, started=started)
     except KeyboardInterrupt:
         _problem(command, "interrupted", as_json=as_json, started=started)
         print(INTERRUPTED, file=sys.stderr)
@@ -136,12 +136,12 @@ def session(
     except OSError as error:
         if tells_of_no_space(str(error)):
             full = no_space(Path(error.filename or Path.cwd()))
-            _mistake(command, full, as_json=as_json, started=started)
+            mistake(command, full, as_json=as_json, started=started)
         if error.errno is None or error.filename is None:
             raise
         place = f"{error.filename}: {error.strerror}"
-        mistake = UserError(f"{place}. Mend that and start again.")
-        _mistake(command, mistake, as_json=as_json, started=started)
+        unusable = UserError(f"{place}. Mend that and start again.")
+        mistake(command, unusable, as_json=as_json, started=started)
     raise SystemExit(finished.exit_code)
 
 
@@ -166,7 +166,8 @@ def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool)
         terminal.line(closing)
 
 
-def _mistake(command: str, error: UserError, *, as_json: bool, started: float) -> None:
+def mistake(command: str, error: UserError, *, as_json: bool, started: float) -> NoReturn:
+    """Tell of a user's mistake, and end with its exit code."""
     message = bounded(str(error))
     _problem(command, message, as_json=as_json, started=started)
     print(f"kconform: {printable(message)}", file=sys.stderr)

@@ -11,6 +11,7 @@ from conformance.cli.completion import formula_names, model_names
 from conformance.cli.options import ConfigOption, JsonOption
 from conformance.cli.session import session
 from conformance.errors import UserError
+from conformance.inputs import local_path
 from conformance.modelcheck.manifest import Model, find_models, model_from_config
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.stages.showing import smallest_with
@@ -84,7 +85,7 @@ def _prepared(name: str, model: str | None, config: Path | None, *, typed: bool)
 
 def _model(model: str, config: Path | None) -> Model:
     if model.endswith(".tla"):
-        spec = Path(model)
+        spec = local_path(model)
         return model_from_config(spec, config or spec.with_suffix(".cfg"))
     if config is not None:
         raise UserError("--config goes with --model path/Spec.tla; a model has its own.")

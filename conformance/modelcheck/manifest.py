@@ -13,7 +13,7 @@ import msgspec
 
 from conformance import resources
 from conformance.errors import DataError, UserError
-from conformance.inputs import read_text, read_toml
+from conformance.inputs import local_path, read_text, read_toml
 from conformance.tla import ModelConfig, Value, format_value, parse_config
 
 SCHEMA = 1
@@ -317,8 +317,8 @@ def _of_module(name: str) -> tuple[str, str] | None:
 
 def _module_model(name: str) -> Model:
     module, config = _of_module(name) or (name, "")
-    spec = Path(module)
-    return model_from_config(spec, Path(config) if config else spec.with_suffix(".cfg"))
+    spec = local_path(module)
+    return model_from_config(spec, local_path(config) if config else spec.with_suffix(".cfg"))
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
