@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,6 +131,8 @@ def load_mapping(path: Path) -> Mapping:
     """The mapping in a TOML file; UserError that names the file and the key if it is none."""
     file = _read(path)
     silent = _silent(path, file.silent)
+    for rename in file.names:
+        _check_expression(path, rename)
     return Mapping(
         declared=True,
         guarantee=Guarantee(file.order),
@@ -141,7 +144,7 @@ def load_mapping(path: Path) -> Mapping:
         names=file.names,
         values=file.values,
         limits=Limits(
-            file.silent.steps or 0,
+            (file.silent.steps or 0) if silent else 0,
             file.limits.candidates,
             file.limits.seconds,
             file.limits.states,
@@ -150,6 +153,22 @@ def load_mapping(path: Path) -> Mapping:
         ),
         coverage=file.coverage,
     )
+
+
+_LONGEST_EXPRESSION = 10_000
+"""Characters; one of millions takes minutes to compile."""
+
+
+def _check_expression(path: Path, rename: Rename) -> None:
+    try:
+        if len(rename.match) > _LONGEST_EXPRESSION:
+            raise DataError(f"it has {len(rename.match):,} characters")
+        re.compile(rename.match).sub(rename.to, "")
+    except (re.error, IndexError, RecursionError, OverflowError, DataError) as error:
+        raise UserError(
+            f"{path}: `names` has a `match` or a `to` that is no regular expression of Python's: "
+            f"{error}."
+        ) from None
 
 
 def _read(path: Path) -> _File:

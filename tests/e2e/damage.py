@@ -549,7 +549,9 @@ def main() -> int:
             count, broken = count + 1, broken + bool(row.broken)
             if row.broken or not asked.broken:
                 print(row, flush=True)
-    print(f"{count} runs of {len(files)} kinds of file, {len(damages)} damages: {broken} broke a rule")
+    print(
+        f"{count} runs of {len(files)} kinds of file, {len(damages)} damages: {broken} broke a rule"
+    )
     return 1 if broken else 0
 
 
