@@ -379,9 +379,11 @@ DAMAGES = (
     Damage("zeros", _bytes(lambda _: bytes(10_000))),
     Damage("a zero in the middle", _bytes(lambda data: _in_middle(data, b"\0"))),
     Damage("not UTF-8", _bytes(lambda data: _in_middle(data, b"\xff\xfe\xe9"))),
-    Damage("half a surrogate pair as bytes", _bytes(lambda data: _in_middle(data, b"\xed\xa0\x80"))),
+    Damage("half a surrogate pair as bytes",
+           _bytes(lambda data: _in_middle(data, b"\xed\xa0\x80"))),
     Damage("UTF-16 without a mark", _text(lambda data: data.decode().encode("utf-16-le"))),
-    Damage("a mark of UTF-16 before UTF-8", _text(lambda data: b"\xff\xfe" + data[: len(data) | 1])),
+    Damage("a mark of UTF-16 before UTF-8",
+           _text(lambda data: b"\xff\xfe" + data + b"\n" * (len(data) % 2 == 0))),
     Damage("half of gzip", _bytes(lambda data: _half(gzip.compress(data)))),
     Damage("gzip, damaged", _bytes(lambda data: gzip.compress(data)[:-6] + b"abcdef")),
     Damage("gzip of random bytes", _bytes(lambda _: gzip.compress(_RANDOM))),
@@ -543,7 +545,7 @@ def main() -> int:
     damages = [damage for damage in DAMAGES if asked.damage in damage.name]
     count = broken = 0
     with tempfile.TemporaryDirectory(prefix="kconform-damage-") as scratch:
-        os.environ["KCONFORM_CACHE"] = os.path.join(scratch, "cache")
+        os.environ["KCONFORM_CACHE"] = str(Path(scratch) / "cache")
         folder = prepared(Path(scratch) / "whole")
         for row in rows(folder, files, damages):
             count, broken = count + 1, broken + bool(row.broken)
