@@ -97,6 +97,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file as it stands."""
 
     schema: int
+    complete: bool = False
     order: Literal["total", "process", "clocks"] = "total"
     skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     hidden: tuple[str, ...] = ()
@@ -115,6 +116,8 @@ class Mapping:
 
     declared: bool = False
     """Whether anybody declared it: what nobody declared, nobody can be held to."""
+    complete: bool = False
+    """Whether it says, in words, that every step of the system is an event."""
     guarantee: Guarantee = Guarantee.TOTAL
     skew: float = 0.0
     hidden: frozenset[str] = frozenset()
@@ -131,10 +134,16 @@ def load_mapping(path: Path) -> Mapping:
     """The mapping in a TOML file; UserError that names the file and the key if it is none."""
     file = _read(path)
     silent = _silent(path, file.silent)
+    if silent and file.complete:
+        raise UserError(
+            f"{path}: `complete` says that every step is an event, and `silent.actions` that some "
+            "are not. Remove one of them."
+        )
     for rename in file.names:
         _check_expression(path, rename)
     return Mapping(
         declared=True,
+        complete=file.complete,
         guarantee=Guarantee(file.order),
         skew=file.skew,
         hidden=frozenset(file.hidden),

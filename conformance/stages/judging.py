@@ -20,6 +20,7 @@ from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.inputs import read_text
 from conformance.judge.behaviour import behaviour_of
+from conformance.judge.candidates import Limits
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
 from conformance.judge.processes import judge_here
@@ -38,7 +39,7 @@ from conformance.stages.findings import finding_of
 from conformance.stages.held import held
 from conformance.stages.identity import FOREIGN, identity
 from conformance.stages.keeping import kept
-from conformance.tla import find_tools
+from conformance.tla import ActionPattern, find_tools
 from conformance.traces.manifest import Identity
 from conformance.traces.states import infer_columns
 from conformance.traces.writer import TraceCollector, open_writer
@@ -176,7 +177,9 @@ def judge_files(
                 f"The files hold no trace {request.only}. Name one as its events do, under `trace`."
             )
         for finding in sorted(tally.findings.values(), key=lambda one: -one.count):
-            context.emit(bench.kept(context, finding, tally.examples[finding.key]))
+            shown = tally.examples[finding.key]
+            finding = replace(finding, message=bench.premise(shown) + finding.message)
+            context.emit(bench.kept(context, finding, shown))
         _tell(outcome, request, bench, tally, store)
     return tally
 
@@ -248,6 +251,34 @@ class _Bench:
                 )
             yield judgement
 
+    def premise(self, shown: Judgement) -> str:
+        """What a failure rests on if nobody has said that every step is an event; else nothing.
+
+        A logger numbers what it writes, whatever the system did between.
+        """
+        mapping = self.request.mapping
+        if mapping.complete or mapping.silent or self.request.invariants_only:
+            return ""
+        mapping = replace(mapping, silent=self._any_action(), limits=_WITH_GAPS)
+        rules = replace(self.rules, mapping=mapping)
+        recording = next(
+            one for one in read_recordings(self.request.files) if one.name == shown.name
+        )
+        again = rules.judge(self.prepared.spec).judge(recording)
+        if again.verdict is not Verdict.PASS:
+            return ""
+        return (
+            "This verdict rests on every step of the system being an event, which nothing but "
+            f"{'the mapping' if mapping.declared else 'the numbers of the steps'} says: with "
+            f"{counted(again.silent, 'step')} that nobody saw, the trace would be explained. If "
+            "steps were left out, say in a mapping which actions may happen unseen "
+            "(`silent.actions` and `silent.steps`); if none was, say `complete = true` "
+            "(docs/mapping.md). "
+        )
+
+    def _any_action(self) -> tuple[ActionPattern, ...]:
+        return tuple(map(ActionPattern, self.prepared.spec.kinds))
+
     def _finding(self, judgement: Judgement) -> Finding:
         return finding_of(
             judgement,
@@ -277,6 +308,8 @@ class _Bench:
 
 
 _TELL_EVERY = 0.2
+_WITH_GAPS = Limits(silent=3, candidates=2_000, seconds=10.0, states=50_000)
+"""How far the steps are looked for that a recording may lack: three in a row."""
 
 
 # --- the store ------------------------------------------------------------------------------------
