@@ -143,7 +143,7 @@ FILES = (
         "mapping.toml",
         (f"judge whole.ndjson --model {MODEL} --mapping mapping.toml",),
         'schema = 1\nhidden = ["writes"]\n[limits]\ncandidates = 1000\n[[names]]\n'
-        'match = "@NAME@"\nto = "m"\n[coverage]\nactions = 0\n[silent]\nsteps = @NUMBER@\n',
+        'match = "m.*"\nto = "@NAME@"\n[coverage]\nactions = 0\n[silent]\nsteps = @NUMBER@\n',
         "toml",
         (("steps =", "steps = 2\nsteps ="),),
     ),
@@ -281,6 +281,8 @@ class Damage:
     harm: Harm
     harmless: bool = False
     """Whether a text means the same as before."""
+    neutral: bool = False
+    """Whether it is nothing that is wrong in itself: a command may pass, or refuse it."""
     of_value: bool = False
     """Whether it is one value within the file, so that the rest of it can be judged."""
 
@@ -398,14 +400,15 @@ DAMAGES = (
     Damage("CRLF", _text(lambda data: data.replace(b"\n", b"\r\n")), harmless=True),
     Damage("no end of the last line", _text(lambda data: data.rstrip(b"\n")), harmless=True),
     # A value.
-    Damage("a name of 50 MB", _name("n" * LARGE), of_value=True),
+    Damage("a name of 50 MB", _name("n" * LARGE), of_value=True, neutral=True),
     Damage("a name that steers the terminal", _name("\\u001b[2J\\u202e", "json", "toml"),
-           of_value=True, harmless=True),
+           of_value=True, neutral=True),
     Damage("half a surrogate pair", _name("\\ud800", "json", "toml"), of_value=True),
     Damage("the other half", _name("\\udc00x", "json", "toml"), of_value=True),
     Damage("a number of 5,000 digits", _number("9" * 5000, "json", "toml", "cfg", "tla"),
            of_value=True),
-    Damage("a large number", _number("9" * 30, "json", "toml", "cfg", "tla"), of_value=True),
+    Damage("a large number", _number("9" * 30, "json", "toml", "cfg", "tla"),
+           of_value=True, neutral=True),
     Damage("NaN", _number("NaN", "json"), of_value=True),
     Damage("nan", _number("nan", "toml"), of_value=True),
     Damage("Infinity", _number("Infinity", "json"), of_value=True),
@@ -520,19 +523,11 @@ def broken_rule(file: File, damage: Damage, before: Ended, after: Ended) -> str:
         return "steers the terminal"
     if damage.harmless and file.form != "tla" and after.code != before.code:
         return f"it ended with {before.code} before"
-    if not damage.harmless and after.code == 0 and not _may_pass(file, damage):
+    if not (damage.harmless or damage.neutral) and after.code == 0:
         return "a pass"
-    if damage.of_value and file.name == "run.ndjson" and "1 pass" not in after.out:
+    if damage.of_value and file.name == "run.ndjson" and not re.search("[12] pass", after.out):
         return "the good trace is lost"
     return ""
-
-
-def _may_pass(file: File, damage: Damage) -> bool:
-    """Whether the rest of a file says enough, or the damaged part is nothing that it reads."""
-    return (file.name, damage.name) in _MAY_PASS
-
-
-_MAY_PASS: frozenset[tuple[str, str]] = frozenset()
 
 
 def main() -> int:
