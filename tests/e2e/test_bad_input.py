@@ -391,6 +391,65 @@ def test_a_file_name_may_be_no_utf_8(here: Path, whole: Path, command: str) -> N
     assert "Traceback" not in run.err
 
 
+# ---- what a failure rests on --------------------------------------------------------------------
+
+
+GAP = {
+    **PUT,
+    "state": {"version": {"#map": [["a", 2], ["b", 0]]}},
+}
+
+
+def message(run: Ended) -> str:
+    (finding,) = json.loads(run.out)["findings"]
+    return str(finding["message"])
+
+
+def test_a_failure_that_rests_on_numbers_says_so_first(here: Path, kconform: Command) -> None:
+    write_events(here / "run.ndjson", FIRST, GAP)
+    run = kconform(f"judge run.ndjson --model {MODEL} --json")
+    assert run.code == 1
+    assert message(run).startswith("This verdict rests on every step of the system being an event")
+    assert "with 1 step that nobody saw, the trace would be explained" in message(run)
+    (here / "m.toml").write_text("schema = 1\ncomplete = true\n")
+    run = kconform(f"judge run.ndjson --model {MODEL} --mapping m.toml --json")
+    assert run.code == 1
+    assert "rests on" not in message(run)
+    (here / "m.toml").write_text('schema = 1\nsilent = {actions = ["Put"], steps = 1}\n')
+    assert kconform(f"judge run.ndjson --model {MODEL} --mapping m.toml").code == 0
+
+
+def test_a_failure_that_no_gap_explains_rests_on_nothing(here: Path, kconform: Command) -> None:
+    never = {**GAP, "state": {"version": {"#map": [["a", 0], ["b", 0]]}}}
+    write_events(here / "run.ndjson", FIRST, never)
+    run = kconform(f"judge run.ndjson --model {MODEL} --json")
+    assert run.code == 1
+    assert "rests on" not in message(run)
+
+
+def test_complete_and_silent_contradict(here: Path, kconform: Command) -> None:
+    (here / "m.toml").write_text(
+        'schema = 1\ncomplete = true\nsilent = {actions = ["Put"], steps = 1}\n'
+    )
+    run = kconform(f"judge run.ndjson --model {MODEL} --mapping m.toml")
+    assert run.code == 2
+    assert "Remove one of them" in run.paragraph()
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_entries_that_were_written_as_the_whole_function_are_named(
+    here: Path, kconform: Command, at: int
+) -> None:
+    events = [FIRST, PUT]
+    write_events(here / "run.ndjson", *events[:at], {**events[at], "state": {"version": {"a": at}}})
+    run = kconform(f"judge run.ndjson --model {MODEL}")
+    assert run.code == 1
+    assert 'shows version as a whole function, of "a" alone' in run.out
+    assert 'such as "version.a"' in run.out
+    write_events(here / "run.ndjson", *events[:at], {**events[at], "state": {"version.a": at}})
+    assert kconform(f"judge run.ndjson --model {MODEL}").code == 0
+
+
 # ---- where files are ----------------------------------------------------------------------------
 
 
