@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 
 from conformance import toml
 from conformance.errors import UserError
+from conformance.inputs import local_path, read_text
 
 PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -101,10 +103,10 @@ def load_settings(folder: Path) -> Settings:
     Raises UserError for unreadable TOML, an unknown key or a value of the wrong type.
     """
     own = folder / "kconform.toml"
-    if own.is_file():
+    if os.path.lexists(own):
         return _convert(_toml(own), own, "")
     project = folder / "pyproject.toml"
-    if project.is_file():
+    if os.path.lexists(project):
         tool = _toml(project).get("tool")
         section = tool.get("kconform") if isinstance(tool, dict) else None
         if section is not None:
@@ -114,8 +116,8 @@ def load_settings(folder: Path) -> Settings:
 
 def _toml(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
         raise UserError(
             f"{path} is not valid TOML: {error}. Mend that line and start again."
         ) from None
@@ -123,9 +125,10 @@ def _toml(path: Path) -> dict[str, object]:
 
 def _convert(raw: object, path: Path, where: str) -> Settings:
     try:
-        return toml.convert(raw, Settings)
+        settings = toml.convert(raw, Settings)
     except msgspec.ValidationError as error:
         raise UserError(
             f"{where}{path} has a setting that kconform cannot use: {error}. "
             "docs/configuration.md lists the settings and their types."
         ) from None
+    return msgspec.structs.replace(settings, output=str(local_path(settings.output)))

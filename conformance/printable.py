@@ -1,17 +1,45 @@
-"""Text for people: foreign text that cannot steer a terminal or hide a line, and counted things."""
+"""Text for people: bounded foreign text that cannot steer a terminal or hide a line, and counts."""
 
 from __future__ import annotations
 
+import os
+import re
+
 
 def printable(text: str) -> str:
-    r"""The text with control characters made visible, as `\x1b`; line ends and tabs stay.
+    r"""The text with control characters made visible, as `\x1b`, and bounded; line ends stay.
 
-    What an implementation or a trace says must not move a terminal's cursor, or hide a line.
-    Of Unicode also the signs that turn the direction of writing.
+    What an implementation or a trace says must not move a terminal's cursor, or hide a line, or
+    fill the screen. Of Unicode also the signs that turn the direction of writing.
     """
+    text = bounded(text)
     if text.isprintable():
         return text
     return "".join(ch if _harmless(ch) else _escaped(ch) for ch in text)
+
+
+_WORD, _TEXT = 2_000, 100_000
+"""Characters of a word, and of a whole text, that are shown: a story is longer than a name."""
+_LONG_WORD = re.compile(rf"\S{{{_WORD + 1},}}")
+
+
+def bounded(text: str) -> str:
+    """The text; of a word or a text that is too long its beginning and end, and its length."""
+    if len(text) <= _WORD:
+        return text
+    return _cut(_LONG_WORD.sub(lambda word: _cut(word[0], _WORD), text), _TEXT)
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    part = most // 4
+    return f"{text[:part]}... ({len(text):,} characters) ...{text[-part:]}"
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    r"""A path as text that can be written anywhere: bytes that are not UTF-8 become `\xff`."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def counted(count: int, noun: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -107,6 +109,12 @@ def spark_session(
             with interrupt:
                 yield session
         except (PySparkException, Py4JError) as error:
+            if _STOPPED in str(error):
+                raise EnvironmentProblem(
+                    f"The Spark master {master or LOCAL} did not take this application, or ended "
+                    "it: Spark has stopped. Check with its own page that it runs, that it is of "
+                    "the installed pyspark's version, and that it has free workers."
+                ) from error
             if tells_of_no_space(str(error)):
                 raise DataError(
                     "Spark found no space left on a disk: that of the store, or that of "
@@ -116,6 +124,32 @@ def spark_session(
             raise
         finally:
             interrupt.stop()
+
+
+_STOPPED = "stopped SparkContext"
+"""What every call says once a master was given up, which takes Spark a minute."""
+_CONNECT = 5.0
+"""Seconds in which a master must take a connection."""
+_ADDRESS = re.compile(r"([^\s,/:]+|\[[^\]]+\]):(\d{1,5})")
+
+
+def _check_reachable(master: str) -> None:
+    """EnvironmentProblem unless a master with an address takes a connection; one of several."""
+    scheme, _, rest = master.partition("://")
+    addresses = _ADDRESS.findall(rest) if scheme in ("spark", "k8s") else []
+    problems: list[str] = []
+    for host, port in addresses:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
+        except (OSError, OverflowError, UnicodeError) as error:
+            problems.append(f"{host}:{port}: {getattr(error, 'strerror', None) or error}")
+        else:
+            return
+    if problems:
+        raise EnvironmentProblem(
+            f"The Spark master {master} cannot be reached ({'; '.join(problems)}). Start it, or "
+            "name another one with --master; without --master Spark runs on this machine."
+        )
 
 
 class _Interrupt(AbstractContextManager[None]):
@@ -253,6 +287,7 @@ def _start(
     conf = SparkConf(loadDefaults=False).setAppName(name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit: the JVM is there already
     if not submitted:
+        _check_reachable(master or LOCAL)
         _export_java_home()
         if (master or LOCAL).startswith("local"):
             # Spark's default is PATH's python3, which need not be that of our environment.

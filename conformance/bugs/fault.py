@@ -14,8 +14,8 @@ from typing import Literal
 import msgspec
 import patch_ng
 
-from conformance import toml
 from conformance.errors import UserError
+from conformance.inputs import read_text, read_toml
 from conformance.resources import implementation_dir
 
 Tag = Literal["seq", "conc", "crash", "time", "multi"]
@@ -95,14 +95,7 @@ class Catalogue:
 
 def load_catalogue(path: Path) -> Catalogue:
     """The catalogue in a TOML file; UserError if it is not one or an id stands twice."""
-    try:
-        read = toml.decode(path.read_bytes(), _Catalogue)
-    except OSError as error:
-        raise UserError(f"The fault catalogue {path} cannot be read: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path} is no catalogue of faults: {error}. docs/bugs.md describes its keys."
-        ) from error
+    read = read_toml(path, _Catalogue, "a catalogue of faults", "docs/bugs.md")
     _check_ids(path, read)
     beside = path.resolve().parent
     faults = tuple(
@@ -188,9 +181,7 @@ def _does_not_apply(fault: Fault, patch: Patch, text: str | None) -> DoesNotAppl
 @contextmanager
 def patched_by_file(patch: Path, package: str = "impl") -> Iterator[Path]:
     """As `relocated`, for a user's own unified diff; UserError if it does not apply."""
-    if not patch.is_file():
-        raise UserError(f"There is no patch {patch}. Give a unified diff of {package}/.")
-    diff = patch_ng.fromstring(patch.read_bytes())
+    diff = patch_ng.fromstring(read_text(patch).encode())
     with copied(package) as folder:
         before = _texts(folder)
         if not diff or not diff.items or not diff.apply(root=folder):

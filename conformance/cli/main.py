@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import importlib
 import io
 import os
+import re
 import signal
 import sys
+import time
 import traceback
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandInfo
 
 from conformance import __version__
-from conformance.errors import ExitCode
+from conformance.errors import ExitCode, UserError
 from conformance.modelcheck.cache import cache_dir
 
 COMMANDS = {
@@ -138,11 +144,66 @@ def load(name: str) -> typer.Typer:
     module, _, function = COMMANDS[name][0].partition(":")
     command = getattr(importlib.import_module(f"conformance.cli.{module}"), function)
     if isinstance(command, typer.Typer):
-        command.info.context_settings = _HELP
-        return command
+        family = copy.copy(command)
+        family.info.context_settings = _HELP
+        family.registered_commands = [
+            _with_local_paths(name, info) for info in command.registered_commands
+        ]
+        return family
     own = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     own.command(context_settings=_HELP)(command)
+    own.registered_commands = [_with_local_paths(name, info) for info in own.registered_commands]
     return own
+
+
+_FILE_URI = re.compile(r"((?:--)?[\w.-]+=)?(file:/.*)", re.DOTALL)
+
+
+class _LocalPaths(TyperCommand):
+    """A command that takes `file:` URIs for paths: alone, and in `--option=URI` and `NAME=URI`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """As Typer does it, with paths in the place of URIs."""
+        return super().parse_args(ctx, [_without_uri(arg) for arg in args])
+
+
+def _without_uri(arg: str) -> str:
+    from conformance.inputs import local_path  # every command loads it; `--help` does without
+
+    found = _FILE_URI.fullmatch(arg)
+    if found is None:
+        return arg
+    try:
+        return f"{found[1] or ''}{local_path(found[2])}"
+    except UserError:  # another machine's: the command says so
+        return arg
+
+
+def _with_local_paths(name: str, info: CommandInfo) -> CommandInfo:
+    """The command; the URI of a storage that is not here ends it before anything runs."""
+    function = info.callback
+    if function is None:
+        return info
+
+    @functools.wraps(function)
+    def command(**given: object) -> object:
+        # Here: every command loads these two, and nothing else needs them.
+        from conformance.cli.session import mistake
+        from conformance.inputs import check_local
+
+        started = time.monotonic()
+        try:
+            for value in given.values():
+                for path in value if isinstance(value, list | tuple) else (value,):
+                    if isinstance(path, Path):
+                        check_local(path)
+        except UserError as error:
+            mistake(name, error, as_json=given.get("as_json") is True, started=started)
+        return function(**given)
+
+    changed = copy.copy(info)
+    changed.callback, changed.cls = command, _LocalPaths
+    return changed
 
 
 def _announce(name: str, summary: str) -> None:

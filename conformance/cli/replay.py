@@ -29,6 +29,7 @@ from conformance.cli.options import (
 )
 from conformance.cli.session import Session, session
 from conformance.errors import UserError
+from conformance.inputs import local_path
 from conformance.modelcheck.check import CheckOptions
 from conformance.replay.saved import SavedDivergence, load
 from conformance.stages.context import Context, Workbench, one_model, with_constants, workbench
@@ -106,7 +107,7 @@ def replay(
         elif store is not None or trace is not None:
             raise UserError("--store and --trace go together: which trace of which store.")
         elif what is not None and what.endswith(".json"):
-            file = Path(what)
+            file = local_path(what)
             saved = load(file)
         if store is not None:
             work.keep_divergences()
@@ -174,7 +175,7 @@ def _replay_suite(
     if kind == "cover":
         suite = cover(context, name, bench.graph, limits=bench.limits)
     elif kind.endswith(".npz"):
-        suite = measured(context, name, bench.graph, load_suite(Path(kind), bench.graph))
+        suite = measured(context, name, bench.graph, load_suite(local_path(kind), bench.graph))
     elif kind in ("walks", "situations"):
         walks, length = size
         made = make_suite(context, kind, bench.graph, bench.prepared, walks=walks, length=length)

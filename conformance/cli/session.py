@@ -19,14 +19,13 @@ from conformance.config import Settings, load_settings
 from conformance.errors import INTERRUPTED, ExitCode, UserError
 from conformance.events import Emit, JsonValue
 from conformance.files import check_folder, no_space, tells_of_no_space
-from conformance.printable import counted
+from conformance.printable import bounded, counted, printable
 from conformance.report import github, json_report
 from conformance.report.causes import causes
 from conformance.report.collect import SCHEMA_VERSION, Collector, Report
 from conformance.report.exercised import exercised_lines
 from conformance.report.files import Reports, reports
 from conformance.report.terminal import Terminal
-from conformance.report.text import printable
 from conformance.verdict import Verdict
 
 
@@ -125,7 +124,7 @@ def session(
             finished = work.finished or finish()
         _publish(finished, terminal, work.closing, as_json=as_json)
     except UserError as error:
-        _mistake(command, error, as_json=as_json, started=started)
+        mistake(command, error, as_json=as_json, started=started)
     except KeyboardInterrupt:
         _problem(command, "interrupted", as_json=as_json, started=started)
         print(INTERRUPTED, file=sys.stderr)
@@ -135,12 +134,12 @@ def session(
     except OSError as error:
         if tells_of_no_space(str(error)):
             full = no_space(Path(error.filename or Path.cwd()))
-            _mistake(command, full, as_json=as_json, started=started)
+            mistake(command, full, as_json=as_json, started=started)
         if error.errno is None or error.filename is None:
             raise
         place = f"{error.filename}: {error.strerror}"
-        mistake = UserError(f"{place}. Mend that and start again.")
-        _mistake(command, mistake, as_json=as_json, started=started)
+        unusable = UserError(f"{place}. Mend that and start again.")
+        mistake(command, unusable, as_json=as_json, started=started)
     raise SystemExit(finished.exit_code)
 
 
@@ -167,9 +166,11 @@ def _publish(report: Report, terminal: Terminal, closing: str, *, as_json: bool)
         terminal.line(closing)
 
 
-def _mistake(command: str, error: UserError, *, as_json: bool, started: float) -> None:
-    _problem(command, str(error), as_json=as_json, started=started)
-    print(f"kconform: {printable(str(error))}", file=sys.stderr)
+def mistake(command: str, error: UserError, *, as_json: bool, started: float) -> NoReturn:
+    """Tell of a user's mistake, and end with its exit code."""
+    message = bounded(str(error))
+    _problem(command, message, as_json=as_json, started=started)
+    print(f"kconform: {printable(message)}", file=sys.stderr)
     raise SystemExit(error.exit_code) from None
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-import tomllib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from conformance.cli.cluster import LibOption, VersionOption, teller
@@ -16,6 +16,7 @@ from conformance.cli.session import session
 from conformance.errors import UserError
 from conformance.events import StageFinished
 from conformance.files import check_file
+from conformance.inputs import read_toml
 from conformance.kafka.jars import chosen_jars
 from conformance.kafka.schemas import Schemas
 from conformance.kafka.tap import Link, Rule, TapThread, writer_to
@@ -66,10 +67,19 @@ def tap(
         work.emit(StageFinished("tap", broker, Verdict.PASS, spent, summary))
 
 
+class _Rules(msgspec.Struct, forbid_unknown_fields=True):
+    rule: tuple[dict[str, Any], ...] = ()
+
+
+def _rule(table: dict[str, Any]) -> Rule:
+    Rule(**table)  # knows its keys
+    return msgspec.convert(table, Rule)  # and msgspec their types
+
+
 def read_rules(path: Path) -> tuple[Rule, ...]:
     """The rules of a TOML file: `[[rule]]` tables. Raises UserError."""
+    tables = read_toml(path, _Rules, "a file of rules", "docs/tap.md").rule
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("rule", [])
-        return tuple(Rule(**table) for table in tables)
-    except (OSError, tomllib.TOMLDecodeError, TypeError) as error:
+        return tuple(_rule(table) for table in tables)
+    except (TypeError, msgspec.ValidationError) as error:
         raise UserError(f"The rules in {path} cannot be read: {error}") from error

@@ -7,7 +7,8 @@ order may be known within its process only.
 
 from __future__ import annotations
 
-import json
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +18,16 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from conformance.errors import DataError
-from conformance.tla import ActionPattern, Json, Part, Place, Value, from_itf, parse_place
+from conformance.tla import (
+    ActionPattern,
+    Json,
+    Part,
+    Place,
+    Value,
+    from_itf,
+    load_json,
+    parse_place,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +146,12 @@ class EventReader:
 
     def _read(self, prefix: bytes, rest: bytes) -> Event:
         line = prefix + rest
+        if _may_repeat_a_key(line):
+            _loaded(line)
         try:
             raw = _LINE.decode(line)
-        except msgspec.DecodeError:  # odd, or wrong: said in our own words
-            return read_event(_loaded(line))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # odd, or wrong
+            return read_event(_loaded(line))  # says it in our own words
         event = Event(
             self._shared(self._known_actions, bytes(raw.action), _actions),
             self._shared(self._known_parts, bytes(raw.before), _parts),
@@ -147,7 +159,7 @@ class EventReader:
             raw.step,
             raw.process or "",
             raw.sequence,
-            None if raw.time is None else Clock(raw.time, raw.uncertainty),
+            _clock_of(raw.time, raw.uncertainty),
             frozenset(raw.sent),
             frozenset(raw.received),
             raw.source or "",
@@ -166,7 +178,7 @@ class EventReader:
         found = known.get(text)
         if found is None:
             self._count(text)
-            found = known[text] = read(json.loads(text))
+            found = known[text] = read(load_json(text))
         return found
 
     def _count(self, text: bytes) -> None:
@@ -179,10 +191,7 @@ class EventReader:
 
 
 def _loaded(line: bytes) -> Mapping[str, Json]:
-    try:
-        data = json.loads(line)
-    except ValueError as error:
-        raise DataError(f"not JSON: {error}") from None
+    data = load_json(line)
     if not isinstance(data, Mapping):
         raise DataError('an event is an object with the key "trace"')
     return data
@@ -217,9 +226,22 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _LINE = msgspec.json.Decoder(_Line)
 
 
+_KEY = re.compile(rb'"(\w+)"[ \t\r]*:')
+
+
+def _may_repeat_a_key(line: bytes) -> bool:
+    """Whether a key of an event occurs twice somewhere in a line, or may: it is escaped.
+
+    msgspec would take the last one in silence.
+    """
+    names = [name for name in _KEY.findall(line) if name in _KEY_BYTES]
+    return len({*names}) != len(names) or b"\\u" in line
+
+
 _KEYS = frozenset({"trace", "source", "action", "before", "state"}) | {
     *("step", "process", "sequence", "time", "uncertainty", "sent", "received"),
 }
+_KEY_BYTES = frozenset(map(str.encode, _KEYS))
 
 
 def _actions(data: Json) -> tuple[ActionPattern, ...]:
@@ -278,11 +300,21 @@ def _text(data: Mapping[str, Json], key: str) -> str:
 
 def _clock(data: Mapping[str, Json]) -> Clock | None:
     time, uncertainty = data.get("time"), data.get("uncertainty", 0.0)
+    if isinstance(time, int | float | None) and isinstance(uncertainty, int | float):
+        return _clock_of(time, uncertainty)
+    raise DataError(f"time and uncertainty are numbers of seconds, not {time!r}, {uncertainty!r}")
+
+
+def _clock_of(time: float | None, uncertainty: float) -> Clock | None:
     if time is None:
         return None
-    if isinstance(time, int | float) and isinstance(uncertainty, int | float) and uncertainty >= 0:
-        return Clock(float(time), float(uncertainty))
-    raise DataError(f"time and uncertainty are numbers of seconds, not {time!r}, {uncertainty!r}")
+    try:
+        clock = Clock(float(time), float(uncertainty))
+    except OverflowError:
+        clock = Clock(math.inf)
+    if not math.isfinite(clock.time) or not 0 <= clock.uncertainty < math.inf:
+        raise DataError(f"time and uncertainty are numbers of seconds, not {time}, {uncertainty}")
+    return clock
 
 
 def _ids(data: Mapping[str, Json], key: str) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from conformance.errors import SpecError
@@ -12,7 +13,17 @@ from conformance.judge.steps import SpecSteps
 from conformance.judge.verdict import Blocker, Failure
 from conformance.story.comparison import model_values_as_strings
 from conformance.story.why import obstacles, reason_lines
-from conformance.tla import Part, Spec, State, TooManyInstances, format_value, value_at
+from conformance.tla import (
+    Fn,
+    Part,
+    Spec,
+    State,
+    TooManyInstances,
+    Value,
+    canonical_sorted,
+    format_value,
+    value_at,
+)
 
 _STATES = 40
 """From so many candidate states the reasons are looked for."""
@@ -54,16 +65,18 @@ def _blockers(spec: Spec, steps: SpecSteps, event: Event, blocked: Blocked) -> I
     for state in blocked.states[:_STATES]:
         before = _differing(spec, state, event.before)
         if before:
-            yield _unlike(state, "the state before it differs", before)
+            told = ("the state before it differs", *_entries_hints(spec, state, event.before))
+            yield _unlike(state, told, before)
         elif event.is_snapshot:
-            yield _unlike(state, "the state differs", _differing(spec, state, event.after))
+            told = ("the state differs", *_entries_hints(spec, state, event.after))
+            yield _unlike(state, told, _differing(spec, state, event.after))
         else:
             yield from _of_actions(spec, steps, event, state)
 
 
-def _unlike(state: State, told: str, differences: tuple[Difference, ...]) -> Blocker:
+def _unlike(state: State, told: tuple[str, ...], differences: tuple[Difference, ...]) -> Blocker:
     """A state that is none in which the event was seen, whatever step follows."""
-    return Blocker(state, "", (told, *_hints(differences)), differences)
+    return Blocker(state, "", (*told, *_hints(differences)), differences)
 
 
 def _of_actions(spec: Spec, steps: SpecSteps, event: Event, state: State) -> Iterator[Blocker]:
@@ -79,7 +92,8 @@ def _of_actions(spec: Spec, steps: SpecSteps, event: Event, state: State) -> Ite
     for action, after in taken:
         differences = _differing(spec, after, event.after)
         if differences:
-            yield Blocker(state, str(action), _hints(differences), differences, after)
+            hints = (*_entries_hints(spec, after, event.after), *_hints(differences))
+            yield Blocker(state, str(action), hints, differences, after)
     enabled = {action for action, _ in taken}
     for action in [one for one in actions if one not in enabled][:_ACTIONS]:
         told = reason_lines(obstacles(spec, action, state))
@@ -91,6 +105,31 @@ def _hints(differences: Sequence[Difference]) -> tuple[str, ...]:
         f'{name} is a model value: in an event it is written {{"#unserializable": "{name}"}}'
         for name in model_values_as_strings(differences)
     )
+
+
+def _entries_hints(spec: Spec, state: State, parts: Sequence[Part]) -> tuple[str, ...]:
+    """For whoever wrote the entries that were seen as if they were the whole function."""
+    return tuple(filter(None, (_entries_hint(spec, state, part) for part in parts)))
+
+
+def _entries_hint(spec: Spec, state: State, part: Part) -> str:
+    whole = value_at(state[spec.variables.index(part.place.variable)], part.place.path)
+    seen, expected = _domain(part.value), _domain(whole)
+    if not (isinstance(part.value, Fn) or part.value == ()) or not seen < expected:
+        return ""
+    names = ", ".join(map(format_value, canonical_sorted(seen)))
+    others = ", ".join(map(format_value, canonical_sorted(expected - seen)))
+    entry = str(part.place.entry(canonical_sorted(seen)[0])) if seen else f"{part.place}[...]"
+    return (
+        f"the event shows {part.place} as a whole function, of {names or 'nothing'} alone, where "
+        f"the specification's has {others} too: if only some entries were seen, write each as a "
+        f"place of its own, such as {json.dumps(entry)}"
+    )
+
+
+def _domain(value: Value | None) -> frozenset[Value]:
+    """The arguments of a function that is no sequence: a shorter sequence is another value."""
+    return frozenset(value) if isinstance(value, Fn) else frozenset()
 
 
 def _differing(spec: Spec, state: State, parts: Sequence[Part]) -> tuple[Difference, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from conformance import toml
 from conformance.errors import DataError, UserError
+from conformance.inputs import read_toml
 from conformance.judge.candidates import Limits
 from conformance.judge.order import Guarantee
 from conformance.tla import ActionPattern, parse_pattern
@@ -96,6 +97,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file as it stands."""
 
     schema: int
+    complete: bool = False
     order: Literal["total", "process", "clocks"] = "total"
     skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     hidden: tuple[str, ...] = ()
@@ -114,6 +116,8 @@ class Mapping:
 
     declared: bool = False
     """Whether anybody declared it: what nobody declared, nobody can be held to."""
+    complete: bool = False
+    """Whether it says, in words, that every step of the system is an event."""
     guarantee: Guarantee = Guarantee.TOTAL
     skew: float = 0.0
     hidden: frozenset[str] = frozenset()
@@ -130,8 +134,16 @@ def load_mapping(path: Path) -> Mapping:
     """The mapping in a TOML file; UserError that names the file and the key if it is none."""
     file = _read(path)
     silent = _silent(path, file.silent)
+    if silent and file.complete:
+        raise UserError(
+            f"{path}: `complete` says that every step is an event, and `silent.actions` that some "
+            "are not. Remove one of them."
+        )
+    for rename in file.names:
+        _check_expression(path, rename)
     return Mapping(
         declared=True,
+        complete=file.complete,
         guarantee=Guarantee(file.order),
         skew=file.skew,
         hidden=frozenset(file.hidden),
@@ -141,7 +153,7 @@ def load_mapping(path: Path) -> Mapping:
         names=file.names,
         values=file.values,
         limits=Limits(
-            file.silent.steps or 0,
+            (file.silent.steps or 0) if silent else 0,
             file.limits.candidates,
             file.limits.seconds,
             file.limits.states,
@@ -152,15 +164,24 @@ def load_mapping(path: Path) -> Mapping:
     )
 
 
-def _read(path: Path) -> _File:
+_LONGEST_EXPRESSION = 10_000
+"""Characters; one of millions takes minutes to compile."""
+
+
+def _check_expression(path: Path, rename: Rename) -> None:
     try:
-        file = toml.decode(path.read_bytes(), _File)
-    except OSError as error:
-        raise UserError(f"The mapping {path} cannot be read: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if len(rename.match) > _LONGEST_EXPRESSION:
+            raise DataError(f"it has {len(rename.match):,} characters")
+        re.compile(rename.match).sub(rename.to, "")
+    except (re.error, IndexError, RecursionError, OverflowError, DataError) as error:
         raise UserError(
-            f"{path} is not a valid mapping: {error}. docs/mapping.md describes its keys."
-        ) from error
+            f"{path}: `names` has a `match` or a `to` that is no regular expression of Python's: "
+            f"{error}."
+        ) from None
+
+
+def _read(path: Path) -> _File:
+    file = read_toml(path, _File, "a valid mapping", "docs/mapping.md")
     if file.schema != SCHEMA:
         raise UserError(
             f"{path}: `schema` is {file.schema}, this kconform reads {SCHEMA}. Use the version of "

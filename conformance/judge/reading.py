@@ -20,7 +20,9 @@ from typing import BinaryIO, NamedTuple, cast
 import msgspec
 
 from conformance.errors import DataError, UserError
+from conformance.inputs import open_plain, read_text
 from conformance.judge.events import Event, EventReader, Recording
+from conformance.printable import bounded, path_text
 from conformance.tla import ActionPattern, Part, Place, load_trace
 
 __all__ = ["Located", "RecordingReader", "Run", "bytes_of", "locate", "read_recordings"]
@@ -77,8 +79,8 @@ def read_recordings(
 ) -> Iterator[Recording]:
     """The recordings of some files, in the order in which they begin.
 
-    What cannot be read makes its trace one with a problem. UserError if a file cannot be opened,
-    or if there is no trace at all.
+    What cannot be read makes its trace one with a problem, and a file that cannot be read is one
+    such trace. UserError if that is all of them, or if there is no trace at all.
     """
     total, done = bytes_of(paths), 0
     with RecordingReader() as reader:
@@ -89,35 +91,33 @@ def read_recordings(
 
 
 def bytes_of(paths: Sequence[Path]) -> int:
-    """How long the files are together. UserError if one cannot be opened."""
-    return sum(map(_size, paths))
+    """How long the files are together, as far as they can be read."""
+    return sum(path.stat().st_size for path in paths if path.is_file())
 
 
 def locate(paths: Sequence[Path]) -> Iterator[Located]:
     """Where the recordings of some files are, in the order in which they begin; errors as above."""
-    count = 0
+    count, unreadable = 0, list[DataError]()
     for path in paths:
-        itf = path.name.endswith(".itf.json")
-        for one in (Located(path, path.name, size=_size(path)),) if itf else _index(path):
-            count += 1
-            yield one
+        try:
+            for one in _itf_file(path) if _is_itf(path) else _index(path):
+                count += 1
+                yield one
+        except DataError as error:
+            unreadable.append(error)
+            yield Located(path, path_text(path), problem=str(error))
     if not count:
-        names = ", ".join(map(str, paths))
+        if unreadable:
+            raise unreadable[0]
+        names = ", ".join(map(path_text, paths))
         raise UserError(
             f"No trace was found in {names}: nothing was read. docs/traces.md shows what an event "
             "looks like."
         )
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: OSError) -> UserError:
-    return UserError(f"{path} cannot be read: {error.strerror}.")
+def _is_itf(path: Path) -> bool:
+    return path.name.endswith((".itf.json", ".itf.json.gz"))
 
 
 class RecordingReader(AbstractContextManager["RecordingReader"]):
@@ -132,13 +132,12 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
         self._path: Path | None = None
 
     def read(self, one: Located) -> Recording:
-        """A recording. UserError if its file cannot be read."""
-        if one.path.name.endswith(".itf.json"):
-            return _itf(one.path)
-        try:
-            return self._recording(one)
-        except OSError as error:
-            raise _unreadable(one.path, error) from error
+        """A recording, with a problem if it cannot be read."""
+        source = path_text(one.path)
+        if one.problem:
+            first = next((f"{source}:{run.first}" for run in one.runs()), source)
+            return Recording(one.name, (), first, f"{one.problem}\n{first}")
+        return _itf(one.path) if _is_itf(one.path) else self._recording(one)
 
     def __exit__(
         self,
@@ -154,14 +153,12 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
         if self._file is None or self._path != path:
             if self._file is not None:
                 self._file.close()
-            self._file, self._path = path.open("rb"), path
+            self._file, self._path = open_plain(path), path
         return self._file
 
     def _recording(self, one: Located) -> Recording:
-        path, runs = str(one.path), tuple(one.runs())
+        path, runs = path_text(one.path), tuple(one.runs())
         first = f"{path}:{runs[0].first}"
-        if one.problem:
-            return Recording(one.name, (), first, f"{one.problem}\n{first}")
         file = self._opened(one.path)
         events: list[Event] = []
         try:
@@ -169,7 +166,8 @@ class RecordingReader(AbstractContextManager["RecordingReader"]):
                 self._read_run(file, run, events)
         except (DataError, ValueError) as error:
             number = next(islice(chain(*(run.numbers for run in runs)), len(events), None))
-            return Recording(one.name, tuple(events), first, f"{error}\n{path}:{number}")
+            problem = f"{bounded(str(error))}\n{path}:{number}"
+            return Recording(one.name, tuple(events), first, problem)
         lines = tuple([run.numbers for run in runs])
         return Recording(one.name, tuple(events), first, "", path, lines)
 
@@ -226,18 +224,11 @@ _NONE = b"\n\n"
 def _index(path: Path) -> Iterator[Located]:
     """The traces by name; a line that names none is a trace of its own, so that it is counted."""
     found: dict[str, Located] = {}
-    try:
-        with path.open("rb", buffering=_BUFFER) as file:
-            for line, run in _runs(file):
-                if line.strip():
-                    _located(found, path, line, run.first).add(run)
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with open_plain(path) as file:
+        for line, run in _runs(file):
+            if line.strip():
+                _located(found, path, line, run.first).add(run)
     yield from found.values()
-
-
-_BUFFER = 1 << 17
-"""Bytes; longer than nearly all lines."""
 
 
 def _runs(file: BinaryIO) -> Iterator[tuple[bytes, Run]]:
@@ -268,26 +259,39 @@ def _located(found: dict[str, Located], path: Path, line: bytes, number: int) ->
 def _name(line: bytes, number: int) -> tuple[str, str]:
     named = _NAMED.match(line)
     try:
-        if named:
-            return named[1].decode(), ""
-        head = _HEAD.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        name = named[1].decode() if named else _HEAD.decode(line).trace
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if not isinstance(error, msgspec.ValidationError):
             return f"line {number}", f"not JSON: {error}"
         return f"line {number}", 'an event is an object with the key "trace"'
-    if head.trace is msgspec.UNSET or head.trace is None:
+    if name is msgspec.UNSET or name is None:
         return f"line {number}", 'an event is an object with the key "trace"'
-    return str(head.trace), ""
+    text = str(name)
+    if len(text) > LONGEST_NAME:
+        return f"line {number}", (
+            f"the name of the trace has {len(text):,} characters, more than {LONGEST_NAME:,}"
+        )
+    return text, ""
+
+
+LONGEST_NAME = 1000
+"""Characters of a trace's name, which every message about it says."""
 
 
 # --- ITF ------------------------------------------------------------------------------------------
 
 
+def _itf_file(path: Path) -> Iterator[Located]:
+    with open_plain(path):  # or it is none
+        yield Located(path, path_text(path.name), size=path.stat().st_size)
+
+
 def _itf(path: Path) -> Recording:
     """One file is one trace, its states complete, its steps numbered."""
-    source = f"{path}:1"
+    name = path_text(path.name)
+    source = f"{path_text(path)}:1"
     try:
-        trace = load_trace(path.read_text(encoding="utf-8"))
+        trace = load_trace(read_text(path))
         if not trace.states:
             raise DataError("the file has no state")
         events = []
@@ -298,8 +302,6 @@ def _itf(path: Path) -> Recording:
             patterns = (ActionPattern(action.name, action.args),) if action else ()
             parts = [Part(Place(n), v) for n, v in zip(trace.variables, state, strict=True)]
             events.append(Event(patterns, (), tuple(parts), number, source=source))
-        return Recording(path.name, tuple(events), source)
-    except (DataError, UnicodeDecodeError) as error:
-        return Recording(path.name, (), source, f"{error}\n{source}")
-    except OSError as error:
-        raise _unreadable(path, error) from error
+        return Recording(name, tuple(events), source)
+    except DataError as error:
+        return Recording(name, (), source, f"{bounded(str(error))}\n{source}")

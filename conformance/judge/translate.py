@@ -121,6 +121,9 @@ class _Rule:
     def __init__(self, rule: Translate) -> None:
         self.spots = tuple(map(_spot, rule.at))
         self._values = {parse_value(old): parse_value(new) for old, new in rule.values.items()}
+        if len(self._values) != len(rule.values):
+            texts = ", ".join(rule.values)
+            raise DataError(f"The mapping gives two values for one under `values`: {texts}.")
         self._subtract = rule.subtract
 
     def leaf(self, value: Value) -> Value:

@@ -14,6 +14,7 @@ import msgspec
 
 from conformance import toml
 from conformance.errors import UserError
+from conformance.inputs import read_text
 
 NODE_FAULTS = ("kill", "stop", "pause", "isolate")
 """Faults of a node; each has a time after which it is undone."""
@@ -103,18 +104,14 @@ class Plan:
 
 def read_plan(path: Path, seed: int) -> Plan:
     """The scenario at `path` with the faults of this seed. Raises UserError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"The scenario {path} cannot be read: {error}") from error
-    return plan_of(text, seed, str(path))
+    return plan_of(read_text(path), seed, str(path))
 
 
 def plan_of(text: str, seed: int, name: str = "given") -> Plan:
     """The scenario of a text with the faults of this seed. Raises UserError."""
     try:
         scenario = toml.convert(tomllib.loads(text), Scenario)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"The scenario {name} cannot be read: {error}") from error
     _check(name, scenario)
     return Plan(scenario, seed, text, _all_faults(scenario, seed))

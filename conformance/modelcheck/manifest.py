@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from conformance import resources, toml
-from conformance.errors import UserError
+from conformance import resources
+from conformance.errors import DataError, UserError
+from conformance.inputs import local_path, read_text, read_toml
 from conformance.tla import ModelConfig, Value, format_value, parse_config
 
 SCHEMA = 1
@@ -166,14 +167,7 @@ class Model:
 
 def load_model(path: Path) -> Model:
     """The model in a manifest file; UserError that names file and key if it is not one."""
-    try:
-        manifest = toml.decode(path.read_bytes(), _Manifest)
-    except OSError as error:
-        raise UserError(f"The model {path} cannot be read: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path} is not a valid model manifest: {error}. docs/models.md describes its keys."
-        ) from error
+    manifest = read_toml(path, _Manifest, "a valid model manifest", "docs/models.md")
     if manifest.schema != SCHEMA:
         raise UserError(
             f"{path}: `schema` is {manifest.schema}, this kconform reads {SCHEMA}. Use the version "
@@ -254,12 +248,9 @@ def model_from_config(module: Path, config: Path) -> Model:
     if not module.is_file():
         raise UserError(f"There is no TLA+ module {module}. Name an existing .tla file.")
     try:
-        text = config.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"The configuration {config} cannot be read ({error}). Name TLC's .cfg file of "
-            f"{module.name} with --config."
-        ) from error
+        text = read_text(config)
+    except DataError as error:
+        raise DataError(f"{error} Name TLC's .cfg file of {module.name} with --config.") from error
     read = parse_config(text, source=str(config))
     return Model(
         name=module.stem,
@@ -406,8 +397,8 @@ def _of_module(name: str) -> tuple[str, str] | None:
 
 def _module_model(name: str) -> Model:
     module, config = _of_module(name) or (name, "")
-    spec = Path(module)
-    return model_from_config(spec, Path(config) if config else spec.with_suffix(".cfg"))
+    spec = local_path(module)
+    return model_from_config(spec, local_path(config) if config else spec.with_suffix(".cfg"))
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from conformance.errors import DataError
 from conformance.events import Reason
+from conformance.inputs import read_text
 from conformance.replay.engine import Divergence, Driver, close, run_path
 from conformance.replay.interleave import InterruptedSystem, SerialOrders, parts
 from conformance.replay.oracle import Oracle, allows
@@ -74,10 +75,7 @@ def load(path: Path) -> SavedDivergence:
 
     DataError if it cannot be read, or if a step has no action.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}.") from error
+    text = read_text(path)
     try:
         trace = load_trace(text)
     except DataError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import DataError
+from conformance.inputs import read_text
 from conformance.report.collect import SCHEMA_VERSION, Report
 
 
@@ -56,7 +57,7 @@ class Trend:
 def load_earlier(path: Path) -> Earlier:
     """Read a report.json; DataError if it is none, or of another schema."""
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
+        body = json.loads(read_text(path))
         if body["schema_version"] != SCHEMA_VERSION:
             raise DataError(
                 f"{path} has the schema version {body['schema_version']}, this kconform writes "
@@ -64,7 +65,7 @@ def load_earlier(path: Path) -> Earlier:
             )
         titles = {str(one["key"]): str(one["title"]) for one in body["findings"]}
         command, verdict, seconds = body["command"], body["verdict"], float(body["seconds"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{path} is no report to compare with ({error}). Give --compare the report.json that "
             "an earlier run wrote."

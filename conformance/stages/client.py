@@ -309,13 +309,30 @@ def _instead(result: ExampleResult) -> str:
 
 
 _TOLD = 30
-"""The last so many lines of what was said are told."""
+"""The last so many lines of what was said are told in any case."""
+
+
+def shortened(story: Sequence[str]) -> Iterator[str]:
+    """The last lines, and of those before them the ones that no later line repeats.
+
+    The answer that decides may have been given long before: it is never left out. A line begins
+    with its time, which does not make it another one.
+    """
+    texts = [line.partition(" s  ")[2] or line for line in story]
+    last = {text: number for number, text in enumerate(texts)}
+    left_out = 0
+    for number, line in enumerate(story):
+        if number < len(story) - _TOLD and last[texts[number]] != number:
+            left_out += 1
+            continue
+        if left_out:
+            yield f"... {counted(left_out, 'line')} that later ones repeat"
+            left_out = 0
+        yield line
 
 
 def _story(result: ExampleResult, found: Finding) -> Iterator[str]:
-    if len(result.story) > _TOLD:
-        yield f"... {len(result.story) - _TOLD} lines before"
-    yield from result.story[-_TOLD:]
+    yield from shortened(result.story)
     if result.ending is Ending.DEPARTED:
         yield _instead(result)
     why = [n for n, line in enumerate(found.story) if line.startswith("Why not")]

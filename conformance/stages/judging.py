@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 from conformance.audit.spread import Rules, judge_on
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
+from conformance.inputs import read_text
 from conformance.judge.behaviour import behaviour_of
+from conformance.judge.candidates import Limits
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
 from conformance.judge.processes import judge_here
@@ -31,13 +33,13 @@ from conformance.modelcheck.manifest import Model, reference
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place_of, with_texts
 from conformance.modelcheck.prepare import PreparedModel, bound
-from conformance.printable import counted
+from conformance.printable import counted, path_text
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
 from conformance.stages.held import held
 from conformance.stages.identity import FOREIGN, identity
 from conformance.stages.keeping import kept
-from conformance.tla import find_tools
+from conformance.tla import ActionPattern, find_tools
 from conformance.traces.manifest import Identity
 from conformance.traces.states import infer_columns
 from conformance.traces.writer import TraceCollector, open_writer
@@ -158,7 +160,7 @@ def judge_files(
     Without `spark` it is done on this machine, by the same judge in as many processes as the
     settings say.
     """
-    subject = ", ".join(map(str, request.files))
+    subject = ", ".join(map(path_text, request.files))
     with stage(context, name, subject) as outcome:
         bench = _Bench.of(context, request)
         context.emit(held(bench.prepared, FOREIGN))
@@ -175,7 +177,9 @@ def judge_files(
                 f"The files hold no trace {request.only}. Name one as its events do, under `trace`."
             )
         for finding in sorted(tally.findings.values(), key=lambda one: -one.count):
-            context.emit(bench.kept(context, finding, tally.examples[finding.key]))
+            shown = tally.examples[finding.key]
+            finding = replace(finding, message=bench.premise(shown) + finding.message)
+            context.emit(bench.kept(context, finding, shown))
         _tell(outcome, request, bench, tally, store)
     return tally
 
@@ -237,7 +241,7 @@ class _Bench:
         """The judgements, counted as they come; progress in bytes that were judged."""
         told, done, total = 0.0, 0, bytes_of(self.request.files)
         for located, judgement in judgements:
-            done += located.size
+            done = min(total, done + located.size)  # of a compressed file, more comes out
             finding = self._finding(judgement) if judgement.verdict is Verdict.FAIL else None
             tally.add(judgement, finding)
             if time.monotonic() - told > _TELL_EVERY:
@@ -246,6 +250,34 @@ class _Bench:
                     Progress(name, done, total, f"{counted(tally.traces, 'trace')}, in bytes")
                 )
             yield judgement
+
+    def premise(self, shown: Judgement) -> str:
+        """What a failure rests on if nobody has said that every step is an event; else nothing.
+
+        A logger numbers what it writes, whatever the system did between.
+        """
+        mapping = self.request.mapping
+        if mapping.complete or mapping.silent or self.request.invariants_only:
+            return ""
+        mapping = replace(mapping, silent=self._any_action(), limits=_WITH_GAPS)
+        rules = replace(self.rules, mapping=mapping)
+        recording = next(
+            one for one in read_recordings(self.request.files) if one.name == shown.name
+        )
+        again = rules.judge(self.prepared.spec).judge(recording)
+        if again.verdict is not Verdict.PASS:
+            return ""
+        return (
+            "This verdict rests on every step of the system being an event, which nothing but "
+            f"{'the mapping' if mapping.declared else 'the numbers of the steps'} says: with "
+            f"{counted(again.silent, 'step')} that nobody saw, the trace would be explained. If "
+            "steps were left out, say in a mapping which actions may happen unseen "
+            "(`silent.actions` and `silent.steps`); if none was, say `complete = true` "
+            "(docs/mapping.md). "
+        )
+
+    def _any_action(self) -> tuple[ActionPattern, ...]:
+        return tuple(map(ActionPattern, self.prepared.spec.kinds))
 
     def _finding(self, judgement: Judgement) -> Finding:
         return finding_of(
@@ -276,6 +308,8 @@ class _Bench:
 
 
 _TELL_EVERY = 0.2
+_WITH_GAPS = Limits(silent=3, candidates=2_000, seconds=10.0, states=50_000)
+"""How far the steps are looked for that a recording may lack: three in a row."""
 
 
 # --- the store ------------------------------------------------------------------------------------
@@ -298,11 +332,11 @@ def _store(bench: _Bench, judged: Iterable[Judgement], path: Path, *, replace_st
 def _identity(bench: _Bench) -> Identity:
     """Of a store whose dictionary lists the actions that occur."""
     request = bench.request
-    parameters = {"files": ", ".join(path.name for path in request.files)}
+    parameters = {"files": ", ".join(path_text(path.name) for path in request.files)}
     if request.mapping.start.at == "any":
         parameters["start"] = "any"
     if request.mapping_path is not None:
-        parameters["mapping"] = request.mapping_path.read_text(encoding="utf-8")
+        parameters["mapping"] = read_text(request.mapping_path)
     return identity(bench.prepared, FOREIGN, parameters, actions=())
 
 

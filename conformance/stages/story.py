@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import DataError, UserError
+from conformance.inputs import read_text
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.pictures import picture_of
 from conformance.story.behaviour import Behaviour
@@ -28,10 +29,9 @@ def read_story(path: Path, model: str | None = None) -> Told:
 
     DataError if the file is none. A model that is not here any more costs the picture only.
     """
+    text = read_text(path)
     try:
-        trace = load_trace(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}.") from error
+        trace = load_trace(text)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     if not trace.states:

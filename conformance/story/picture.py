@@ -6,6 +6,7 @@ that extend it, are drawn. docs/pictures.md describes its keys.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -13,8 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from conformance import toml
-from conformance.errors import UserError
+from conformance.inputs import read_toml
 
 SUFFIX = ".picture.toml"
 Sign = Literal["", "election", "crash", "restart", "loss"]
@@ -156,18 +156,12 @@ def find_picture(modules: Iterable[Path]) -> Picture | None:
     """The picture of the first module that has one beside it, the root module given first."""
     for module in modules:
         path = module.with_name(module.stem + SUFFIX)
-        if path.is_file():
+        if os.path.lexists(path):
             return load_picture(path)
     return None
 
 
 @lru_cache
 def load_picture(path: Path) -> Picture:
-    """Read a picture; UserError that names file and key if it is none."""
-    try:
-        return toml.decode(path.read_bytes(), Picture)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path} is no picture of a specification: {error}. docs/pictures.md describes its "
-            "keys; without the file, diagrams are drawn by the actions' first arguments."
-        ) from error
+    """Read a picture; DataError that names file and key if it is none."""
+    return read_toml(path, Picture, "a picture of a specification", "docs/pictures.md")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from conformance.errors import DataError
 from conformance.files import written_aside
+from conformance.inputs import read_bytes
 
 if TYPE_CHECKING:
     from conformance.modelcheck.graph import StateGraph
@@ -143,8 +145,9 @@ def save_suite(suite: Suite, path: Path) -> None:
 
 def load_suite(path: Path, graph: StateGraph) -> Suite:
     """Read a suite and check that it belongs to `graph`; DataError if it does not."""
+    content = read_bytes(path)
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with np.load(io.BytesIO(content), allow_pickle=False) as data:
             if int(data["format"]) != _FORMAT:
                 raise DataError(
                     f"{path} has suite format {int(data['format'])}, this kconform reads "

@@ -15,8 +15,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from conformance import toml
-from conformance.errors import DataError
+from conformance.inputs import read_toml
 
 
 class Severity(StrEnum):
@@ -96,10 +95,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_deviations(path: Path) -> tuple[Deviation, ...]:
     """Read a table. DataError if it is not as `Deviation` says."""
-    try:
-        return toml.decode(path.read_bytes(), _Table).deviation
-    except (OSError, msgspec.MsgspecError, ValueError) as error:
-        raise DataError(f"The table of deviations {path} cannot be read: {error}.") from error
+    return read_toml(path, _Table, "a table of deviations", "docs/kafka.md").deviation
 
 
 def overriding(known: Sequence[Deviation], root: str) -> tuple[Deviation, ...]:

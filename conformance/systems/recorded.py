@@ -7,12 +7,15 @@ are which steps is the business of `group.recorded` and `replication.recorded`.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from conformance.errors import DataError
+from conformance.inputs import open_plain, read_text
+from conformance.tla import load_json
 
 JsonObject = dict[str, Any]
 
@@ -59,7 +62,7 @@ class RecordedTrace:
 def manifest(recording: Path) -> JsonObject:
     """What `recording.json` says. Raises DataError if the folder is no recording."""
     path = recording / "recording.json"
-    if not path.exists():
+    if not os.path.lexists(path):
         raise DataError(
             f"{recording} is no recording: it has no recording.json. `kconform cluster record` "
             "writes one."
@@ -73,25 +76,29 @@ def series(folder: Path) -> list[str]:
     Raises DataError if it cannot be read.
     """
     path = folder / "series.json"
-    return list(_read(path)["runs"]) if path.exists() else []
+    runs = _read(path).get("runs", []) if os.path.lexists(path) else []
+    return [str(run) for run in runs] if isinstance(runs, list) else []
 
 
 def _read(path: Path) -> JsonObject:
+    return _object(path, read_text(path))
+
+
+def _object(place: Path | str, text: str | bytes) -> JsonObject:
     try:
-        found: JsonObject = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
+        found = load_json(text)
+    except DataError as error:
+        raise DataError(f"{place} is no part of a recording: {error}.") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{place} is no part of a recording: it holds no object.")
     return found
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
-    """The numbered lines of a part of a recording. Raises DataError for one that is no JSON."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                yield number, json.loads(line)
-    except (OSError, json.JSONDecodeError) as error:
-        raise DataError(f"{path} is no part of a recording: {error}") from error
+    """The numbered lines of a part of a recording. Raises DataError for one that is no object."""
+    with open_plain(path) as file:
+        for number, line in enumerate(file, 1):
+            yield number, _object(f"{path}:{number}", line)
 
 
 def agents_lines(recording: Path) -> Iterator[Seen]:
@@ -99,4 +106,7 @@ def agents_lines(recording: Path) -> Iterator[Seen]:
     for path in sorted(recording.glob("node*/agent.ndjson")):
         place = path.relative_to(recording)
         for number, line in read_lines(path):
-            yield Seen(line["time"], f"{place}:{number}", line["node"], line)
+            time, node = line.get("time"), line.get("node")
+            if not isinstance(time, int) or not isinstance(node, str):
+                raise DataError(f"{path}:{number} is no line of an agent: no `time` or no `node`.")
+            yield Seen(time, f"{place}:{number}", node, line)

@@ -112,7 +112,6 @@ if TYPE_CHECKING:
     from conformance.tla.values.foreign import objection
     from conformance.tla.values.itf import (
         ItfTrace,
-        Json,
         dump_trace,
         from_itf,
         load_trace,
@@ -137,6 +136,10 @@ if TYPE_CHECKING:
         UntypableError,
         infer,
         infer_schema,
+    )
+    from conformance.tla.values.strict_json import (
+        Json,
+        load_json,
     )
     from conformance.tla.values.text import (
         StateReader,
@@ -182,10 +185,11 @@ _NAMES = {
         "make_function make_record make_set mismatch"
     ),
     "values.foreign": "objection",
-    "values.itf": "ItfTrace Json dump_trace from_itf load_trace to_itf",
+    "values.itf": "ItfTrace dump_trace from_itf load_trace to_itf",
     "values.observation": ("Part Partial Place agree differing parse_place shows value_at"),
     "values.patterns": ("ActionPattern parse_pattern"),
     "values.schema": "Schema UntypableError infer infer_schema",
+    "values.strict_json": "Json load_json",
     "values.text": "StateReader ValueReader format_state parse_action parse_value",
     "values.types": (
         "BOOLEAN INTEGER MODEL_VALUE MapOf STRING Scalar SequenceOf SetOf StructOf TupleOf Type"
@@ -294,6 +298,7 @@ __all__ = [
     "infer_schema",
     "java_candidates",
     "library_path",
+    "load_json",
     "load_module",
     "load_trace",
     "make_function",

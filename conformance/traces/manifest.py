@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import msgspec
 
 from conformance.compared import Compared
 from conformance.errors import DataError
+from conformance.inputs import read_bytes
 from conformance.tla import Action, parse_action
 
 FORMAT = "kconform-traces"
@@ -100,15 +102,12 @@ def file_sha256(path: Path) -> str:
 def read_manifest(store: Path) -> Manifest:
     """The manifest of the store in a folder; DataError that says what is wrong with it."""
     path = store / MANIFEST
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         raise DataError(
             f"{store} is not a trace store: it has no {MANIFEST}. Name the folder that "
             "`kconform record` or `kconform import` wrote."
-        ) from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+        )
+    raw = read_bytes(path)
     _check_version(path, raw)
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)

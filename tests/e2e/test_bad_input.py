@@ -6,11 +6,10 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,8 @@ import pytest
 from conformance.cli.main import load
 from conformance.tla import find_tools
 from conformance.tla.front import tools
+from tests.e2e import damage
+from tests.e2e.commands import Ended, in_child, in_fork
 
 pytestmark = pytest.mark.tlc
 
@@ -46,7 +47,7 @@ PUT = {
 }
 
 
-Command = Callable[[str], "Ended"]
+Command = Callable[[str], Ended]
 
 
 @pytest.fixture(scope="module")
@@ -71,24 +72,6 @@ def write_events(path: Path, *events: object) -> None:
     path.write_text("".join(json.dumps(event) + "\n" for event in events))
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    def paragraph(self) -> str:
-        """What the user was told: one paragraph, and nothing of our code."""
-        assert "Traceback" not in self.out + self.err
-        *_, told = self.err.partition("kconform: ")
-        assert told, self.err
-        assert "kconform: " not in told
-        assert "\n\n" not in told
-        return told
-
-
 @pytest.fixture
 def kconform(
     here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -110,18 +93,6 @@ def kconform(
         return Ended(int(ended.value.code), *capfd.readouterr())
 
     return run
-
-
-def in_child(code: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Ended:
-    """Runs a command in a process of its own, after some code."""
-    run = subprocess.run(
-        [sys.executable, "-c", f"{code}\nfrom conformance.cli.main import run; run()", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **(environ or {})},
-    )
-    return Ended(run.returncode, run.stdout, run.stderr)
 
 
 # ---- Java and the TLA+ tools -----------------------------------------------------------------
@@ -374,6 +345,179 @@ def test_a_trace_that_cannot_be_judged_is_listed_with_its_line(
     (unjudged,) = body["unjudged"]
     assert "run.ndjson:4" in (unjudged["source"], *unjudged["reason"].split()), unjudged
     assert unjudged["reason"]
+
+
+# ---- damage: every kind of file, in every way ---------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Path]:
+    """A folder with every kind of file, undamaged."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KCONFORM_CACHE", str(cache))
+        yield damage.prepared(tmp_path_factory.mktemp("damage") / "whole")
+
+
+@pytest.mark.parametrize("file", damage.FILES, ids=lambda file: file.name)
+def test_damaged_input_ends_no_command_with_a_fault(whole: Path, file: damage.File) -> None:
+    """`python -m tests.e2e.damage` tries all commands, and prints what they say."""
+    first = replace(file, commands=file.commands[:1])
+    broken = [str(row) for row in damage.rows(whole, [first]) if row.broken]
+    assert not broken, "\n".join(broken)
+
+
+def test_a_file_that_cannot_be_read_is_one_trace_among_others(
+    here: Path, kconform: Command
+) -> None:
+    (here / "folder.ndjson").mkdir()
+    run = kconform(f"judge folder.ndjson run.ndjson gone.itf.json --model {MODEL} --json")
+    assert run.code == 3, run.err
+    body = json.loads(run.out)
+    assert body["traces"] == {"in": 3, "pass": 1, "fail": 0, "inconclusive": 2}
+    reasons = {one["trace"]: one["reason"] for one in body["unjudged"]}
+    assert "it is a folder" in reasons["folder.ndjson"]
+    assert "No such file" in reasons["gone.itf.json"]
+
+
+@pytest.mark.parametrize("command", ["judge", "import -o out", "story", "replay"])
+def test_a_file_name_may_be_no_utf_8(here: Path, whole: Path, command: str) -> None:
+    kind = "ndjson" if command.startswith(("judge", "import")) else "itf.json"
+    name = b"run-\xff\xe9." + kind.encode()
+    shutil.copy(whole / f"whole.{kind}", os.fsencode(here / "x")[:-1] + name)
+    model = [] if command == "story" else ["--model", MODEL]
+    first, *options = command.split()
+    run = in_fork([first, name, *options, *model], here)
+    assert run.code in (0, 1), run
+    assert "Traceback" not in run.err
+
+
+# ---- what a failure rests on --------------------------------------------------------------------
+
+
+GAP = {
+    **PUT,
+    "state": {"version": {"#map": [["a", 2], ["b", 0]]}},
+}
+
+
+def message(run: Ended) -> str:
+    (finding,) = json.loads(run.out)["findings"]
+    return str(finding["message"])
+
+
+def test_a_failure_that_rests_on_numbers_says_so_first(here: Path, kconform: Command) -> None:
+    write_events(here / "run.ndjson", FIRST, GAP)
+    run = kconform(f"judge run.ndjson --model {MODEL} --json")
+    assert run.code == 1
+    assert message(run).startswith("This verdict rests on every step of the system being an event")
+    assert "with 1 step that nobody saw, the trace would be explained" in message(run)
+    (here / "m.toml").write_text("schema = 1\ncomplete = true\n")
+    run = kconform(f"judge run.ndjson --model {MODEL} --mapping m.toml --json")
+    assert run.code == 1
+    assert "rests on" not in message(run)
+    (here / "m.toml").write_text('schema = 1\nsilent = {actions = ["Put"], steps = 1}\n')
+    assert kconform(f"judge run.ndjson --model {MODEL} --mapping m.toml").code == 0
+
+
+def test_a_failure_that_no_gap_explains_rests_on_nothing(here: Path, kconform: Command) -> None:
+    never = {**GAP, "state": {"version": {"#map": [["a", 0], ["b", 0]]}}}
+    write_events(here / "run.ndjson", FIRST, never)
+    run = kconform(f"judge run.ndjson --model {MODEL} --json")
+    assert run.code == 1
+    assert "rests on" not in message(run)
+
+
+def test_complete_and_silent_contradict(here: Path, kconform: Command) -> None:
+    (here / "m.toml").write_text(
+        'schema = 1\ncomplete = true\nsilent = {actions = ["Put"], steps = 1}\n'
+    )
+    run = kconform(f"judge run.ndjson --model {MODEL} --mapping m.toml")
+    assert run.code == 2
+    assert "Remove one of them" in run.paragraph()
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_entries_that_were_written_as_the_whole_function_are_named(
+    here: Path, kconform: Command, at: int
+) -> None:
+    events = [FIRST, PUT]
+    write_events(here / "run.ndjson", *events[:at], {**events[at], "state": {"version": {"a": at}}})
+    run = kconform(f"judge run.ndjson --model {MODEL}")
+    assert run.code == 1
+    assert 'shows version as a whole function, of "a" alone' in run.out
+    assert 'such as "version.a"' in run.out
+    write_events(here / "run.ndjson", *events[:at], {**events[at], "state": {"version.a": at}})
+    assert kconform(f"judge run.ndjson --model {MODEL}").code == 0
+
+
+# ---- where files are ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "judge {uri}/run.ndjson --model {uri}/models/store.toml",
+        "import {uri}/run.ndjson -o {uri}/out --model {uri}/models/store.toml",
+        "check {uri}/models/store.toml",
+        "check {uri}/models/Store.tla --config={uri}/own.cfg",
+        "judge run.ndjson --model {uri}/models/store.toml --report {uri}/out",
+    ],
+)
+@pytest.mark.parametrize("form", ["file://{}", "file:{}", "file://localhost{}"])
+def test_a_file_uri_is_a_path(here: Path, kconform: Command, command: str, form: str) -> None:
+    spaced = here.with_name("a folder")
+    here.rename(spaced)
+    os.chdir(spaced)
+    (spaced / "own.cfg").write_text(
+        'CONSTANTS Keys = {"a"} Values = {"x"} Versions = {0, 1}\nINIT Init\nNEXT Next\n'
+    )
+    uri = form.format(str(spaced).replace(" ", "%20"))
+    run = kconform(command.format(uri=uri))
+    assert run.code == 0, run
+    assert not (spaced / "file:").exists()
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/x", "hdfs://name:9000/x", "file://other/x"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit {}",
+        "export {} -o out.ndjson",
+        "judge {} --model models/store.toml",
+        "judge run.ndjson --model models/store.toml --mapping {}",
+        "import run.ndjson -o {} --model models/store.toml",
+        "replay {}.itf.json",
+        "replay --store {} --trace 0",
+        "replay models/store.toml --suite {}.npz",
+        "story {}",
+        "check models/Store.tla --config {}",
+        "check {}.tla",
+        "suite models/store.toml -o {}",
+        "check models/store.toml --report {}",
+        "cluster judge {}",
+        "bugs --patch {}",
+        "tap 127.0.0.1:1 -o {}",
+    ],
+)
+def test_a_uri_of_another_storage_is_refused(
+    here: Path, kconform: Command, command: str, uri: str
+) -> None:
+    run = kconform(command.format(uri))
+    assert run.code == 2
+    assert "is not on this machine" in run.paragraph()
+    assert uri in run.paragraph()
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["spark://127.0.0.1:1", "spark://127.0.0.1:1,127.0.0.1:2", "k8s://https://127.0.0.1:1"],
+)
+def test_a_master_that_cannot_be_reached_is_named(
+    here: Path, kconform: Command, master: str
+) -> None:
+    run = kconform(f"judge run.ndjson --model {MODEL} --master {master}")
+    assert run.code == 2
+    assert f"The Spark master {master} cannot be reached" in run.paragraph()
 
 
 # ---- a full disk ------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ LAYERS: dict[str, int] = {
     "conformance.files": 0,
     "conformance.toml": 0,
     "conformance.pickled": 0,
+    "conformance.inputs": 0,
     "conformance.printable": 0,
     "conformance.compared": 0,
     # A library of its own, with layers of its own; the errors of the whole house are its.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conformance.errors import DataError, UserError
+from conformance.printable import path_text
 
 Buffer = mmap.mmap | bytes
 """A file's bytes; an empty file cannot be mapped and is b''."""
@@ -48,12 +49,7 @@ class Found:
     @property
     def shown(self) -> str:
         """The path as the tables have it."""
-        return printable(f"{self.root}/{self.path}" if self.is_log else self.path)
-
-
-def printable(path: str) -> str:
-    """The path as text that any UTF-8 file can hold: `\\xNN` for other bytes."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+        return path_text(f"{self.root}/{self.path}" if self.is_log else self.path)
 
 
 def listed(broker: str, folder: str) -> Iterator[Found]:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import permutations
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from conformance.errors import UserError
+from conformance.inputs import local_path
 
 _BROKER = re.compile(r"([A-Za-z0-9_.-]{1,64})=(.+)", re.DOTALL)
 
@@ -117,8 +116,8 @@ def check_places(brokers: Mapping[str, Sequence[str]], output: Path) -> None:
 
 
 def _folder(text: str) -> str:
-    if text.startswith("file://"):
-        text = url2pathname(urlsplit(text).path)
+    if text.startswith("file:"):
+        text = str(local_path(text))
     return text if "://" in text else str(Path(text).absolute())
 
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from conformance.inspect.reading.folders import printable
+from conformance.printable import path_text
 
 _FOLDER = re.compile(
     r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})"
@@ -120,4 +120,4 @@ def _why_not(name: str) -> str:
 
 
 def _text(folder: PurePosixPath) -> str:
-    return "" if folder == PurePosixPath() else printable(str(folder))
+    return "" if folder == PurePosixPath() else path_text(folder)

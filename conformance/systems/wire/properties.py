@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from conformance.errors import UserError
+from conformance.errors import DataError, UserError
+from conformance.inputs import read_text
 
 _SEPARATOR = re.compile(r"\s*[=:]\s*|\s+")
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -21,10 +22,10 @@ _LOGIN = re.compile(r'(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)')
 def read_properties(path: Path) -> Mapping[str, str]:
     """The settings of a file. Raises UserError if it cannot be read."""
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"The client's configuration {path} cannot be read: {error}. Give --wire-config a file "
+        text = read_text(path)
+    except DataError as error:
+        raise DataError(
+            f"The client's configuration is not readable: {error} Give --wire-config a file "
             "in the form of Kafka's client.properties."
         ) from error
     return dict(_pairs(text))

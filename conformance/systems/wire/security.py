@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from conformance.errors import UserError
+from conformance.errors import DataError, UserError
+from conformance.inputs import read_text
 from conformance.systems.wire.properties import login_of, read_properties
 from conformance.systems.wire.scram import HASHES, Scram
 from conformance.tla import find_java
@@ -138,9 +139,9 @@ def _load_own(context: ssl.SSLContext, said: Mapping[str, str]) -> None:
 
 def _text(location: str) -> str:
     try:
-        return Path(location).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{location} is no readable PEM file: {error}.") from error
+        return read_text(Path(location))
+    except DataError as error:
+        raise DataError(f"{error} It has to be a PEM file.") from error
 
 
 @lru_cache(maxsize=8)

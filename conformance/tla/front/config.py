@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from conformance.tla.errors import SpecError
+from conformance.tla.errors import DataError, SpecError
 from conformance.tla.values import ModelValue, Value, make_set
+from conformance.tla.values.strict_json import DEEPEST
+from conformance.tla.values.text import whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def parse_config(text: str, *, source: str = "configuration") -> ModelConfig:
 
 
 def _tokens(text: str, source: str) -> Iterator[_Token]:
+    if len(text) > _LONGEST:
+        raise SpecError(f"{source} has {len(text):,} characters, more than {_LONGEST:,}.")
     text = _without_block_comments(text)
     position, line = 0, 1
     while position < len(text):
@@ -120,6 +124,10 @@ def _tokens(text: str, source: str) -> Iterator[_Token]:
             yield _Token(match.group(), line)
         line += match.group().count("\n")
         position = match.end()
+
+
+_LONGEST = 1_000_000
+"""Characters of a configuration: SANY would need minutes for the names in a much longer one."""
 
 
 def _without_block_comments(text: str) -> str:
@@ -141,6 +149,7 @@ class _Parser:
         self._tokens = tokens
         self._source = source
         self._next = 0
+        self._depth = 0
         self._constants: dict[str, Value] = {}
         self._overrides: list[Override] = []
         self._scoped_values: list[ScopedValue] = []
@@ -235,18 +244,25 @@ class _Parser:
         if text.startswith('"'):
             return re.sub(r"\\.", lambda m: _ESCAPES.get(m.group(), m.group()), text[1:-1])
         if re.fullmatch(r"-?\d+", text):
-            return int(text)
+            try:
+                return whole_number(text)
+            except DataError as error:
+                raise self._error(token, str(error).rstrip(".")) from None
         if re.fullmatch(r"\w+", text):
             return ModelValue(text)
         raise self._error(token, f"a value is expected, not {text}")
 
     def _set(self, opening: _Token) -> Value:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise self._error(opening, f"sets nest more than {DEEPEST} deep")
         items: list[Value] = []
         while self._peek() != "}":
             if items:
                 self._expect(",")
             items.append(self._value())
         self._take()
+        self._depth -= 1
         try:
             return make_set(items)
         except TypeError as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from conformance.tla.errors import DataError
 from conformance.tla.values import (
@@ -20,13 +19,13 @@ from conformance.tla.values import (
     State,
     Value,
     canonical_sorted,
+    format_value,
     make_function,
 )
-from conformance.tla.values.text import parse_action, parse_value
+from conformance.tla.values.strict_json import Json, load_json, twice
+from conformance.tla.values.text import parse_action, parse_value, whole_number
 
 __all__ = ["ItfTrace", "Json", "dump_trace", "from_itf", "load_trace", "to_itf"]
-
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +87,27 @@ def from_itf(data: Json) -> Value:
 def _object_from_itf(data: Mapping[str, Json]) -> Value:
     match data:
         case {"#bigint": str(digits)} if digits.removeprefix("-").isdecimal():
-            return int(digits)
+            return whole_number(digits)
         case {"#set": [*items]}:
             return frozenset([from_itf(item) for item in items])
         case {"#tup": [*items]}:
             return tuple([from_itf(item) for item in items])
         case {"#map": [*pairs]}:
-            return make_function(dict(map(_pair, pairs)))
+            return _function([_pair(pair) for pair in pairs])
         case {"#unserializable": str(text)}:
             return parse_value(text)
     special = [key for key in data if key.startswith("#")]
     if special:
         raise DataError(f"ITF object with an unknown or malformed {special[0]}: {_excerpt(data)}")
     return Fn({key: from_itf(item) for key, item in data.items()}) if data else ()
+
+
+def _function(pairs: Sequence[tuple[Value, Value]]) -> Value:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        key = twice([key for key, _ in pairs])
+        raise DataError(f"ITF: a #map has the key {format_value(key)} twice.")
+    return make_function(mapping)
 
 
 def _pair(data: Json) -> tuple[Value, Value]:
@@ -132,12 +139,12 @@ def dump_trace(trace: ItfTrace) -> str:
 def load_trace(text: str) -> ItfTrace:
     """The trace of an ITF file's text; DataError that says what is missing or malformed."""
     try:
-        document: Json = json.loads(text)
-    except json.JSONDecodeError as error:
+        document = load_json(text)
+    except DataError as error:
         raise DataError(f"Not an ITF file: {error}.") from None
     match document:
         case {"vars": [*names], "states": [*states], **rest}:
-            variables = tuple([name for name in names if isinstance(name, str)])
+            variables = _variables(names)
             meta = rest.get("#meta")
             loop = rest.get("loop")
             return ItfTrace(
@@ -150,6 +157,13 @@ def load_trace(text: str) -> ItfTrace:
                 meta=meta if isinstance(meta, Mapping) else {},
             )
     raise DataError('Not an ITF file: it needs an object with the arrays "vars" and "states".')
+
+
+def _variables(names: Sequence[Json]) -> tuple[str, ...]:
+    variables = tuple([name for name in names if isinstance(name, str)])
+    if len({*variables}) != len(names):
+        raise DataError('Not an ITF file: "vars" holds the names of the variables, each once.')
+    return variables
 
 
 def _state(variables: Sequence[str], index: int, data: Json) -> State:

@@ -15,6 +15,7 @@ from conformance.tla.values import (
     format_value,
     make_function,
 )
+from conformance.tla.values.strict_json import DEEPEST
 
 __all__ = [
     "StateReader",
@@ -23,6 +24,7 @@ __all__ = [
     "format_value",
     "parse_action",
     "parse_value",
+    "whole_number",
 ]
 
 # One token per field name and per interval; `\S` last, so that nothing is skipped in silence.
@@ -31,6 +33,9 @@ _TOKEN = re.compile(
 )
 _END = ""
 _CLOSERS = frozenset({",", "}", ">>", "]", ")", ":>", "@@", _END})
+_OPENERS = frozenset({"{", "<<", "[", "("})
+_LARGEST = 1_000_000
+"""Elements of an interval that is read as a set."""
 _STRING_ESCAPE = re.compile(r"\\(.)")
 _UNESCAPED = {"t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 
@@ -54,6 +59,8 @@ class ValueReader:
 
     def _parse(self, text: str) -> Value:
         tokens = _TOKEN.findall(text)
+        if sum(token in _OPENERS for token in tokens) > DEEPEST:
+            _check_depth(text, tokens)
         tokens.reverse()
         tokens.insert(0, _END)
         try:
@@ -105,7 +112,10 @@ class ValueReader:
             token = tokens.pop()
             if not token.endswith("|->"):
                 raise _Unexpected(token, "a field name and |->")
-            fields[token[:-3].rstrip()] = self._value(tokens)
+            name = token[:-3].rstrip()
+            if name in fields:
+                raise DataError(f"A record has the field {name} twice.")
+            fields[name] = self._value(tokens)
             token = tokens.pop()
             if token == "]":
                 return Fn(fields)
@@ -140,14 +150,32 @@ def _leaf(token: str) -> Value:
     if token.startswith('"') and len(token) > 1:
         return _STRING_ESCAPE.sub(lambda match: _UNESCAPED.get(match[1], match[1]), token[1:-1])
     if ".." in token:
-        low, high = map(int, token.split(".."))
+        low, high = map(whole_number, token.split(".."))
+        if high - low >= _LARGEST:
+            raise DataError(f"{_shorten(token)} has more than {_LARGEST:,} elements.")
         return frozenset(range(low, high + 1))
     if token in _CLOSERS or not re.fullmatch(r"-?\w+", token, re.ASCII):
         raise _Unexpected(token, "a value")
+    return whole_number(token) if _NUMBER.fullmatch(token) else ModelValue(token)
+
+
+_NUMBER = re.compile(r"-?\d+", re.ASCII)
+
+
+def whole_number(digits: str) -> int:
+    """The number; DataError for one that is longer than Python reads."""
     try:
-        return int(token)
+        return int(digits)
     except ValueError:
-        return ModelValue(token)
+        raise DataError(f"{_shorten(digits)} is no whole number, or is too long a one.") from None
+
+
+def _check_depth(text: str, tokens: Iterable[str]) -> None:
+    depth = 0
+    for token in tokens:
+        depth += (token in _OPENERS) - (token in ("}", ">>", "]", ")"))
+        if depth > DEEPEST:
+            raise DataError(f"{_shorten(text)} nests more than {DEEPEST} deep.")
 
 
 def parse_value(text: str) -> Value:

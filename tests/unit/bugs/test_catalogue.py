@@ -84,9 +84,9 @@ def test_reads_a_catalogue(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("system = ", "is no catalogue of faults", id="no TOML"),
-        pytest.param(ONE_FAULT.replace("seq", "odd"), "is no catalogue of faults", id="a tag"),
-        pytest.param(ONE_FAULT + "when = 1\n", "is no catalogue of faults", id="a key"),
+        pytest.param("system = ", "is not a catalogue of faults", id="no TOML"),
+        pytest.param(ONE_FAULT.replace("seq", "odd"), "is not a catalogue of faults", id="a tag"),
+        pytest.param(ONE_FAULT + "when = 1\n", "is not a catalogue of faults", id="a key"),
         pytest.param(ONE_FAULT.replace("jira", "issue"), "is no catalogue", id="missing key"),
         pytest.param(
             ONE_FAULT + ONE_FAULT[ONE_FAULT.index("[[fault]]") :], "X1 stands twice", id="an id"
@@ -220,7 +220,7 @@ def test_a_users_diff_is_applied_to_the_copy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param(None, "There is no patch", id="no such file"),
+        pytest.param(None, "cannot be read", id="no such file"),
         pytest.param("nonsense\n", "does not apply", id="no diff"),
         pytest.param(clock_diff("# elsewhere\n"), "does not apply", id="another version"),
         pytest.param(diff_of("docs/no.md", "b\n", "a\n"), "does not apply", id="not of impl"),

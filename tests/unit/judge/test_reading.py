@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -198,3 +199,61 @@ def test_what_was_exported_is_read(tmp_path: Path) -> None:
     itf.write_text(to_itf_text(one, IDENTITY.variables), encoding="utf-8")
     read = [path_of(recording, IDENTITY.variables) for recording in read_recordings([ndjson, itf])]
     assert read == [(one.states, one.steps)] * 2
+
+
+BAD_LINES = {
+    "a key twice": '{"trace": "x", "step": 1, "step": 2, "action": "Drop"}',
+    "a key twice, escaped": '{"trace": "x", "step": 1, "st\\u0065p": 2, "action": "Drop"}',
+    "another trace in the same line": '{"trace": "x", "trace": "y", "action": "Drop"}',
+    "a key twice in a value": '{"trace": "x", "state": {"r": {"a": 1, "a": 2}}}',
+    "a key twice in a map": '{"trace": "x", "state": {"r": {"#map": [[1, 1], [1, 2]]}}}',
+    "half of a pair": '{"trace": "x", "state": {"holder": "\\ud800"}}',
+    "half of a pair in a process": '{"trace": "x", "process": "\\udfff", "action": "Drop"}',
+    "NaN": '{"trace": "x", "time": NaN, "action": "Drop"}',
+    "more than any time": '{"trace": "x", "time": 1e999, "action": "Drop"}',
+    "more than any number": '{"trace": "x", "time": 1%s, "action": "Drop"}' % ("0" * 400),
+    "an uncertainty without end": '{"trace": "x", "time": 1, "uncertainty": 1e999}',
+    "deep": event("x", state={"holder": "@"}).replace('"@"', "[" * 100_000 + "]" * 100_000),
+    "deep, and the name at the end": f'{{"state": {"[" * 9999}1{"]" * 9999}, "trace": "x"}}',
+    "a long number": '{"trace": "x", "step": %s}' % ("9" * 5000),
+    "no UTF-8": '{"trace": "x", "source": "\udcff"}',
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES.keys())
+def test_a_bad_line_is_its_traces_matter_alone(tmp_path: Path, line: str) -> None:
+    source = tmp_path / "events.ndjson"
+    others = [one.replace('"x"', '"other"') for one in GOOD]
+    text = "\n".join([*others[:2], line, others[2]])
+    source.write_bytes(text.encode(errors="surrogateescape"))
+    good, bad = read_recordings([source])
+    assert (good.name, good.problem, len(good.events)) == ("other", "", 3)
+    assert bad.problem.endswith(f"{source}:3")
+    assert len(bad.problem) < 3000
+
+
+def test_a_trace_with_a_long_name_is_called_by_its_line(tmp_path: Path) -> None:
+    good, bad = load(tmp_path, [GOOD[0], event("n" * 50_000_000)])
+    assert (good.name, bad.name) == ("x", "line 2")
+    assert "50,000,000 characters" in bad.problem
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gzip"])
+def test_a_file_may_be_compressed_or_begin_with_a_mark(tmp_path: Path, encoding: str) -> None:
+    text = "\n".join(GOOD)
+    source = tmp_path / "events.ndjson"
+    whole = gzip.compress(text.encode()) if encoding == "gzip" else text.encode(encoding)
+    source.write_bytes(whole)
+    (one,) = read_recordings([source])
+    assert (one.name, one.problem, len(one.events)) == ("x", "", 3)
+
+
+def test_a_file_that_cannot_be_read_is_a_trace_with_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "good.ndjson").write_text("\n".join(GOOD))
+    (tmp_path / "half.ndjson").write_bytes(gzip.compress(b"x" * 1000)[:20])
+    good, half, gone = read_recordings(
+        [tmp_path / name for name in ("good.ndjson", "half.ndjson", "gone.itf.json")]
+    )
+    assert not good.problem
+    assert "begins as gzip" in half.problem
+    assert "No such file" in gone.problem

@@ -65,3 +65,12 @@ def test_what_departs_must_be_seen_again_in_time(
     tally = judged(monkeypatch, *runs)
 
     assert (tally.verdicts, tally.spoiled) == ({verdict: 1}, spoiled)
+
+
+def test_a_long_story_leaves_out_only_what_a_later_line_repeats() -> None:
+    answer = "  1.000 s  broker: JoinGroup answered REBALANCE_IN_PROGRESS"
+    fetches = [f"{second:7.3f} s  client: Fetch" for second in range(2, 90)]
+    told = list(stage.shortened([answer, *fetches]))
+    assert told[:2] == [answer, "... 58 lines that later ones repeat"]
+    assert told[2:] == fetches[-30:]
+    assert list(stage.shortened(fetches[:30])) == fetches[:30]

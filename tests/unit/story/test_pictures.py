@@ -83,5 +83,5 @@ def test_the_root_modules_own_picture_comes_first(tmp_path: Path) -> None:
 def test_what_is_no_picture_is_the_users_mistake(tmp_path: Path, text: str) -> None:
     path = tmp_path / "Bad.picture.toml"
     path.write_text(text)
-    with pytest.raises(UserError, match=r"Bad\.picture\.toml is no picture"):
+    with pytest.raises(UserError, match=r"Bad\.picture\.toml is not a picture"):
         load_picture(path)

@@ -250,7 +250,7 @@ def test_what_is_no_recording(tmp_path: Path) -> None:
     made = recording(tmp_path, AGENT, TAP)
     assert [one.name for one in group_traces(made)] == ["g", "other"]
     (made / "tap.ndjson").write_text("{half a li", "utf-8")
-    with pytest.raises(DataError, match=r"tap\.ndjson is no part"):
+    with pytest.raises(DataError, match=r"tap\.ndjson:1 is no part"):
         next(group_traces(made))
 
 

@@ -80,7 +80,7 @@ def test_a_clients_configuration_is_read_as_java_reads_it(tmp_path: Path) -> Non
         ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN", "no username"),
         (
             "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/nowhere.pem",
-            "no readable PEM",
+            "has to be a PEM file",
         ),
         (
             "security.protocol=SSL\nssl.truststore.certificates=nothing",
