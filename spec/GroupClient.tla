@@ -143,10 +143,11 @@ RequestsRejoin(p)  == RequestRejoin(p) /\ Keeps
 (***************************************************************************)
 LosesMessage(p) == LoseMessage(p) /\ Keeps
 
-\* What p has to read after a heartbeat or a commit is lost: nothing, or that its connection broke.
+\* What p has to read after a heartbeat or a commit is lost: nothing, or that its connection broke:
+\* with a commit a heartbeat may be lost that nobody has seen, for it was being sent there.
 AsideAfterLoss(p, lost) ==
   {aside} \union
-  IF "DISCONNECTED" \in SessionMayEndAfter /\ lost.type \in {"HeartbeatRequest", "HeartbeatResponse"}
+  IF "DISCONNECTED" \in SessionMayEndAfter
   THEN {[aside EXCEPT ![p] = @ \union
           {[lost EXCEPT !.type = "HeartbeatResponse", !.error = "DISCONNECTED"]}]}
   ELSE {}

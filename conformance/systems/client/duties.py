@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from conformance.systems.client.answers import GOOD, WISHES
@@ -91,7 +91,7 @@ class Duty:
 
     kind: DutyKind
     bound: float
-    at: float = field(default_factory=time.monotonic)
+    at: float
 
 
 class Duties:
@@ -105,7 +105,7 @@ class Duties:
     def owe(self, kind: DutyKind, bound: float) -> None:
         """An answer was given."""
         self.made[kind] += 1
-        self.open.append(Duty(kind, bound))
+        self.open.append(Duty(kind, bound, time.monotonic()))
 
     def owes(self, *acts: Act) -> bool:
         """Whether one of these is owed."""

@@ -549,8 +549,9 @@ class _Example:
 
     def breach(self, breach: Breach) -> None:
         """As of `server.Handler`."""
-        self._say(f"client: {breach.title}: {breach.evidence}")
-        self._breaches.setdefault(breach.title, breach)
+        if breach.title not in self._breaches:
+            self._say(f"client: {breach.title}: {breach.evidence}")
+            self._breaches[breach.title] = breach
 
     def no_request(self, text: str) -> None:
         """As of `server.Handler`."""
