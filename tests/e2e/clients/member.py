@@ -29,6 +29,8 @@ from impl.group.messages import (
     JoinGroupRequestProtocol,
     LeaveGroupRequest,
     MemberIdentity,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
@@ -37,7 +39,7 @@ from impl.wire import group_requests, group_responses
 from impl.wire.entities import class_of, frame_size, read_response, request_frame
 
 MISTAKE, BOOTSTRAP, TOPIC, GROUP = sys.argv[1:5]
-VERSIONS = {"join_group": 7, "sync_group": 5, "heartbeat": 4, "leave_group": 3}
+VERSIONS = {"join_group": 7, "sync_group": 5, "heartbeat": 4, "leave_group": 3, "offset_commit": 7}
 FORGETS = (Errors.UNKNOWN_MEMBER_ID, Errors.FENCED_INSTANCE_ID)
 ended: list[bool] = []
 signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
@@ -92,7 +94,9 @@ class Member:
             self.owned = ()
 
     def join(self) -> bool:
-        wish = JoinGroupRequestProtocol("range", serialize_subscription(Subscription((TOPIC,)), 0))
+        cut = MISTAKE == "cut-subscription"
+        data = serialize_subscription(Subscription((TOPIC,)), 1 if cut else 0)
+        wish = JoinGroupRequestProtocol("range", data[:-4] if cut else data)
         joins = JoinGroupRequest(GROUP, 6_000, 60_000, self.id, "consumer", (wish,))
         answer = self.ask(joins)
         if answer.error_code is Errors.MEMBER_ID_REQUIRED:
@@ -134,19 +138,33 @@ class Member:
     def heartbeats(self) -> None:
         """Until it has to join again."""
         while not ended:
+            if MISTAKE == "heartbeats-never":
+                time.sleep(0.1)
+                continue
             time.sleep(0.1)
+            if MISTAKE == "commits-ahead":
+                self.commit(1_000_000)
             generation = self.generation - (MISTAKE == "old-generation" and self.generation > 1)
             error = self.ask(HeartbeatRequest(GROUP, generation, self.id)).error_code
             if error in (Errors.NONE, Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE):
                 continue
             if MISTAKE == "ignores-refusals":
                 continue
+            if MISTAKE == "ignores-rebalance" and error is Errors.REBALANCE_IN_PROGRESS:
+                continue
             if MISTAKE == "hangs":
                 time.sleep(600)
             self.reset(error)
             return
 
+    def commit(self, offset: int) -> None:
+        """Commit it for all that is assigned; what it is answered counts for nothing."""
+        entries = tuple(OffsetCommitRequestPartition(one, offset) for one in of_topic(self.owned))
+        self.ask(OffsetCommitRequest(GROUP, entries, self.generation, self.id))
+
     def run(self) -> None:
+        if MISTAKE == "needs-fetch-99":
+            sys.exit("UnsupportedVersion: no broker supports Fetch 99")
         while not ended:
             try:
                 self.give_up()
