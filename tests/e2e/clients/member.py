@@ -24,6 +24,7 @@ from impl.group.client.consumer_protocol import (
     serialize_subscription,
 )
 from impl.group.messages import (
+    FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -39,8 +40,10 @@ from impl.wire import group_requests, group_responses
 from impl.wire.entities import class_of, frame_size, read_response, request_frame
 
 MISTAKE, BOOTSTRAP, TOPIC, GROUP = sys.argv[1:5]
-VERSIONS = {"join_group": 7, "sync_group": 5, "heartbeat": 4, "leave_group": 3, "offset_commit": 7}
+VERSIONS = {"join_group": 7, "sync_group": 5, "heartbeat": 4, "leave_group": 3}
+VERSIONS |= {"offset_commit": 7, "find_coordinator": 3}
 FORGETS = (Errors.UNKNOWN_MEMBER_ID, Errors.FENCED_INSTANCE_ID)
+MOVED = (Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE)
 ended: list[bool] = []
 signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
 callbacks = Path(os.environ["KCONFORM_CALLBACKS"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115
@@ -59,7 +62,10 @@ class Member:
 
     def ask(self, message: Any) -> Any:
         try:
-            return self._ask(message)
+            answer = self._ask(message)
+            if getattr(answer, "error_code", Errors.NONE) in MOVED and MISTAKE != "looks-never":
+                self._ask(FindCoordinatorRequest(GROUP))
+            return answer
         except OSError as error:
             self.connection = None
             raise Lost from error
