@@ -90,9 +90,11 @@ SendsHeartbeat(p) ==
   /\ Heartbeats /\ memberState[p] \in {"COMPLETING_REBALANCE", "STABLE"}
   /\ SendBehind(p, "HeartbeatRequest")
 
-\* ConsumerCoordinator.sendOffsetCommitRequest: of a stable member only.
+\* ConsumerCoordinator.sendOffsetCommitRequest: of a stable member only (generationIfStable).
+MayCommit(p) == memberState[p] = "STABLE"
+
 SendsOffsetCommit(p) ==
-  /\ Commits /\ memberState[p] = "STABLE" /\ joinFuture[p].state = "None"
+  /\ Commits /\ MayCommit(p) /\ joinFuture[p].state = "None"
   /\ SendBehind(p, "OffsetCommitRequest")
 
 Without(seq, i) == SubSeq(seq, 1, i - 1) \o SubSeq(seq, i + 1, Len(seq))
