@@ -37,7 +37,7 @@ def ignores_refusals() -> None:
 def old_generation() -> None:
     """Commits have the generation before."""
 
-    class Commit(OffsetCommitRequest):
+    class Commit(OffsetCommitRequest):  # type: ignore[misc]  # it has no types
         def __init__(self, group: str, generation: int, *others: Any) -> None:
             super().__init__(group, generation - 1 if generation > 1 else generation, *others)
 
@@ -47,7 +47,7 @@ def old_generation() -> None:
 def commits_ahead() -> None:
     """Commits are of positions that nobody has read."""
 
-    class Commit(OffsetCommitRequest):
+    class Commit(OffsetCommitRequest):  # type: ignore[misc]  # it has no types
         def __init__(
             self, group: str, generation: int, member: str, kept: int, topics: Any
         ) -> None:
@@ -64,7 +64,7 @@ def stale_member_id() -> None:
     """Heartbeats have the first id that the member was given."""
     first: list[str] = []
 
-    class Heartbeat(HeartbeatRequest):
+    class Heartbeat(HeartbeatRequest):  # type: ignore[misc]  # it has no types
         def __init__(self, group: str, generation: int, member: str) -> None:
             first.append(member)
             super().__init__(group, generation, first[0])

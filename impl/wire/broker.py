@@ -35,7 +35,7 @@ from .entities import (
     module_of,
 )
 from .group_responses import code
-from .logs import LEADER_EPOCH, Logs
+from .logs import LEADER_EPOCH, RecordLogs
 
 Answer = Callable[[Entity], None]
 """Called once with the response's body, at once or later."""
@@ -95,7 +95,7 @@ class Broker:
         self._config = config
         self._topics = dict(config.topics)
         self._names: dict[uuid.UUID, str] = {}
-        self.logs = Logs(config.batch)
+        self.logs = RecordLogs(config.batch)
         self._delay = delay
         concurrency = NoConcurrency()
         topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), concurrency, 1)

@@ -14,7 +14,7 @@ _FIRST_TIMESTAMP = 1_700_000_000_000
 """Of the record at offset 0, in milliseconds; each later one is a millisecond younger."""
 
 
-class Logs:
+class RecordLogs:
     """The log of every partition; all begin at offset 0.
 
     A fetch at the end of a log appends a batch of `batch` records and reads it, so that no log ends

@@ -14,7 +14,7 @@ from conformance.systems.client.breaches import Breach
 from conformance.systems.client.subject import assigned
 from impl.group.messages import OffsetCommitRequest, SyncGroupRequest, SyncGroupResponse
 from impl.wire.entities import Entity
-from impl.wire.logs import Logs
+from impl.wire.logs import RecordLogs
 
 Membership = tuple[str, int]
 """A member id and a generation."""
@@ -24,7 +24,7 @@ Membership = tuple[str, int]
 class Given:
     """Of one example."""
 
-    logs: Logs = field(default_factory=lambda: Logs(0))
+    logs: RecordLogs = field(default_factory=lambda: RecordLogs(0))
     generation: int = -1
     """That of the last assignment."""
     _assigned: dict[Membership, frozenset[int]] = field(default_factory=dict)

@@ -30,7 +30,7 @@ from impl.wire.entities import (
     requested,
     response_frame,
 )
-from impl.wire.logs import Logs
+from impl.wire.logs import RecordLogs
 
 _MEMBER_APIS = frozenset({"join_group", "sync_group", "heartbeat", "leave_group", "offset_commit"})
 _MAX_FRAME = 10 * 1024 * 1024
@@ -112,7 +112,7 @@ class Server:
         return self
 
     @property
-    def logs(self) -> Logs:
+    def logs(self) -> RecordLogs:
         """The records that the client reads."""
         assert self._broker is not None, "the server does not run"
         return self._broker.logs

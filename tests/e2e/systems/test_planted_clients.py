@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 

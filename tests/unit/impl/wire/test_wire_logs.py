@@ -24,7 +24,7 @@ from impl.wire.entities import (
     request_frame,
     response_frame,
 )
-from impl.wire.logs import EARLIEST_TIMESTAMP, Logs
+from impl.wire.logs import EARLIEST_TIMESTAMP, RecordLogs
 
 ORDERS = TopicPartition("orders", 0)
 VERSIONS = range(OFFERED["fetch"][1], OFFERED["fetch"][2] + 1)
@@ -90,12 +90,12 @@ def test_a_topic_id_that_nobody_gave_is_unknown(version: int) -> None:
 
 
 def test_a_log_ends_behind_what_was_read_of_it() -> None:
-    logs = Logs(3)
+    logs = RecordLogs(3)
     assert logs.read(ORDERS, 1) == (Errors.OFFSET_OUT_OF_RANGE, b"")
     _, first = logs.read(ORDERS, 0)
     assert logs.read(ORDERS, 2) == (Errors.NONE, first), "within the batch: the batch"
     assert (logs.offset_for(ORDERS, EARLIEST_TIMESTAMP), logs.offset_for(ORDERS, -1)) == (0, 3)
-    assert Logs(0).read(ORDERS, 0) == (Errors.NONE, b"")
+    assert RecordLogs(0).read(ORDERS, 0) == (Errors.NONE, b"")
 
 
 def heartbeat(version: int) -> bytes:

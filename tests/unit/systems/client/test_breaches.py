@@ -35,7 +35,7 @@ from impl.group.messages import (
 from impl.types import TopicPartition
 from impl.wire import group_requests
 from impl.wire.entities import Received, frame_size, make, module_of, request_frame
-from impl.wire.logs import Logs
+from impl.wire.logs import RecordLogs
 
 KAFKA_GO = bytes.fromhex("00010000000100086b636f6e666f726dffffffff")
 """The subscription of kafka-go 0.4.51, as it came: version 1 without OwnedPartitions."""
@@ -113,7 +113,7 @@ PLACE = TopicPartition("kconform", 0)
 @pytest.fixture
 def given() -> Given:
     """Partition 0 in generation 2; records 0 to 2 of it."""
-    subject = Given(Logs(3))
+    subject = Given(RecordLogs(3))
     subject.logs.read(PLACE, 0)
     request = SyncGroupRequest("g", 2, "m", None, "consumer", "range", ())
     data = assignment_bytes("kconform", frozenset({0}))
