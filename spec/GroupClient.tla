@@ -90,9 +90,11 @@ SendsHeartbeat(p) ==
   /\ Heartbeats /\ memberState[p] \in {"COMPLETING_REBALANCE", "STABLE"}
   /\ SendBehind(p, "HeartbeatRequest")
 
-\* ConsumerCoordinator.sendOffsetCommitRequest: of a stable member only.
+\* ConsumerCoordinator.sendOffsetCommitRequest: of a stable member only (generationIfStable).
+MayCommit(p) == memberState[p] = "STABLE"
+
 SendsOffsetCommit(p) ==
-  /\ Commits /\ memberState[p] = "STABLE" /\ joinFuture[p].state = "None"
+  /\ Commits /\ MayCommit(p) /\ joinFuture[p].state = "None"
   /\ SendBehind(p, "OffsetCommitRequest")
 
 Without(seq, i) == SubSeq(seq, 1, i - 1) \o SubSeq(seq, i + 1, Len(seq))
@@ -143,10 +145,11 @@ RequestsRejoin(p)  == RequestRejoin(p) /\ Keeps
 (***************************************************************************)
 LosesMessage(p) == LoseMessage(p) /\ Keeps
 
-\* What p has to read after a heartbeat or a commit is lost: nothing, or that its connection broke.
+\* What p has to read after a heartbeat or a commit is lost: nothing, or that its connection broke:
+\* with a commit a heartbeat may be lost that nobody has seen, for it was being sent there.
 AsideAfterLoss(p, lost) ==
   {aside} \union
-  IF "DISCONNECTED" \in SessionMayEndAfter /\ lost.type \in {"HeartbeatRequest", "HeartbeatResponse"}
+  IF "DISCONNECTED" \in SessionMayEndAfter
   THEN {[aside EXCEPT ![p] = @ \union
           {[lost EXCEPT !.type = "HeartbeatResponse", !.error = "DISCONNECTED"]}]}
   ELSE {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -24,6 +24,8 @@ from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
 from conformance.systems.client.answers import WISHES, Answers
+from conformance.systems.client.breaches import Breach
+from conformance.systems.client.duties import KINDS, DutyKind, not_exercised
 from conformance.systems.client.example import (
     LIMITS,
     OWES_CALLBACK,
@@ -45,8 +47,8 @@ __all__ = ["Request", "Tally", "client", "coverage_lines"]
 STAGE = "client"
 _FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "1000"}
 """In place of what bounds the variant's model."""
-_UNDECIDED = frozenset({Ending.ABSENT, Ending.RESTLESS})
-"""Endings that say nothing of the client: the machine may have been too slow."""
+_UNDECIDED = frozenset({Ending.ABSENT, Ending.RESTLESS, Ending.LIMITED})
+"""They say nothing of the client: the machine may have been too slow, the loop too small."""
 _RERUNS = 2
 """A finding is seen again, or not believed."""
 _LATE_S, _TRIES = 1.0, 4
@@ -76,6 +78,9 @@ class Tally:
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     endings: Counter[Ending] = field(default_factory=Counter)
     given: Counter[tuple[str, str]] = field(default_factory=Counter)
+    owed: Counter[DutyKind] = field(default_factory=Counter)
+    done: Counter[DutyKind] = field(default_factory=Counter)
+    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
     findings: dict[str, Finding] = field(default_factory=dict)
     events: int = 0
     static: int = 0
@@ -84,32 +89,39 @@ class Tally:
     spoiled: int = 0
     """Of the inconclusive examples, those that departed, and were late, each time."""
 
-    def add(self, result: ExampleResult, verdict: Verdict, finding: Finding | None) -> None:
+    def add(
+        self,
+        result: ExampleResult,
+        verdict: Verdict,
+        confirmed: Sequence[Finding] = (),
+        unconfirmed: Sequence[Finding] = (),
+    ) -> None:
         """Count an example; findings of one key are one."""
         self.verdicts[verdict] += 1
         self.endings[result.ending] += 1
         self.given.update(result.given)
+        self.owed.update(result.owed)
+        self.done.update(result.done)
+        self.seen.update(result.seen)
         self.events += len(result.events)
         self.static += result.subject is not None and result.subject.instance is not None
-        if finding is None:
-            if result.ending is Ending.ABSENT:
-                self.once.append(f"example {result.number}: {result.ending}: {result.detail}")
-            return
-        if verdict is Verdict.FAIL:
+        if result.ending in _UNDECIDED:
+            self.once.append(f"example {result.number}: {result.ending}: {result.detail}")
+        for finding in confirmed:
             known = self.findings.get(finding.key)
             merged = finding if known is None else replace(known, count=known.count + 1)
             self.findings[finding.key] = merged
-        else:
-            self.once.append(f"{finding.trace}: {finding.title}")
+        self.once += [f"{finding.trace}: {finding.title}" for finding in unconfirmed]
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all; of no example, inconclusive."""
-        return merge(self.verdicts)
+        """The worst of all; inconclusive where no client had to do what an answer asks for."""
+        exercised = [] if self.done else [Verdict.INCONCLUSIVE]
+        return merge([*self.verdicts, *exercised])
 
 
 def client(context: Context, request: Request) -> Tally:
-    """Run the examples, judge each, tell what was found.
+    """Run the examples, judge each, tell what was found, and what was exercised.
 
     UserError for a client that cannot be judged: it never joins, or speaks of what is not modelled.
     """
@@ -142,8 +154,11 @@ class _Bench:
     async def run(self, numbers: Sequence[int]) -> Tally:
         """All examples; first a quiet one, which shows whether the client tells of callbacks."""
         plan = self._plan(self.request.requests)
-        quiet = replace(plan, requests=0)
-        self._tally.told = (await run_example(quiet, QUIET, self._kind, told=False)).told
+        first = await run_example(replace(plan, requests=0), QUIET, self._kind, told=False)
+        self._tally.told = first.told
+        if first.ending is Ending.LIMITED:
+            self._tally.add(first, Verdict.INCONCLUSIVE)
+            return self._tally
         turns = asyncio.Semaphore(self.request.jobs)
 
         async def one(number: int) -> None:
@@ -163,47 +178,55 @@ class _Bench:
         return Plan(request.command, seed, requests, patience=request.patience)
 
     async def _example(self, plan: Plan, number: int) -> None:
-        result, finding = await self._judged_in_time(plan, number)
-        verdict = Verdict.PASS
-        if result.ending in _UNDECIDED:
-            verdict = Verdict.INCONCLUSIVE
-        elif finding is not None and _is_late(result):
-            verdict, finding = Verdict.INCONCLUSIVE, None
+        result, findings = await self._judged_in_time(plan, number)
+        if findings and _is_late(result):
             self._tally.spoiled += 1
-        elif finding is not None:
-            again = [finding.key == key async for key in self._reruns(plan, number, finding.key)]
-            verdict = Verdict.FAIL if any(again) else Verdict.INCONCLUSIVE
-        self._tally.add(result, verdict, finding)
+            self._tally.add(result, Verdict.INCONCLUSIVE)
+        else:
+            confirmed = await self._seen_again(plan, number, findings)
+            others = [one for one in findings if one.key not in confirmed]
+            undecided = bool(others) or result.ending in _UNDECIDED
+            verdict = Verdict.INCONCLUSIVE if undecided else Verdict.PASS
+            self._tally.add(
+                result, Verdict.FAIL if confirmed else verdict, list(confirmed.values()), others
+            )
         done = self._tally.verdicts.total()
         self.context.emit(Progress(STAGE, done, self.request.examples, counted(done, "example")))
 
-    async def _reruns(self, plan: Plan, number: int, wanted: str) -> AsyncIterator[str]:
+    async def _seen_again(
+        self, plan: Plan, number: int, findings: Sequence[Finding]
+    ) -> dict[str, Finding]:
+        """Those that come again when the example is run again, by their keys."""
+        wanted = {one.key: one for one in findings}
+        seen: set[str] = set()
         for _ in range(_RERUNS):
-            result, finding = await self._judged_in_time(plan, number)
-            key = "" if finding is None or _is_late(result) else finding.key
-            yield key
-            if key == wanted:
-                return
+            if seen == set(wanted):
+                break
+            result, again = await self._judged_in_time(plan, number)
+            seen |= {one.key for one in again if not _is_late(result)} & set(wanted)
+        return {key: one for key, one in wanted.items() if key in seen}
 
     async def _judged_in_time(
         self, plan: Plan, number: int
-    ) -> tuple[ExampleResult, Finding | None]:
+    ) -> tuple[ExampleResult, tuple[Finding, ...]]:
         """The first run that was in time or agrees all the same; if there is none, the last."""
         for _ in range(_TRIES):
-            result, finding = await self._judged(plan, number)
-            if finding is None or not _is_late(result):
+            result, findings = await self._judged(plan, number)
+            if not findings or not _is_late(result):
                 break
-        return result, finding
+        return result, findings
 
-    async def _judged(self, plan: Plan, number: int) -> tuple[ExampleResult, Finding | None]:
+    async def _judged(self, plan: Plan, number: int) -> tuple[ExampleResult, tuple[Finding, ...]]:
         result = await run_example(plan, number, self._kind, told=self._tally.told)
-        if result.subject is None:
-            return result, None
+        breaches = [self._breach(result, one) for one in result.breaches]
+        if result.subject is None or result.ending is Ending.LIMITED:
+            return result, tuple(breaches)
         prepared, kind = self._prepared(result.subject)
         judgement = self._judge(prepared, kind).judge(
             Recording(f"example {number}", result.events, f"seed {plan.seed}")
         )
-        return result, self._finding(result, judgement, prepared)
+        departure = self._finding(result, judgement, prepared)
+        return result, (*breaches, *([departure] if departure else []))
 
     # ---- the specification -----------------------------------------------------------------
 
@@ -232,11 +255,22 @@ class _Bench:
 
     # ---- findings --------------------------------------------------------------------------
 
+    def _breach(self, result: ExampleResult, breach: Breach) -> Finding:
+        return Finding(
+            key=f"{STAGE}-breach-{breach.title}",
+            stage=STAGE,
+            title=f"the client {breach.title}",
+            message=f"{breach.rule}. What it sent: {breach.evidence}.",
+            trace=f"example {result.number} (seed {self.context.seed})",
+            story=tuple(_around(result.story, breach.title)),
+            reproduce=self._command(result.number),
+        )
+
     def _finding(
         self, result: ExampleResult, judgement: Judgement, prepared: PreparedModel
     ) -> Finding | None:
         """What is wrong with an example; None if nothing is."""
-        wrong = result.ending not in (Ending.WHOLE, Ending.FATAL)
+        wrong = result.ending not in (Ending.WHOLE, Ending.FATAL, *_UNDECIDED)
         if not wrong and judgement.verdict is Verdict.PASS:
             return None
         found = finding_of(
@@ -331,6 +365,15 @@ def shortened(story: Sequence[str]) -> Iterator[str]:
         yield line
 
 
+_BEFORE_BREACH = 12
+
+
+def _around(story: Sequence[str], title: str) -> Sequence[str]:
+    """The lines up to the breach."""
+    at = next((n for n, line in enumerate(story) if title in line), 0)
+    return story[max(0, at - _BEFORE_BREACH) : at + 1]
+
+
 def _story(result: ExampleResult, found: Finding) -> Iterator[str]:
     yield from shortened(result.story)
     if result.ending is Ending.DEPARTED:
@@ -353,6 +396,7 @@ def _tell(outcome: Outcome, request: Request, tally: Tally) -> None:
         f"{verdicts[Verdict.PASS]} pass, {verdicts[Verdict.FAIL]} fail, "
         f"{verdicts[Verdict.INCONCLUSIVE]} inconclusive",
         f"{tally.given.total():,} answers of {len(tally.given)} kinds",
+        _duties(tally),
         f"{tally.spoiled} of these spoiled by a slow machine" if tally.spoiled else "",
         "callbacks judged" if tally.told else "no callbacks: requests alone are judged",
     ]
@@ -366,9 +410,32 @@ def _tell(outcome: Outcome, request: Request, tally: Tally) -> None:
         "callbacks": tally.told,
         "static_members": tally.static,
         "given": _by_request(tally.given),
+        "duties": {
+            str(kind): {"owed": tally.owed[kind], "done": tally.done[kind]} for kind in tally.owed
+        },
+        "not_exercised": [str(kind) for kind in not_exercised(tally.done)],
+        "seen": _requests_seen(tally),
         "never_given": {api: list(names) for api, names in _never(tally).items()},
         "seen_once": list(tally.once),
         "spoiled": tally.spoiled,
+    }
+
+
+def _duties(tally: Tally) -> str:
+    """What the verdict rests on."""
+    missing = len(not_exercised(tally.done))
+    if not tally.done:
+        return "nothing that an answer asks for had to be done: this says nothing of the client"
+    return (
+        f"{tally.done.total():,} duties done, of {len(KINDS) - missing} kinds; "
+        f"{missing} kinds of duty not exercised"
+    )
+
+
+def _requests_seen(tally: Tally) -> dict[str, JsonValue]:
+    return {
+        api: {state: n for (of, state), n in sorted(tally.seen.items()) if of == api}
+        for api in WISHES
     }
 
 
@@ -393,6 +460,13 @@ def coverage_lines(tally: Tally) -> Iterator[str]:
         if counts:
             shown = ", ".join(f"{outcome} {n}" for n, outcome in sorted(counts, reverse=True))
             yield f"  {api:<13} {shown}"
+    for api in WISHES:
+        states = [f"{state} {n}" for (of, state), n in sorted(tally.seen.items()) if of == api]
+        yield f"  seen          {api} while the group was: {', '.join(states) or 'never'}"
+    for kind in tally.owed:
+        yield f"  duty          {kind}: {tally.done[kind]} of {tally.owed[kind]} done"
+    for kind in not_exercised(tally.done):
+        yield f"  not exercised {kind}"
     for api, names in _never(tally).items():
         yield f"  never given   {api}: {', '.join(names)}"
     if not tally.static:

@@ -1,11 +1,13 @@
 """One broker's request handlers over a group coordinator: what KafkaApis does for a consumer.
 
-The coordinator is real, the topics are empty: their partitions exist, their offsets are 0, a fetch
-waits its time and brings nothing. That is all that a consumer needs to join a group and stay in it.
+The coordinator is real, the topics are made up (`logs`): they are empty, and a fetch waits its
+time and brings nothing, or they have records for whoever reads. That is all that a consumer needs
+to join a group and stay in it.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -22,7 +24,7 @@ from ..group.find_coordinator import find_coordinator
 from ..group.group_coordinator import GroupCoordinator, seeded_ids
 from ..group.offsets_topic import LocalOffsetsTopic
 from ..scheduler import ImmediateScheduler
-from ..types import BrokerEndPoint
+from ..types import BrokerEndPoint, TopicPartition
 from . import group_requests, group_responses
 from .entities import (
     NO_TIME,
@@ -33,32 +35,33 @@ from .entities import (
     module_of,
 )
 from .group_responses import code
+from .logs import LEADER_EPOCH, RecordLogs
 
 Answer = Callable[[Entity], None]
 """Called once with the response's body, at once or later."""
 Delay = Callable[[int, Callable[[], None]], None]
 """Runs a function so many milliseconds later."""
 
-_NO_RECORDS = Records(b"")
-"""As Kafka answers a fetch that brings nothing: no bytes, but not null."""
+_RECORDS_AFTER_MS = 100
+"""So long a fetch waits for records, where there are any: a consumer reads without pause else."""
 CLUSTER_ID = "kconform"
 _UNKNOWN_AUTHORIZED_OPERATIONS = -(2**31)
 
 OFFERED: Mapping[str, tuple[int, int, int]] = MappingProxyType(
     {
-        "fetch": (1, 4, 11),
-        "list_offsets": (2, 1, 7),
-        "metadata": (3, 0, 9),
+        "fetch": (1, 4, 18),
+        "list_offsets": (2, 1, 11),
+        "metadata": (3, 0, 13),
         "offset_commit": (8, 2, 9),
         "offset_fetch": (9, 1, 9),
-        "find_coordinator": (10, 0, 4),
+        "find_coordinator": (10, 0, 6),
         "join_group": (11, 0, 9),
         "heartbeat": (12, 0, 4),
         "leave_group": (13, 0, 5),
         "sync_group": (14, 0, 5),
         "describe_groups": (15, 0, 5),
         "list_groups": (16, 0, 5),
-        "api_versions": (18, 0, 3),
+        "api_versions": (18, 0, 4),
         "create_topics": (19, 2, 5),
         "delete_groups": (42, 0, 2),
     }
@@ -71,6 +74,7 @@ class BrokerConfig:
     """Where the broker listens, its topics' numbers of partitions, its group settings.
 
     `seed` decides the member ids. A topic that a client asks for is made with `default_partitions`.
+    A fetch brings batches of `batch` records, or nothing with 0.
     """
 
     endpoint: BrokerEndPoint
@@ -78,6 +82,7 @@ class BrokerConfig:
     default_partitions: int = 1
     groups: GroupConfig = field(default_factory=GroupConfig)
     seed: int = 1
+    batch: int = 0
 
 
 class Broker:
@@ -89,6 +94,8 @@ class Broker:
     def __init__(self, config: BrokerConfig, clock: Clock, delay: Delay) -> None:
         self._config = config
         self._topics = dict(config.topics)
+        self._names: dict[uuid.UUID, str] = {}
+        self.logs = RecordLogs(config.batch)
         self._delay = delay
         concurrency = NoConcurrency()
         topic = LocalOffsetsTopic(MemoryDisk(), ImmediateScheduler(), concurrency, 1)
@@ -152,7 +159,7 @@ class Broker:
         asked = received.body.topics
         # Version 0 asks for all topics by naming none.
         everything = asked is None or (received.version == 0 and not asked)
-        names = list(self._topics) if everything else [one.name for one in asked]
+        names = list(self._topics) if everything else [self._name(one) for one in asked]
         node = self._config.endpoint
         broker = make(
             module.MetadataResponseBroker,
@@ -169,17 +176,34 @@ class Broker:
                 cluster_id=CLUSTER_ID,
                 controller_id=node.id,
                 topics=tuple(self._topic(name, module) for name in names),
+                error_code=code(Errors.NONE),
                 cluster_authorized_operations=_UNKNOWN_AUTHORIZED_OPERATIONS,
             )
         )
 
-    def _topic(self, name: str, module: Any) -> Entity:
+    def _name(self, asked: Any) -> str | uuid.UUID:
+        """A topic's name, given by name or by id (KIP-516); of an unknown id the id itself."""
+        name: str | None = getattr(asked, "name", None) or getattr(asked, "topic", None)
+        return name or self._names.get(asked.topic_id, asked.topic_id)
+
+    def _topic(self, name: str | uuid.UUID, module: Any) -> Entity:
+        if isinstance(name, uuid.UUID):
+            return make(
+                module.MetadataResponseTopic,
+                error_code=code(Errors.UNKNOWN_TOPIC_ID),
+                name=None,
+                topic_id=name,
+                is_internal=False,
+                partitions=(),
+            )
+        self._names[_id_of(name)] = name
         count = self._topics.setdefault(name, self._config.default_partitions)
         node = self._config.endpoint.id
         return make(
             module.MetadataResponseTopic,
             error_code=code(Errors.NONE),
             name=name,
+            topic_id=_id_of(name),
             is_internal=False,
             partitions=tuple(
                 make(
@@ -219,7 +243,7 @@ class Broker:
             )
         answer(make(module.CreateTopicsResponse, throttle_time=NO_TIME, topics=tuple(results)))
 
-    # ---- empty partitions ------------------------------------------------------------------
+    # ---- partitions ------------------------------------------------------------------------
 
     def _list_offsets(self, received: Received, _host: str, answer: Answer) -> None:
         module = module_of("list_offsets", received.version, "response")
@@ -232,8 +256,10 @@ class Broker:
                         partition_index=one.partition_index,
                         error_code=code(Errors.NONE),
                         timestamp=-1,
-                        offset=0,
-                        leader_epoch=0,
+                        offset=self.logs.offset_for(
+                            TopicPartition(topic.name, one.partition_index), one.timestamp
+                        ),
+                        leader_epoch=LEADER_EPOCH,
                     )
                     for one in topic.partitions
                 ),
@@ -243,38 +269,48 @@ class Broker:
         answer(make(module.ListOffsetsResponse, throttle_time=NO_TIME, topics=topics))
 
     def _fetch(self, received: Received, _host: str, answer: Answer) -> None:
-        """Nothing ever arrives: min.bytes is never there, so max.wait passes (DelayedFetch)."""
+        """Records after a short while; where there are none, max.wait passes (DelayedFetch)."""
+        longest = in_milliseconds(received.body.max_wait)
+        wait = longest if self.logs.are_empty else min(longest, _RECORDS_AFTER_MS)
+        self._delay(wait, lambda: answer(self._fetched(received)))
+
+    def _fetched(self, received: Received) -> Entity:
         module = module_of("fetch", received.version, "response")
-        body = received.body
-        topics = tuple(
-            make(
-                module.FetchableTopicResponse,
-                topic=topic.topic,
-                partitions=tuple(
-                    make(
-                        module.PartitionData,
-                        partition_index=one.partition,
-                        error_code=code(Errors.NONE),
-                        high_watermark=0,
-                        last_stable_offset=0,
-                        log_start_offset=0,
-                        aborted_transactions=None,
-                        preferred_read_replica=-1,
-                        records=_NO_RECORDS,
-                    )
-                    for one in topic.partitions
-                ),
-            )
-            for topic in body.topics
-        )
-        response = make(
+        return make(
             module.FetchResponse,
             throttle_time=NO_TIME,
             error_code=code(Errors.NONE),
             session_id=0,
-            responses=topics,
+            responses=tuple(
+                make(
+                    module.FetchableTopicResponse,
+                    topic=getattr(topic, "topic", None),
+                    topic_id=getattr(topic, "topic_id", None),
+                    partitions=tuple(
+                        self._read(self._name(topic), one, module) for one in topic.partitions
+                    ),
+                )
+                for topic in received.body.topics
+            ),
         )
-        self._delay(in_milliseconds(body.max_wait), lambda: answer(response))
+
+    def _read(self, topic: str | uuid.UUID, asked: Any, module: Any) -> Entity:
+        error, records, end = Errors.UNKNOWN_TOPIC_ID, b"", -1
+        if isinstance(topic, str):
+            partition = TopicPartition(topic, asked.partition)
+            error, records = self.logs.read(partition, asked.fetch_offset)
+            end = self.logs.end(partition)
+        return make(
+            module.PartitionData,
+            partition_index=asked.partition,
+            error_code=code(error),
+            high_watermark=end,
+            last_stable_offset=end,
+            log_start_offset=0,
+            aborted_transactions=None,
+            preferred_read_replica=-1,
+            records=Records(records),  # no bytes, but not null, for a fetch that brings nothing
+        )
 
     # ---- groups ----------------------------------------------------------------------------
 
@@ -315,6 +351,11 @@ class Broker:
                 groups=groups,
             )
         )
+
+
+def _id_of(topic: str) -> uuid.UUID:
+    """A topic's id (KIP-516)."""
+    return uuid.uuid5(uuid.NAMESPACE_OID, topic)
 
 
 def api_versions(version: int, error: Errors) -> Entity:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
+from kio.serial._parse import get_field_reader
 from kio.static.primitive import i32Timedelta
 
 Entity = Any
@@ -33,6 +34,17 @@ _HEAD = struct.Struct(">hh")
 
 class MalformedFrame(Exception):
     """Bytes that are no message of this API and version; the message says what is wrong."""
+
+
+class TrailingBytes(MalformedFrame):
+    """A request with bytes behind its last field; Kafka's brokers pass over them.
+
+    `received` is what it says before them.
+    """
+
+    def __init__(self, received: Received, count: int) -> None:
+        super().__init__(f"{received.api} {received.version}: {count} bytes too many")
+        self.received = received
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,15 @@ def in_milliseconds(duration: timedelta) -> int:
 def module_of(api: str, version: int, kind: Kind) -> ModuleType:
     """kio's module of one message; ModuleNotFoundError if it has none."""
     return import_module(f"kio.schema.{api}.v{version}.{kind}")
+
+
+def has_request(api: str, version: int) -> bool:
+    """Whether Kafka has this API in this version."""
+    try:
+        module_of(api, version, "request")
+    except ModuleNotFoundError:
+        return False
+    return True
 
 
 @cache
@@ -135,28 +156,54 @@ def requested(frame: bytes) -> tuple[str, int]:
 
 
 def read_request(frame: bytes) -> Received:
-    """A request without its size. Raises MalformedFrame."""
+    """A request without its size. Raises MalformedFrame; TrailingBytes if all fields are there."""
     api, version = requested(frame)
     try:
         kind = class_of(api, version, "request")
     except ModuleNotFoundError as error:
         raise MalformedFrame(f"no request {api or 'of this key'} of version {version}") from error
-    header, body = _read(frame, kind, f"{api} {version}")
-    return Received(api, version, header.correlation_id, header.client_id or "", body)
+    header, body, over = _read(frame, kind, f"{api} {version}")
+    received = Received(api, version, header.correlation_id, header.client_id or "", body)
+    if over:
+        raise TrailingBytes(received, over)
+    return received
 
 
 def read_response(frame: bytes, kind: EntityClass) -> tuple[int, Entity]:
     """The correlation id and body of a response without its size. Raises MalformedFrame."""
-    header, body = _read(frame, kind, kind.__name__)
+    header, body, over = _read(frame, kind, kind.__name__)
+    if over:
+        raise MalformedFrame(f"{kind.__name__}: {over} bytes too many")
     return header.correlation_id, body
 
 
-def _read(frame: bytes, kind: EntityClass, name: str) -> tuple[Entity, Entity]:
+def _read(frame: bytes, kind: EntityClass, name: str) -> tuple[Entity, Entity, int]:
+    """Header, body, and the number of bytes behind them. MalformedFrame names the broken field."""
+    position, part = 0, kind.__header_schema__
     try:
-        header, position = _reader(kind.__header_schema__)(frame, 0)
-        body, length = _reader(kind)(frame, position)
+        header, position = _reader(part)(frame, 0)
+        part = kind
+        body, length = _reader(part)(frame, position)
     except Exception as error:  # kio raises what its buffers do: errors of many families
-        raise MalformedFrame(f"{name}: {type(error).__name__}: {error}") from error
-    if position + length != len(frame):
-        raise MalformedFrame(f"{name}: {len(frame) - position - length} bytes too many")
-    return header, body
+        where = _broken_field(frame, position, part)
+        raise MalformedFrame(f"{name}: {where}: {type(error).__name__}: {error}") from error
+    return header, body, len(frame) - position - length
+
+
+def _broken_field(frame: bytes, position: int, kind: EntityClass) -> str:
+    """The first field of an entity that cannot be read, by Kafka's name, and where it begins."""
+    for one in fields(kind):
+        if "tag" in one.metadata:
+            continue
+        reader = get_field_reader(kind, one, False, False)
+        try:
+            _, length = reader(frame, position)
+        except Exception:  # noqa: BLE001  as above
+            return f"{_in_kafka(one.name)} at byte {position} of {len(frame)}"
+        position += length
+    return f"tagged fields at byte {position} of {len(frame)}"
+
+
+def _in_kafka(name: str) -> str:
+    """A field's name as Kafka's schemas have it."""
+    return "".join(part.capitalize() for part in name.split("_"))

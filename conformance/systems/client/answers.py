@@ -16,7 +16,16 @@ from typing import cast
 from conformance.systems.client.subject import CLIENT, DOUBLE
 from conformance.tla import Action, ActionPattern, Fn, Selection, Spec, State
 
-__all__ = ["GOOD", "WISHES", "Answers", "Lane", "Reader", "Taken", "Way"]
+__all__ = [
+    "GOOD",
+    "WISHES",
+    "Answers",
+    "BoundsReached",
+    "Lane",
+    "Reader",
+    "Taken",
+    "Way",
+]
 
 Lane = str
 """`channel` or `heartbeat`: the variable in which a request waits for its answer."""
@@ -142,6 +151,10 @@ class Reader:
         return "NONE, leader" if alone else "NONE, leader of others"
 
 
+class BoundsReached(Exception):
+    """The specification's bounds leave a request without an answer: ids, generations."""
+
+
 class Answers:
     """Answers to the requests of one kind of client; keeps what it found of states."""
 
@@ -174,7 +187,7 @@ class Answers:
 
         `by_coordinator`: no broker answers that is not the coordinator.
 
-        AssertionError if the request cannot be answered at all: the specification's bounds.
+        BoundsReached if the request cannot be answered at all.
         """
         found: dict[str, Way] = {}
         seen = {state}
@@ -195,7 +208,10 @@ class Answers:
                 else:
                     outcome = self.reader.outcome(after, lane)
                     found.setdefault(outcome, Way(outcome, steps))
-        assert found, f"nothing answers the request in {lane}"
+        if not found:
+            raise BoundsReached(
+                "the specification's bounds (member ids, generations) have no answer left to it"
+            )
         return next((found[one] for one in wishes if one in found), next(iter(found.values())))
 
     def prelude(self, state: State, lane: Lane, draw: random.Random) -> tuple[Taken, ...]:

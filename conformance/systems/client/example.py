@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
+import re
 import tempfile
 import time
 from collections import Counter
@@ -19,10 +21,27 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import UserError
-from conformance.judge.candidates import Limits
+from conformance.judge.candidates import Limits, Spent
 from conformance.judge.events import Event
 from conformance.judge.follow import Following
-from conformance.systems.client.answers import GOOD, WISHES, Answers, Lane, Taken
+from conformance.systems.client.answers import (
+    GOOD,
+    WISHES,
+    Answers,
+    BoundsReached,
+    Lane,
+    Taken,
+)
+from conformance.systems.client.breaches import Breach, unreadable_parts
+from conformance.systems.client.duties import (
+    DISCONNECTS,
+    FATAL,
+    Act,
+    Duties,
+    DutyKind,
+    duty_kind,
+)
+from conformance.systems.client.given import Given
 from conformance.systems.client.messages import (
     API,
     SENDS,
@@ -44,10 +63,11 @@ from conformance.systems.client.process import (
     arguments,
     python_first,
 )
-from conformance.systems.client.server import Link, Server
-from conformance.systems.client.subject import Names, Subject, subject_of
+from conformance.systems.client.server import Link, Server, narrower
+from conformance.systems.client.subject import GROUP, TOPIC, Names, Subject, subject_of
 from conformance.tla import Action, ActionPattern, Spec, State, Value
 from impl.group.messages import JoinGroupRequest
+from impl.wire.entities import Received
 
 __all__ = [
     "LIMITS",
@@ -68,7 +88,6 @@ OWES_REQUEST, OWES_CALLBACK = "ClientOwesRequest", "ClientOwesCallback"
 """The state formulas that say whether the client has to send, or to tell its user, something."""
 LOST_REQUEST, LOST_ANSWER = "connection cut, request lost", "connection cut, answer lost"
 LIMITS = Limits(silent=5, candidates=5_000, seconds=300.0)
-_TOPIC, _GROUP = "kconform", "kconform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +97,7 @@ class Plan:
     command: str
     seed: int
     requests: int = 15
-    """Of the client, after which nothing more is done to it."""
+    """Of the client, its commits not counted, after which nothing more is done to it."""
     start: float = 60.0
     """So long it may take to join."""
     patience: float = 8.0
@@ -119,7 +138,7 @@ class Ending(StrEnum):
     DIED = "the client ended by itself"
     STAYED = "the client did not end after SIGTERM"
     RESTLESS = "the client was not settled in its group when the time was over"
-    GARBAGE = "the client sent bytes that are no request"
+    LIMITED = "the loop does not serve what the client needs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +161,14 @@ class ExampleResult:
     """What the client might have sent in place of what nothing explains."""
     late_by: float = 0.0
     """Seconds for which this process did nothing, at worst, though it had to."""
+    breaches: tuple[Breach, ...] = ()
+    """Requests that no state allows; they end no example."""
+    owed: Mapping[DutyKind, int] = field(default_factory=dict)
+    """How often an answer made the client owe something."""
+    done: Mapping[DutyKind, int] = field(default_factory=dict)
+    """How often it did it."""
+    seen: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How often each request came, by its API and the state of the group."""
 
 
 async def run_example(plan: Plan, number: int, kinds: Kinds, *, told: bool) -> ExampleResult:
@@ -152,14 +179,6 @@ async def run_example(plan: Plan, number: int, kinds: Kinds, *, told: bool) -> E
     with tempfile.TemporaryDirectory(prefix="kconform-client-") as folder:
         example = _Example(plan, number, kinds, told, Path(folder))
         return await example.run()
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An answer that makes the client owe a request, once it has read it; when it was given."""
-
-    answer: str
-    at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +217,18 @@ class _Example:
     _owes_since: float | None = None
     _told_at: dict[Value, float] = field(default_factory=dict)
     """When each answer to a heartbeat or commit, as the specification has it, was given last."""
-    _refused: Refusal | None = None
-    """The first answer behind which the client owes a request, whatever it is told later."""
+    _duties: Duties = field(default_factory=Duties)
+    _given: Given = field(default_factory=Given)
+    _breaches: dict[str, Breach] = field(default_factory=dict)
+    """The first of each title."""
+    _limits: list[str] = field(default_factory=list)
+    """What the client asked for that the loop does not serve."""
+    _seen: Counter[tuple[str, str]] = field(default_factory=Counter)
     _calm: bool = False
     """Nothing more is done to the client."""
     _settled: bool = False
+    _session_ms: int = 0
+    """session.timeout.ms, as the last JoinGroup had it."""
     _closing: bool = False
     _ticks: int = 0
     _late_by: float = 0.0
@@ -231,6 +257,7 @@ class _Example:
 
     async def run(self) -> ExampleResult:
         async with Server(self) as server:
+            self._given.logs = server.logs
             client = await self._started(server.port)
             clock = asyncio.create_task(self._keep_time())
             try:
@@ -243,6 +270,10 @@ class _Example:
                 self._callbacks.close()
         if self._problem is not None:
             raise self._problem
+        if self.ending is Ending.FATAL:
+            self._duties.meet(Act.END)
+        if self._limits and self.ending in _PERHAPS_LIMITED:
+            self.ending, self.detail = Ending.LIMITED, "; ".join(self._limits)
         events = self._joined.following.events if self._joined else []
         return ExampleResult(
             self.number,
@@ -257,6 +288,10 @@ class _Example:
             client.last_lines(),
             self._instead(),
             self._late_by,
+            tuple(self._breaches.values()),
+            dict(self._duties.made),
+            dict(self._duties.done),
+            dict(self._seen),
         )
 
     async def _keep_time(self) -> None:
@@ -278,8 +313,8 @@ class _Example:
         instance = f"instance-{self.number}" if self.number % 2 == 0 else ""
         values = {
             "bootstrap": f"127.0.0.1:{port}",
-            "topic": _TOPIC,
-            "group": _GROUP,
+            "topic": TOPIC,
+            "group": GROUP,
             "instance": instance,
         }
         words = python_first(arguments(self.plan.command, values))
@@ -377,10 +412,12 @@ class _Example:
 
     def _owing(self) -> None:
         """Whether the client is late with what it owes in every state that is possible."""
-        now, refused = time.monotonic(), self._refused
-        if refused is not None and now - refused.at > self.plan.read + self.plan.patience:
+        now, duty = time.monotonic(), self._duties.overdue()
+        if duty is not None:
+            kind = duty.kind
             self._owes(
-                f"for {now - refused.at:.0f} s after {refused.answer} the client owes a request"
+                f"for {now - duty.at:.0f} s after {kind.api} was answered {kind.answer} the client "
+                f"owes {kind.owes}"
             )
         elif self._busy or self._unread is not None or not self._what_is_owed():
             self._owes_since = None
@@ -426,17 +463,31 @@ class _Example:
     def _holds(self, formula: str, states: Sequence[State]) -> bool:
         return all(map(self._at.kind.spec.state_formula(formula), states))
 
-    def _note_refusal(self, api: str, error: str) -> None:
-        """Keep the answer if the client owes a request once it has read all that it was told.
+    def _owe(self, api: str, answer: str) -> None:
+        """Keep what the answer makes the client owe, once it has read all that it was told.
 
-        The specification takes the duty back with the client's next JoinGroup only, so a later
-        answer does not put it off.
+        The specification takes a duty to join back with the client's next JoinGroup only, so a
+        later answer does not put it off.
         """
-        if self._refused is None:
-            all_read = has_read_event("", channel=False)
-            read = self._at.following.states_after(all_read, self._reads_in_time)
-            if read and self._holds(OWES_REQUEST, read):
-                self._refused = Refusal(f"{api} was answered {error}")
+        kind = duty_kind(api, answer)
+        if kind is None or (kind.owes is not Act.LOOK_UP and self._duties.owes(kind.owes)):
+            return
+        if kind.owes in _AT_ONCE or self._owes_by_specification(kind.owes):
+            self._duties.owe(kind, self._bound_of(kind.owes))
+
+    def _owes_by_specification(self, act: Act) -> bool:
+        """Whether the client owes a request, or has to end, when it has read all it was told."""
+        all_read = has_read_event("", channel=False)
+        read = self._at.following.states_after(all_read, self._reads_in_time)
+        if act is Act.END:
+            return bool(read) and all(map(self._told_fatal, read))
+        return bool(read) and self._holds(OWES_REQUEST, read)
+
+    def _bound_of(self, act: Act) -> float:
+        """Seconds for a duty; an end has its own time, and a heartbeat keeps the session."""
+        patience = self.plan.read + self.plan.patience
+        session = self._session_ms / 1000
+        return {Act.END: math.inf, Act.HEARTBEAT: max(patience, session)}.get(act, patience)
 
     def _reads_in_time(self, state: State) -> bool:
         """Whether a state leaves no answer unread that was given too long ago."""
@@ -447,12 +498,11 @@ class _Example:
 
     def _forget_unread(self) -> None:
         """A connection has ended: an answer that was given a moment ago may never be read."""
-        refused = self._refused
-        if refused is not None and time.monotonic() - refused.at < self.plan.read:
-            self._refused = None
+        self._duties.forget(self.plan.read)
 
     def _died(self, client: ClientProcess) -> None:
         status = client.exit_status
+        self._note_version(client)
         if self._joined is None:
             self._died_early(client)
             return
@@ -460,11 +510,17 @@ class _Example:
         failed = any(self._told_fatal(state) for state in self._at.following.states)
         self._end(Ending.FATAL if failed else Ending.DIED, f"exit status {status}")
 
+    def _note_version(self, client: ClientProcess) -> None:
+        """A client may end because it needs a version that it was not offered, and say so."""
+        says = next(filter(_VERSION.search, client.last_lines().splitlines()), "")
+        if says:
+            self.limited(f"the client says {says.strip()!r}; the loop serves {narrower()}")
+
     def _died_early(self, client: ClientProcess) -> None:
         """A command that has never joined is its user's mistake; this one has (QUIET)."""
         told = f"exit status {client.exit_status}"
         lines = client.last_lines()
-        if self.number == QUIET:
+        if self.number == QUIET and not self._limits:
             raise UserError(
                 f"The client ended ({told}) before it had joined the group. Its last lines:\n"
                 f"{lines or '(none)'}"
@@ -477,12 +533,12 @@ class _Example:
         if reader.of(state, "failed", "m1") is True:
             return True
         errors = {reader.of_client(state, lane)["error"] for lane in self._lanes}
-        return bool(errors & _FATAL)
+        return bool(errors & FATAL)
 
     def _not_joined(self, client: ClientProcess) -> None:
         if time.monotonic() - self.began <= self.plan.start:
             return
-        if self.number != QUIET:  # which has joined, with the same command
+        if self.number != QUIET or self._limits:  # QUIET has joined, with the same command
             self._end(Ending.ABSENT, f"after {self.plan.start:g} s")
         else:
             raise UserError(
@@ -491,15 +547,32 @@ class _Example:
                 f"{client.last_lines() or '(none)'}"
             )
 
-    def unreadable(self, text: str) -> None:
+    def breach(self, breach: Breach) -> None:
         """As of `server.Handler`."""
-        if self._joined is None:
+        if breach.title not in self._breaches:
+            self._say(f"client: {breach.title}: {breach.evidence}")
+            self._breaches[breach.title] = breach
+
+    def no_request(self, text: str) -> None:
+        """As of `server.Handler`."""
+        if self._joined is None and self.number == QUIET:
             self._fail(
                 UserError(f"The client sends what is no request of Kafka's protocol: {text}.")
             )
-        elif not self._closing:
-            self._say(f"client: {text}")
-            self._end(Ending.GARBAGE, text)
+
+    def limited(self, text: str) -> None:
+        """As of `server.Handler`."""
+        self._say(f"the loop's limit: {text}")
+        if text not in self._limits:
+            self._limits.append(text)
+
+    def passed(self, received: Received) -> None:
+        """As of `server.Handler`."""
+        if received.api == "find_coordinator":
+            self._duties.meet(Act.LOOK_UP)
+        elif received.api == "fetch" and self._going_on:
+            for breach in self._given.fetched(received.body, self.plan.read):
+                self.breach(breach)
 
     # ---- requests --------------------------------------------------------------------------
 
@@ -512,13 +585,14 @@ class _Example:
                 self._heard()
                 self._sent(request)
         except Exception as error:  # noqa: BLE001  whatever it is, it ends the example
-            self._fail(error)
+            self._stop(error)
 
     def dropped(self, requests: Sequence[Any], link: Link) -> None:
         """As of `server.Handler`."""
         self._forget_unread()
         if link is self._answered_on and self._going_on:
             self._answered_on = None
+            self._given.forget()
             self._see(closed_event("a connection of the client is closed"))
         for request in requests:
             if not self._going_on:
@@ -541,7 +615,7 @@ class _Example:
                     self._answered_on = None if answer is None else link
                 return answer
         except Exception as error:  # noqa: BLE001  as above
-            self._fail(error)
+            self._stop(error)
             return None
 
     def _no_longer_behind(self, request: Any) -> int:
@@ -553,6 +627,13 @@ class _Example:
     @property
     def _going_on(self) -> bool:
         return self.ending is None and self._problem is None
+
+    def _stop(self, error: Exception) -> None:
+        """A bound of the loop's own says nothing of the client; all else is the loop's fault."""
+        if isinstance(error, BoundsReached | Spent):
+            self._end(Ending.LIMITED, str(error))
+        else:
+            self._fail(error)
 
     def _fail(self, error: Exception) -> None:
         self._problem = self._problem or error
@@ -597,12 +678,50 @@ class _Example:
         if lane_of(request) == "heartbeat":
             self._behind.append(request)
         else:
-            self._channel_waits, self._unread_channel, self._refused = True, False, None
-        return all(self._see(event) for event in events)
+            self._channel_waits, self._unread_channel = True, False
+        explained = all(self._see(event) for event in events)
+        self._note_seen(request)
+        return explained
+
+    def _note_seen(self, request: Any) -> None:
+        """Count the request, see what it breaks, and what it was owed for."""
+        api = API[type(request)]
+        states = self._at.following.states
+        if states:
+            group = str(self._at.kind.answers.reader.whole(states[0], "groupState"))
+            self._seen[api, group] += 1
+        breaches = (*unreadable_parts(request), *self._given.committed(request))
+        for breach in breaches:
+            self.breach(breach)
+        if isinstance(request, JoinGroupRequest):
+            self._session_ms = request.session_timeout_ms
+            self._given.forget()
+        if lane_of(request) == "channel":
+            self._meet_by_channel()
+        elif api == "Heartbeat" and request.generation_id == self._given.generation:
+            self._duties.meet(Act.HEARTBEAT)
+
+    def _meet_by_channel(self) -> None:
+        """What the client owed it has sent, if by all that is possible it has read why."""
+        owed = [one for one in self._duties.open if one.kind.owes in (Act.JOIN, Act.SYNC)]
+        if (
+            any(one.kind.api in ("Heartbeat", "OffsetCommit") for one in owed)
+            and self._may_be_unread()
+        ):
+            self._duties.release(Act.JOIN)
+        self._duties.meet(Act.JOIN, Act.SYNC)
+        self._duties.release(Act.HEARTBEAT, Act.END)
+
+    def _may_be_unread(self) -> bool:
+        """Whether an answer to a heartbeat or a commit is perhaps still to be read."""
+        reader = self._at.kind.answers.reader
+        return any(reader.of(one, "aside", "m1") for one in self._at.following.states)
 
     def _lost(self, lane: Lane, text: str) -> None:
         """The exchange ends without an answer."""
         self._forget_unread()
+        if lane == "channel":
+            self._given.forget()
         self._say(text)
         self._see(lost_event(lane, text))
 
@@ -613,7 +732,7 @@ class _Example:
 
     async def _answered(self, request: Any, lane: Lane, link: Link) -> Any | None:
         api, reader = API[type(request)], self._at.kind.answers.reader
-        self.answered += 1
+        self.answered += api != "OffsetCommit"
         self._calm = self._calm or self.answered > self.plan.requests
         outcome = ""
         while reader.waits(self._now(lane), lane):
@@ -640,8 +759,11 @@ class _Example:
         if lane == "heartbeat":
             self._told_at[reader.of_client(state, lane)] = time.monotonic()
         self._note_unread(api, lane, str(reader.of_client(state, lane)["error"]))
+        self._owe(api, reader.outcome(state, lane))
+        answer = self._at.messages.answer(request, state, reader, self._replaced)
+        self._given.note(request, answer)
         self._settled = self._calm and self._is_settled(state, lane)
-        return self._at.messages.answer(request, state, reader, self._replaced)
+        return answer
 
     def _note_unread(self, api: str, lane: Lane, error: str) -> None:
         """Of a success a heartbeat or commit makes nothing, and a join's calls for a SyncGroup."""
@@ -649,22 +771,21 @@ class _Example:
             self._unread_channel = api != "JoinGroup" or error != "NONE"
         elif error == "NONE":
             return
-        elif error in _DISCONNECTS:
+        elif error in DISCONNECTS:
             self._forget_unread()
-        else:
-            self._note_refusal(api, error)
         self._unread = time.monotonic()
 
     def _is_settled(self, state: State, lane: Lane) -> bool:
         """Whether the client is a member again, which is told so."""
         reader = self._at.kind.answers.reader
-        if self._unread is not None:
+        if self._unread is not None or self._duties.open:
             return False
         if lane != "heartbeat" or reader.of_client(state, lane)["error"] != "NONE":
             return False
         return any(
             reader.of(one, "memberState", "m1") == "STABLE"
             and reader.of_client(one, "joinFuture")["state"] == "None"
+            and not self._holds(OWES_REQUEST, (one,))
             for one in self._at.following.states
         )
 
@@ -736,11 +857,17 @@ class _Example:
 
 
 _TICK = 0.05
+_VERSION = re.compile(
+    r"(?i)unsupported.?version|version\b.{0,60}\b(not|un)\W?support|"
+    r"(not|un)\W?support.{0,60}\bversion|(no|does not have a) (usable|compatible|common) version"
+)
+"""What clients say where a broker lacks a version: Kafka's error, and the words of libraries."""
+_AT_ONCE = frozenset({Act.SYNC, Act.HEARTBEAT, Act.LOOK_UP})
+"""What an answer calls for, whatever else the client has to read."""
 _LATE, _SHORT, _LONG = 0.15, (0.0, 0.02), (0.1, 0.5)
 _PRELUDE, _PARKED = 0.25, 0.3
-_FATAL = frozenset({"FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "GROUP_MAX_SIZE_REACHED"})
-_DISCONNECTS = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"})
-"""The client gives up the connection, and what it had to read there (spec's `Disconnects`)."""
+_PERHAPS_LIMITED = frozenset({Ending.ABSENT, Ending.OWING, Ending.DIED, Ending.RESTLESS})
+"""What a client may come to for want of something that the loop does not serve."""
 _FAULTS = {"JoinGroup": 0.3, "SyncGroup": 0.4, "Heartbeat": 0.4, "OffsetCommit": 0.4}
 """How often an error or a cut connection is wanted."""
 

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from conformance.systems.client.breaches import Breach, in_hex
 from conformance.systems.client.subject import PARTITIONS
 from impl.clock import SystemClock
 from impl.errors import Errors
+from impl.group.messages import OffsetCommitRequest, OffsetCommitResponse
 from impl.types import BrokerEndPoint
 from impl.wire import group_requests, group_responses
 from impl.wire.broker import OFFERED, Broker, BrokerConfig, api_versions
@@ -21,14 +23,23 @@ from impl.wire.entities import (
     Entity,
     MalformedFrame,
     Received,
+    TrailingBytes,
     frame_size,
+    has_request,
     read_request,
     requested,
     response_frame,
 )
+from impl.wire.logs import RecordLogs
 
 _MEMBER_APIS = frozenset({"join_group", "sync_group", "heartbeat", "leave_group", "offset_commit"})
 _MAX_FRAME = 10 * 1024 * 1024
+_BATCH = 3
+"""Records of a batch: so many that positions are within one, too."""
+
+
+class _NotServed(Exception):
+    """A request of Kafka's that the loop does not serve."""
 
 
 @dataclass(slots=True)
@@ -69,8 +80,17 @@ class Handler(Protocol):
     def dropped(self, requests: Sequence[Any], link: Link) -> None:
         """The connection is over, and with it these requests that had come."""
 
-    def unreadable(self, text: str) -> None:
-        """The client has sent bytes that are no request."""
+    def passed(self, received: Received) -> None:
+        """A request came that the specification does not know."""
+
+    def breach(self, breach: Breach) -> None:
+        """The client has sent bytes that Kafka's schemas do not allow."""
+
+    def no_request(self, text: str) -> None:
+        """The client's bytes are no request: the connection is cut, as Kafka does."""
+
+    def limited(self, text: str) -> None:
+        """The client asks for what the loop does not serve: the connection is cut."""
 
 
 class Server:
@@ -87,9 +107,15 @@ class Server:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
         endpoint = BrokerEndPoint(0, "127.0.0.1", self.port)
-        config = BrokerConfig(endpoint, default_partitions=PARTITIONS)
+        config = BrokerConfig(endpoint, default_partitions=PARTITIONS, batch=_BATCH)
         self._broker = Broker(config, SystemClock(), _later)
         return self
+
+    @property
+    def logs(self) -> RecordLogs:
+        """The records that the client reads."""
+        assert self._broker is not None, "the server does not run"
+        return self._broker.logs
 
     async def __aexit__(self, *_error: object) -> None:
         assert self._server is not None
@@ -123,33 +149,46 @@ class Server:
             writer.close()
 
     async def _read(self, reader: asyncio.StreamReader, link: Link) -> None:
-        """Requests as they come, until the client ends the connection."""
+        """Requests as they come, until the client ends the connection or sends what is none."""
+        frame = b""
         try:
             while True:
-                size = frame_size(await reader.readexactly(4))
+                frame = await reader.readexactly(4)
+                size = frame_size(frame)
                 if not 0 <= size <= _MAX_FRAME:
                     raise MalformedFrame(f"a request of {size} bytes")
-                link.requests.put_nowait(self._request(await reader.readexactly(size)))
+                frame = await reader.readexactly(size)
+                link.requests.put_nowait(self._request(frame))
         except MalformedFrame as error:
-            self._handler.unreadable(str(error))
+            self._breach("sends bytes that are no request", str(error), frame)
+            self._handler.no_request(str(error))
+        except _NotServed as limit:
+            self._handler.limited(str(limit))
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             link.ended.set()
             link.requests.put_nowait(None)
 
+    def _breach(self, title: str, what: str, frame: bytes) -> None:
+        rule = f"Kafka's schemas (KIP-482 has the encoding): {what}"
+        self._handler.breach(Breach(title, rule, in_hex(frame)))
+
     def _request(self, frame: bytes) -> Request | bytes:
         api, version = requested(frame)
         _, low, high = OFFERED.get(api, (0, 0, -1))
         if not low <= version <= high:
             if api != "api_versions":
-                raise MalformedFrame(
-                    f"{api or 'an API that nobody knows'} {version} is not offered"
-                )
+                raise _not_served(api, version, frame)
             correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
             return response_frame(api_versions(0, Errors.UNSUPPORTED_VERSION), correlation_id)
-        received = read_request(frame)
+        try:
+            received = read_request(frame)
+        except TrailingBytes as error:  # over which Kafka's AbstractRequest.parseRequest passes
+            self._breach("sends a request with bytes behind its last field", str(error), frame)
+            received = error.received
         if received.api not in _MEMBER_APIS:
+            self._handler.passed(received)
             return Request(received, None)
         member = group_requests.from_entity(received, "/127.0.0.1")
         self._handler.arrived(member)
@@ -162,8 +201,19 @@ class Server:
         answer = await self._handler.exchange(request.member, link)
         if answer is None:
             return None
+        self._commit(request.member, answer)
         body = group_responses.to_entity(received.api, answer, received.version)
         return response_frame(body, received.correlation_id)
+
+    def _commit(self, request: object, answer: object) -> None:
+        """Keep positions whose commit was answered NONE: the next OffsetFetch brings them."""
+        if not isinstance(request, OffsetCommitRequest):
+            return
+        assert isinstance(answer, OffsetCommitResponse), "an answer to a commit"
+        assert self._broker is not None
+        if all(one.error_code is Errors.NONE for one in answer.partitions):
+            outside = OffsetCommitRequest(request.group_id, request.partitions)
+            self._broker.coordinator.handle_commit_offsets(outside, lambda _: None)
 
     async def _as_broker(self, received: Received) -> Entity:
         assert self._broker is not None
@@ -175,6 +225,36 @@ class Server:
 
         self._broker.handle(received, "/127.0.0.1", answer)
         return await answered
+
+
+def narrower() -> str:
+    """The APIs of a consumer that the loop serves up to a version that is not Kafka's newest."""
+    shown = [
+        f"{_name_of(api)} {low} to {high}"
+        for api, (_, low, high) in OFFERED.items()
+        if has_request(api, high + 1)
+    ]
+    return (
+        f"{', '.join(shown)}, and of {len(OFFERED)} APIs in all the other versions that Kafka has"
+    )
+
+
+def _name_of(api: str) -> str:
+    return "".join(part.capitalize() for part in api.split("_"))
+
+
+def _not_served(api: str, version: int, frame: bytes) -> Exception:
+    """What to raise for a request that is not offered: the loop's limit, or no API of Kafka's."""
+    name = _name_of(api)
+    if not api or not has_request(api, version):
+        what = f"{name} {version}" if api else f"the API key {int.from_bytes(frame[:2], 'big')}"
+        return MalformedFrame(f"{what} is none of Kafka's")
+    if api not in OFFERED:
+        return _NotServed(f"the client sends {name} {version}; the loop does not serve {name}")
+    _, low, high = OFFERED[api]
+    return _NotServed(
+        f"the client sends {name} {version}; the loop serves {name} {low} to {high} only"
+    )
 
 
 def _later(milliseconds: int, call: Callable[[], None]) -> None:

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.errors import UserError
-from impl.group.client.buffer import ByteBuffer
-from impl.group.client.consumer_protocol import (
-    Assignment,
-    deserialize_assignment,
-    deserialize_subscription,
-    serialize_assignment,
+from conformance.systems.client.breaches import assignment_of, subscription_of
+from impl.group.client.consumer_protocol import Assignment, serialize_assignment
+from impl.group.messages import (
+    CONSUMER_PROTOCOL_TYPE,
+    JOIN_REQUIRES_KNOWN_MEMBER_VERSION,
+    JoinGroupRequest,
 )
-from impl.group.messages import JOIN_REQUIRES_KNOWN_MEMBER_VERSION, JoinGroupRequest
 from impl.types import TopicPartition
 
 CLIENT = "m1"
@@ -26,6 +25,8 @@ OTHER = "m2"
 DOUBLE = "m3"
 """A process of ours with the client's instance id, if it has one."""
 
+TOPIC, GROUP = "kconform", "kconform"
+"""What the client is told to subscribe to, and to join."""
 PARTITIONS = 2
 """Of the topic. Two members share two partitions alike, whichever assignor they use."""
 CLIENT_IDS = 10
@@ -82,12 +83,17 @@ def ids_of(process: str) -> tuple[str, ...]:
 
 
 def subject_of(request: JoinGroupRequest) -> Subject:
-    """What a client's first JoinGroup says. UserError for a client that cannot be judged."""
-    topics = {
-        topic
-        for one in request.protocols
-        for topic in deserialize_subscription(ByteBuffer(one.metadata)).topics
-    }
+    """What a client's first JoinGroup says. UserError for a client that cannot be judged.
+
+    A subscription whose topics cannot be read is taken for one of the loop's topic.
+    """
+    if request.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        raise UserError(
+            f"The client joins a group of the type {request.protocol_type!r}. Only consumers are "
+            f"judged: their groups are of the type {CONSUMER_PROTOCOL_TYPE!r}."
+        )
+    subscriptions = [subscription_of(one.metadata) for one in request.protocols]
+    topics = {topic for one in subscriptions for topic in (one.topics if one else (TOPIC,))}
     if len(topics) != 1:
         raise UserError(
             f"The client subscribes to {len(topics)} topics ({', '.join(sorted(topics))}). Let it "
@@ -131,11 +137,11 @@ def assignment_bytes(topic: str, partitions: frozenset[int]) -> bytes:
 
 
 def assigned(data: bytes) -> frozenset[int]:
-    """The partitions in an assignment's bytes."""
+    """The partitions in an assignment's bytes; none where they cannot be read."""
     if not data:
         return frozenset()
-    found = deserialize_assignment(ByteBuffer(data)).partitions
-    return frozenset(one.partition for one in found)
+    readable = assignment_of(data)
+    return frozenset(one.partition for one in readable.partitions) if readable else frozenset()
 
 
 def assignments_of(request: Mapping[str, bytes], names: Names) -> dict[str, frozenset[int]]:

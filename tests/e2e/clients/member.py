@@ -24,11 +24,14 @@ from impl.group.client.consumer_protocol import (
     serialize_subscription,
 )
 from impl.group.messages import (
+    FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     LeaveGroupRequest,
     MemberIdentity,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
@@ -38,7 +41,9 @@ from impl.wire.entities import class_of, frame_size, read_response, request_fram
 
 MISTAKE, BOOTSTRAP, TOPIC, GROUP = sys.argv[1:5]
 VERSIONS = {"join_group": 7, "sync_group": 5, "heartbeat": 4, "leave_group": 3}
+VERSIONS |= {"offset_commit": 7, "find_coordinator": 3}
 FORGETS = (Errors.UNKNOWN_MEMBER_ID, Errors.FENCED_INSTANCE_ID)
+MOVED = (Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE)
 ended: list[bool] = []
 signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
 callbacks = Path(os.environ["KCONFORM_CALLBACKS"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115
@@ -57,7 +62,10 @@ class Member:
 
     def ask(self, message: Any) -> Any:
         try:
-            return self._ask(message)
+            answer = self._ask(message)
+            if getattr(answer, "error_code", Errors.NONE) in MOVED and MISTAKE != "looks-never":
+                self._ask(FindCoordinatorRequest(GROUP))
+            return answer
         except OSError as error:
             self.connection = None
             raise Lost from error
@@ -92,7 +100,9 @@ class Member:
             self.owned = ()
 
     def join(self) -> bool:
-        wish = JoinGroupRequestProtocol("range", serialize_subscription(Subscription((TOPIC,)), 0))
+        cut = MISTAKE == "cut-subscription"
+        data = serialize_subscription(Subscription((TOPIC,)), 1 if cut else 0)
+        wish = JoinGroupRequestProtocol("range", data[:-4] if cut else data)
         joins = JoinGroupRequest(GROUP, 6_000, 60_000, self.id, "consumer", (wish,))
         answer = self.ask(joins)
         if answer.error_code is Errors.MEMBER_ID_REQUIRED:
@@ -134,19 +144,33 @@ class Member:
     def heartbeats(self) -> None:
         """Until it has to join again."""
         while not ended:
+            if MISTAKE == "heartbeats-never":
+                time.sleep(0.1)
+                continue
             time.sleep(0.1)
+            if MISTAKE == "commits-ahead":
+                self.commit(1_000_000)
             generation = self.generation - (MISTAKE == "old-generation" and self.generation > 1)
             error = self.ask(HeartbeatRequest(GROUP, generation, self.id)).error_code
             if error in (Errors.NONE, Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE):
                 continue
             if MISTAKE == "ignores-refusals":
                 continue
+            if MISTAKE == "ignores-rebalance" and error is Errors.REBALANCE_IN_PROGRESS:
+                continue
             if MISTAKE == "hangs":
                 time.sleep(600)
             self.reset(error)
             return
 
+    def commit(self, offset: int) -> None:
+        """Commit it for all that is assigned; what it is answered counts for nothing."""
+        entries = tuple(OffsetCommitRequestPartition(one, offset) for one in of_topic(self.owned))
+        self.ask(OffsetCommitRequest(GROUP, entries, self.generation, self.id))
+
     def run(self) -> None:
+        if MISTAKE == "needs-fetch-99":
+            sys.exit("UnsupportedVersion: no broker supports Fetch 99")
         while not ended:
             try:
                 self.give_up()

@@ -48,6 +48,12 @@ def test_a_member_that_is_right_passes_and_the_report_tells_what_it_was_given() 
     assert code == 0, report
     assert report["examples"] == {"pass": 2}
     assert report["callbacks"] is True
+    assert report["duties"]["JoinGroup answered MEMBER_ID_REQUIRED: owes JoinGroup"]["done"] > 0
+    assert (
+        "Heartbeat answered FENCED_INSTANCE_ID: owes an end with an error"
+        in (report["not_exercised"])
+    )
+    assert sum(report["seen"]["Heartbeat"].values()) > 0
     given = report["given"]
     assert set(given["JoinGroup"]) & {"NONE, leader", "NONE, follower", "NONE, leader of others"}
     assert given["Heartbeat"]["NONE"] > 0
@@ -76,6 +82,43 @@ def test_heartbeats_put_off_nothing_that_a_refusal_asks_for() -> None:
     (found,) = report["findings"]
     assert "the client owes a request" in found["title"]
     assert any("was answered UNKNOWN_MEMBER_ID the client owes" in one for one in found["story"])
+
+
+@pytest.mark.parametrize(
+    ("mistake", "example", "answer"),
+    [
+        ("ignores-rebalance", 16, "Heartbeat was answered REBALANCE_IN_PROGRESS"),
+        ("heartbeats-never", 1, "SyncGroup was answered NONE"),
+    ],
+)
+def test_an_example_does_not_end_while_the_client_owes_something(
+    mistake: str, example: int, answer: str
+) -> None:
+    code, report = member(mistake, "--example", str(example), "--patience", "3")
+    assert code == 1, report
+    (found,) = report["findings"]
+    assert "the client owes a request" in found["title"]
+    assert any(f"after {answer} the client owes" in one for one in found["story"])
+
+
+@pytest.mark.parametrize(
+    ("mistake", "title"),
+    [
+        ("cut-subscription", "sends a subscription that other members cannot read"),
+        ("commits-ahead", "commits a position behind all records that it was given"),
+    ],
+)
+def test_a_breach_is_found_and_the_loop_goes_on(mistake: str, title: str) -> None:
+    code, report = member(mistake, "--example", "1", "--patience", "3")
+    assert code == 1, report
+    assert [one["title"] for one in report["findings"]] == [f"the client {title}"]
+    assert report["endings"] == {"whole": 1}
+
+
+def test_a_version_that_the_loop_lacks_is_no_fault_of_the_clients() -> None:
+    code, report = member("needs-fetch-99", "--examples", "1")
+    assert code == 3, report
+    assert "the loop serves OffsetCommit 2 to 9" in report["seen_once"][0]
 
 
 def test_a_client_that_sometimes_ends_before_it_joins_is_told_of() -> None:

@@ -11,10 +11,15 @@ import pytest
 from conformance.events import Finding
 from conformance.stages import client as stage
 from conformance.stages.context import Context
+from conformance.systems.client.breaches import Breach
+from conformance.systems.client.duties import KINDS
 from conformance.systems.client.example import Ending, ExampleResult
 from conformance.verdict import Verdict
 
-RIGHT = ExampleResult(1, Ending.WHOLE, "", None, (), (), {}, told=True, seconds=1.0)
+DONE = KINDS[0]
+RIGHT = ExampleResult(
+    1, Ending.WHOLE, "", None, (), (), {}, told=True, seconds=1.0, owed={DONE: 2}, done={DONE: 1}
+)
 WRONG = replace(RIGHT, ending=Ending.OWING)
 LATE = replace(WRONG, late_by=3.0)
 AGREES, DEPARTS, DEPARTS_LATE = "agrees", "departs", "departs late"
@@ -32,9 +37,9 @@ def judged(monkeypatch: pytest.MonkeyPatch, *runs: str) -> stage.Tally:
     async def quiet(*_: Any, **__: Any) -> ExampleResult:
         return RIGHT
 
-    async def one(*_: Any) -> tuple[ExampleResult, Finding | None]:
+    async def one(*_: Any) -> tuple[ExampleResult, tuple[Finding, ...]]:
         what = next(left)
-        return RUNS[what], None if what == AGREES else finding("OWING")
+        return RUNS[what], () if what == AGREES else (finding("OWING"),)
 
     monkeypatch.setattr(stage, "run_example", quiet)
     monkeypatch.setattr(stage._Bench, "_judged", one)
@@ -74,3 +79,51 @@ def test_a_long_story_leaves_out_only_what_a_later_line_repeats() -> None:
     assert told[:2] == [answer, "... 58 lines that later ones repeat"]
     assert told[2:] == fetches[-30:]
     assert list(stage.shortened(fetches[:30])) == fetches[:30]
+
+
+def tally_of(monkeypatch: pytest.MonkeyPatch, result: ExampleResult) -> stage.Tally:
+    """What comes of one example, with all that the stage itself makes of it."""
+
+    async def runs(*_: Any, **__: Any) -> ExampleResult:
+        return result
+
+    monkeypatch.setattr(stage, "run_example", runs)
+    return stage.client(Context(), stage.Request("x", "java", 1, 15, 1, 8.0))
+
+
+def test_a_run_in_which_nothing_owed_was_done_is_inconclusive_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tally = tally_of(monkeypatch, replace(RIGHT, done={}))
+    assert (tally.verdicts, tally.verdict) == ({Verdict.PASS: 1}, Verdict.INCONCLUSIVE)
+    assert len([one for one in stage.coverage_lines(tally) if "not exercised" in one]) == len(KINDS)
+
+
+def test_a_verdict_names_what_was_done_and_what_was_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    tally = tally_of(monkeypatch, RIGHT)
+    lines = "\n".join(stage.coverage_lines(tally))
+    assert tally.verdict is Verdict.PASS
+    assert f"{DONE}: 1 of 2 done" in lines
+    assert f"not exercised {DONE}" not in lines
+    assert f"not exercised {KINDS[1]}" in lines
+
+
+def test_a_breach_is_a_finding_whatever_the_example_came_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    breaches = (Breach("sends this", "Rule 1", "00"), Breach("sends that", "Rule 2", "01"))
+    tally = tally_of(monkeypatch, replace(RIGHT, breaches=breaches))
+    assert tally.verdict is Verdict.FAIL
+    titles = [one.title for one in tally.findings.values()]
+    assert titles == ["the client sends this", "the client sends that"]
+    assert all("Rule" in one.message for one in tally.findings.values())
+
+
+@pytest.mark.parametrize("ending", [Ending.LIMITED, Ending.ABSENT, Ending.RESTLESS])
+def test_what_the_loop_or_the_machine_lacks_is_no_finding(
+    ending: Ending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = replace(RIGHT, ending=ending, detail="the loop serves Fetch 4 to 18 only")
+    tally = tally_of(monkeypatch, result)
+    assert (tally.verdict, tally.findings) == (Verdict.INCONCLUSIVE, {})
+    assert "the loop serves Fetch 4 to 18 only" in tally.once[0]

@@ -41,6 +41,8 @@ from impl.group.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
@@ -88,6 +90,11 @@ def sync(generation: int, *members: str, numbers: Sequence[int] = (0, 1)) -> Syn
 
 def heartbeat(generation: int, member: str = "m1-01") -> HeartbeatRequest:
     return HeartbeatRequest("g", generation, NAMES.real(member))
+
+
+def commit(generation: int, member: str) -> OffsetCommitRequest:
+    entries = (OffsetCommitRequestPartition(TopicPartition("orders", 0), 0),)
+    return OffsetCommitRequest("g", entries, generation, NAMES.real(member))
 
 
 class Loop:
@@ -189,6 +196,25 @@ def test_an_error_may_be_read_late_but_not_for_ever(loop: Loop) -> None:
 def test_a_heartbeat_of_another_generation_is_not_explained(loop: Loop) -> None:
     loop.joins()
     assert not loop.sends(heartbeat(2))
+
+
+@pytest.mark.parametrize(
+    ("member", "generation", "allowed"), [("m1-01", 1, True), ("m1-01", 0, False), ("", 1, False)]
+)
+def test_a_commit_has_the_generation_and_the_member_id_of_now(
+    loop: Loop, member: str, generation: int, *, allowed: bool
+) -> None:
+    loop.joins()
+    assert loop.sends(commit(generation, member)) is allowed
+
+
+@pytest.mark.parametrize(("variant", "allowed"), [("java", False), ("aiokafka", True)])
+def test_a_commit_as_nobody_is_of_a_variant_only(variant: str, *, allowed: bool) -> None:
+    loop = Loop(spec_of(variant))
+    loop.joins()
+    assert loop.sends(heartbeat(1))
+    loop.answers_with("UNKNOWN_MEMBER_ID", "heartbeat")
+    assert loop.sends(commit(-1, "")) is allowed
 
 
 @pytest.mark.parametrize("numbers", [(0,), ()])

@@ -1,0 +1,144 @@
+"""What an answer makes the client owe, and whether it did it: what a run has exercised.
+
+The specification says when a member owes a request (`OwesRequest`); what it says nothing of, and
+Kafka's client does, is here too: it looks for the coordinator, and it heartbeats.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.systems.client.answers import GOOD, WISHES
+
+__all__ = [
+    "DISCONNECTS",
+    "FATAL",
+    "KINDS",
+    "Act",
+    "Duties",
+    "Duty",
+    "DutyKind",
+    "duty_kind",
+    "not_exercised",
+]
+
+FATAL = frozenset({"FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "GROUP_MAX_SIZE_REACHED"})
+"""Errors that are thrown at the client's user."""
+DISCONNECTS = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"})
+"""The client gives up the connection, and what it had to read there (spec's `Disconnects`)."""
+
+
+class Act(StrEnum):
+    """What a client may owe."""
+
+    JOIN = "JoinGroup"
+    SYNC = "SyncGroup"
+    HEARTBEAT = "Heartbeat"
+    LOOK_UP = "FindCoordinator"
+    END = "an end with an error"
+
+
+@dataclass(frozen=True, slots=True)
+class DutyKind:
+    """An answer to a request, and what it makes the client owe."""
+
+    api: str
+    answer: str
+    owes: Act
+
+    def __str__(self) -> str:
+        return f"{self.api} answered {self.answer}: owes {self.owes}"
+
+
+def duty_kind(api: str, answer: str) -> DutyKind | None:
+    """The kind of duty that an answer may make; None for an answer that asks for nothing."""
+    if api == "LeaveGroup" or (api in ("Heartbeat", "OffsetCommit") and answer in _ASKS_NOTHING):
+        return None
+    if answer in DISCONNECTS:
+        return DutyKind(api, answer, Act.LOOK_UP)
+    if answer in FATAL:
+        return DutyKind(api, answer, Act.END)
+    if answer.startswith("NONE"):
+        return DutyKind(api, answer, Act.SYNC if api == "JoinGroup" else Act.HEARTBEAT)
+    return DutyKind(api, answer, Act.JOIN)
+
+
+_ASKS_NOTHING = ("NONE", "COORDINATOR_LOAD_IN_PROGRESS")
+"""Of heartbeats and commits; a commit may be sent again, and need not."""
+
+
+def _kinds() -> Iterator[DutyKind]:
+    for api, errors in WISHES.items():
+        good = {"JoinGroup": GOOD, "SyncGroup": ("NONE",)}.get(api, ())
+        for answer in (*good, *errors):
+            if answer != "NONE" or api != "JoinGroup":  # which says who leads
+                kind = duty_kind(api, answer)
+                if kind is not None:
+                    yield kind
+
+
+KINDS = tuple(_kinds())
+"""All that an answer of the loop may make a client owe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """Something owed: since when, and for how many seconds at most."""
+
+    kind: DutyKind
+    bound: float
+    at: float
+
+
+class Duties:
+    """The duties of one example."""
+
+    def __init__(self) -> None:
+        self.open: list[Duty] = []
+        self.made: Counter[DutyKind] = Counter()
+        self.done: Counter[DutyKind] = Counter()
+
+    def owe(self, kind: DutyKind, bound: float) -> None:
+        """An answer was given."""
+        self.made[kind] += 1
+        self.open.append(Duty(kind, bound, time.monotonic()))
+
+    def owes(self, *acts: Act) -> bool:
+        """Whether one of these is owed."""
+        return any(one.kind.owes in acts for one in self.open)
+
+    def meet(self, *acts: Act) -> None:
+        """The client did what it owed."""
+        for one in self.open:
+            if one.kind.owes in acts:
+                self.done[one.kind] += 1
+        self.release(*acts)
+
+    def release(self, *acts: Act) -> None:
+        """The client owes these no longer, though it did not do them: something came between."""
+        self._keep(lambda one: one.kind.owes not in acts)
+
+    def forget(self, seconds: float) -> None:
+        """A connection has ended: answers that are no older may never be read.
+
+        Who ends closes its connections: an end is still owed.
+        """
+        latest = time.monotonic() - seconds
+        self._keep(lambda one: one.at < latest or one.kind.owes is Act.END)
+
+    def overdue(self) -> Duty | None:
+        """The first that was due."""
+        now = time.monotonic()
+        return next((one for one in self.open if now - one.at > one.bound), None)
+
+    def _keep(self, wanted: Callable[[Duty], bool]) -> None:
+        self.open = list(filter(wanted, self.open))
+
+
+def not_exercised(done: Mapping[DutyKind, int]) -> tuple[DutyKind, ...]:
+    """The kinds of duty that the client never had to fulfil."""
+    return tuple(one for one in KINDS if not done.get(one))

@@ -1,0 +1,85 @@
+"""What the client was given: partitions with each generation, and records of them.
+
+A consumer fetches what it is assigned, and commits the offset of the next record to read of it
+(SubscriptionState.allConsumed): never one behind the records that it has been given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from conformance.systems.client.breaches import Breach
+from conformance.systems.client.subject import assigned
+from impl.group.messages import OffsetCommitRequest, SyncGroupRequest, SyncGroupResponse
+from impl.wire.entities import Entity
+from impl.wire.logs import RecordLogs
+
+Membership = tuple[str, int]
+"""A member id and a generation."""
+
+
+@dataclass(slots=True)
+class Given:
+    """Of one example."""
+
+    logs: RecordLogs = field(default_factory=lambda: RecordLogs(0))
+    generation: int = -1
+    """That of the last assignment."""
+    _assigned: dict[Membership, frozenset[int]] = field(default_factory=dict)
+    _now: frozenset[int] | None = None
+    """What the client holds; None while it joins, or if its answer may be lost."""
+    _since: float = 0.0
+
+    def note(self, request: object, answer: object) -> None:
+        """An answer was given: an assignment is kept."""
+        if isinstance(request, SyncGroupRequest) and isinstance(answer, SyncGroupResponse):
+            if answer.error_code:
+                return
+            self._now, self._since = assigned(answer.assignment), time.monotonic()
+            self.generation = request.generation_id
+            self._assigned[request.member_id, request.generation_id] = self._now
+
+    def forget(self) -> None:
+        """The client gives up what it holds, or has perhaps not read it."""
+        self._now = None
+
+    def committed(self, request: object) -> Iterator[Breach]:
+        """What a commit asks for and the client was not given."""
+        if not isinstance(request, OffsetCommitRequest):
+            return
+        given = self._assigned.get((request.member_id, request.generation_id))
+        for one in request.partitions:
+            partition, offset = one.topic_partition, one.committed_offset
+            end = self.logs.end(partition)
+            if not 0 <= offset <= end:
+                yield Breach(
+                    "commits a position behind all records that it was given",
+                    "A commit names the offset of the next record to read "
+                    "(SubscriptionState.allConsumed)",
+                    f"{partition}, offset {offset}, where the last record given is {end - 1}",
+                )
+            if given is not None and partition.partition not in given:
+                yield Breach(
+                    "commits a position of a partition that it was not assigned",
+                    "A member commits what its assignment of that generation has: all else is "
+                    "another member's (ConsumerCoordinator.onJoinPrepare gives it up)",
+                    f"{partition} in generation {request.generation_id}, assigned: {_shown(given)}",
+                )
+
+    def fetched(self, body: Entity, reads: float) -> Iterator[Breach]:
+        """What a Fetch asks for and the client does not hold, `reads` s after its assignment."""
+        if self._now is None or time.monotonic() - self._since <= reads:
+            return
+        asked = {one.partition for topic in body.topics for one in topic.partitions}
+        if not asked <= self._now:
+            yield Breach(
+                "fetches a partition that it was not assigned",
+                "A member fetches what its assignment has (SubscriptionState.fetchablePartitions)",
+                f"partitions {_shown(frozenset(asked))}, assigned: {_shown(self._now)}",
+            )
+
+
+def _shown(numbers: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(numbers))) or "none"
