@@ -7,10 +7,13 @@ was copied, and how far these two are apart about how long that took.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
+
+import pyarrow.dataset as ds
 
 from conformance.inspect.evidence import Evidence
 
@@ -18,6 +21,8 @@ _CHECKPOINT_MS = 5_000
 """replica.high.watermark.checkpoint.interval.ms by default."""
 _REPLICATION = "replication-offset-checkpoint"
 _METADATA = "__cluster_metadata-0"
+_OWN = ("become-leader", "become-follower", "log-loaded", "isr-shrink", "isr-updated")
+"""Lines whose prefix in brackets names the broker that writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,8 @@ def read_copies(evidence: Evidence) -> Copies:
             keys.add(_METADATA)
         for key in keys:
             times[key] = max(times.get(key, -1), row["mtime"])
+    for broker, node in _nodes_of_lines(evidence).items():
+        identities[broker].setdefault("node.id", identities[broker].get("broker.id", str(node)))
     ends = dict.fromkeys(evidence.brokers, -1)
     for row in evidence.table("metadata", ["broker", "offset"]).to_pylist():
         ends[row["broker"]] = max(ends[row["broker"]], row["offset"])
@@ -99,6 +106,16 @@ def read_copies(evidence: Evidence) -> Copies:
             }
         )
     )
+
+
+def _nodes_of_lines(evidence: Evidence) -> dict[str, int]:
+    """The node that a broker's own server log is of, where there is one and it is one node's."""
+    found: dict[str, set[int]] = {broker: set() for broker in evidence.brokers}
+    for row in evidence.rows("log_lines", ds.field("kind").isin(_OWN)):
+        node = json.loads(row["fields"]).get("broker")
+        if row["broker"] in found and isinstance(node, int):
+            found[row["broker"]].add(node)
+    return {broker: nodes.pop() for broker, nodes in found.items() if len(nodes) == 1}
 
 
 def _copy(

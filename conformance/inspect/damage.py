@@ -29,6 +29,38 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "missing-log": "a replica that the controller knows, of which its broker has no folder",
         "other-topic": "a folder whose topic id is not that of the topic with its name",
         "two-logs": "one partition in two log directories of a broker",
+        "not-a-replica": "a log on a broker that the controller never had among the replicas",
+        "without-epoch": "records without a leader epoch where the other replicas have one",
+        "head-gone": "the first records of a log are gone, which retention did not remove",
+        "log-start-beyond-end": "a checkpointed log start beyond the log's end",
+        "recovery-point-beyond-end": "a recovery point beyond the log's end",
+        "recovery-point-behind": "a clean stop, and a recovery point that is not the log's end",
+        "cleaned-beyond-end": "the cleaner's checkpoint is beyond the log's end",
+        "snapshot-beyond-end": "a producer snapshot beyond the log's end",
+        "snapshot-behind": "a clean stop, and no producer snapshot of the log's end",
+        "snapshot-contents": "a producer snapshot whose producers the log does not bear out",
+        "orphan-index": "an index file without its segment",
+        "no-epoch-checkpoint": "records with leader epochs, and no leader-epoch-checkpoint",
+        "no-topic-id": "a partition's folder without partition.metadata",
+        "no-high-watermark": "a clean stop, and no checkpointed high watermark",
+        "high-watermark-below-start": "a clean stop, and a high watermark below the log's start",
+        "older-than-its-log": "a replica's log ends below what its broker's server log says",
+        "older-than-the-controller": "a replica's log ends below what the controller attests",
+        "older-than-its-registration": "a copy from before its broker registered last",
+        "foreign-marker": "a mark of a clean stop that is not of this broker's last run",
+        "other-cluster": "a folder of another cluster",
+        "other-node": "a log directory that another broker has registered",
+        "unknown-directory": "a log directory that its broker never registered",
+        "same-node-id": "two brokers with one node id",
+        "same-directory": "two log directories with one directory id",
+        "identity-differs": "log directories of one broker with different node or cluster ids",
+        "no-meta-properties": "a log directory without meta.properties",
+        "empty-folder": "a broker's folder that holds nothing of a broker",
+        "no-metadata-log": "a broker's folder without __cluster_metadata, which others have",
+        "no-metadata-snapshot": "a metadata log that begins above every snapshot beside it",
+        "quorum-state-behind": "a quorum-state that is older than the metadata log beside it",
+        "two-quorum-leaders": "nodes that name two leaders of the controllers' quorum in one epoch",
+        "other-directory": "a log in another directory than the controller has assigned",
     }
 )
 
@@ -91,9 +123,10 @@ def _recovery_cuts_it(subject: Subject, broker: str, path: str, copies: Copies) 
 
 def irregular(subject: Subject) -> Iterator[Discovery]:
     """Gaps, overlaps and disorder between the batches of one log."""
+    cleaned = max(subject.cleaned.values(), default=0)  # followers copy the holes of their leader
     for held in subject.held.values():
         for one in held.log.irregularities if held.log else ():
-            if one.kind == "gap" and (subject.compacted or one.end <= (held.cleaned or 0)):
+            if one.kind == "gap" and (subject.compacted or one.end <= cleaned):
                 continue
             if one.offset < held.start and one.end <= held.start:
                 continue
@@ -167,11 +200,8 @@ def metadata_differs(controller: Controller) -> Iterator[Discovery]:
         )
 
 
-def misplaced(
-    evidence: Evidence, subjects: Mapping[Key, Subject], copies: Copies
-) -> Iterator[Discovery | Unjudged]:
-    """Folders that should be there and are not; folders of another topic of the same name."""
-    ids = _topic_ids(evidence)
+def misplaced(subjects: Mapping[Key, Subject], copies: Copies) -> Iterator[Discovery | Unjudged]:
+    """Folders that should be there and are not, or are not what the controller knows."""
     for subject in subjects.values():
         if subject.elections is None:
             continue
@@ -182,13 +212,15 @@ def misplaced(
             elif broker not in subject.held and broker not in subject.unread:
                 yield _missing_log(subject, broker, copies)
         for broker, held in subject.held.items():
-            found = ids.get((broker, held.path), subject.elections.topic_id)
-            if found != subject.elections.topic_id:
+            own = copies[broker].node
+            if own is not None and own not in subject.elections.ever:
+                yield _not_a_replica(subject, broker, held)
+            if held.topic_id not in ("", subject.elections.topic_id):
                 yield Discovery(
                     "other-topic",
                     subject.name,
                     f"{subject.name}: the folder on {broker} is of another topic",
-                    f"Its topic id is {found}; the controller's topic of that name has "
+                    f"Its topic id is {held.topic_id}; the controller's topic of that name has "
                     f"{subject.elections.topic_id}.",
                     brokers=(broker,),
                     sources=(f"{broker}: {held.path}/partition.metadata",),
@@ -197,12 +229,23 @@ def misplaced(
                 )
 
 
-def _topic_ids(evidence: Evidence) -> dict[tuple[str, str], str]:
-    return {
-        (row["broker"], row["path"].rpartition("/")[0]): row["value"]
-        for row in evidence.rows("identities")
-        if row["kind"] == "partition.metadata" and row["key"] == "topic_id"
-    }
+def _not_a_replica(subject: Subject, broker: str, held: Held) -> Discovery:
+    assert subject.elections is not None
+    replicas = ", ".join(map(str, subject.elections.last.replicas))
+    found = Discovery(
+        "not-a-replica",
+        subject.name,
+        f"{subject.name}: {broker} has a log of it, and was never one of its replicas",
+        f"The controller's replicas are {replicas}. The folder is of another broker, or of another "
+        "cluster.",
+        brokers=(broker,),
+        sources=(f"{broker}: {held.path}",),
+        topic=subject.key[0],
+        partition=subject.key[1],
+    )
+    if subject.elections.whole:
+        return found
+    return found.softened("the metadata log that is here does not reach back to its creation.")
 
 
 def _missing_log(subject: Subject, broker: str, copies: Copies) -> Discovery:

@@ -13,6 +13,7 @@ from conformance.inspect.evidence import Evidence
 from conformance.inspect.findings import Discovery, Unjudged
 from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Controller, Key, controller
+from conformance.inspect.identities import identified
 from conformance.inspect.judgement import Judged
 from conformance.inspect.judging import (
     KEPT,
@@ -24,6 +25,7 @@ from conformance.inspect.judging import (
     telling,
     telling_groups,
 )
+from conformance.inspect.quorum import quorum
 from conformance.inspect.slices import Slice, slices
 from conformance.inspect.specifications import Specifications
 from conformance.inspect.tables import TableWriter, told
@@ -119,8 +121,15 @@ def inspect(
 
     Who inspects several times gives the same `specifications`, which are parsed once.
     """
-    copies, history = read_copies(evidence), controller(evidence)
-    inspection = Inspection(evidence, copies, history, files=_files(evidence))
+    copies, files = read_copies(evidence), _files(evidence)
+    identities = identified(evidence, copies)
+    if identities.aside:
+        evidence = evidence.without(identities.aside)
+        copies = read_copies(evidence)
+    history = controller(evidence)
+    inspection = Inspection(evidence, copies, history, files=files)
+    across = (*identities.found, *quorum(evidence, copies))
+    inspection.found = tuple(most_telling_first(across))
     parts = slices(evidence, history)
     folder = None if output is None else output / "traces"
     task = Task(evidence, copies, specifications or Specifications(), folder)

@@ -19,7 +19,7 @@ class Line:
 
     broker: str
     kind: str
-    """started, truncated, or high-watermark."""
+    """started, truncated, restarted (the whole log was cut), or high-watermark."""
     time: int
     source: str
     text: str
@@ -67,6 +67,8 @@ def _line(row: Mapping[str, Any]) -> Line | None:
         own = "started"
     elif kind == "truncated":
         own = "truncated"
+    elif kind == "truncated-fully":
+        own = "restarted"
     elif kind in _HIGH_WATERMARK and _number(fields, _HIGH_WATERMARK[kind]) != UNKNOWN:
         own = "high-watermark"
     else:

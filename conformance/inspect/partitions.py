@@ -181,7 +181,7 @@ def _piece(segment: str, rows: pa.RecordBatch) -> _Piece:
         int(base[0]),
         int(last[-1]),
         _runs(base, last, epoch),
-        _odd(segment, base, last, position),
+        _odd(segment, base, last, position, _numbers(rows, "magic")),
         _block_sums(base, last, epoch, crc),
         len(base),
         int(_numbers(rows, "magic").min()),
@@ -200,8 +200,13 @@ def _runs(base: Int64, last: Int64, epoch: Int64) -> list[Run]:
     ]
 
 
-def _odd(segment: str, base: Int64, last: Int64, position: Int64) -> list[Irregularity]:
-    wrong = np.flatnonzero(base[1:] != last[:-1] + 1)
+def _odd(
+    segment: str, base: Int64, last: Int64, position: Int64, magic: Int64
+) -> list[Irregularity]:
+    """A compressed message of magic 0 or 1 has its last offset only: no gap before it is one."""
+    wrong = np.flatnonzero(
+        (base[1:] < last[:-1] + 1) | ((base[1:] != last[:-1] + 1) & (magic[1:] > 1))
+    )
     return [
         _between(int(base[i]), int(last[i]), int(base[i + 1]), segment, int(position[i + 1]))
         for i in wrong.tolist()

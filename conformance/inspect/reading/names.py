@@ -42,6 +42,10 @@ IDENTITY_FILES = {
     "quorum-state": "quorum-state",
     ".kafka_cleanshutdown": "clean-shutdown",
 }
+INDEXES = ("index", "timeindex", "txnindex")
+"""What stands beside a segment."""
+NO_SEGMENT = "there is no segment beside it"
+"""Why such a file is skipped."""
 CLUSTER_METADATA = "__cluster_metadata"
 CONSUMER_OFFSETS = "__consumer_offsets"
 

@@ -23,7 +23,13 @@ from conformance.inspect.reading import (
 from conformance.inspect.reading.folders import Buffer, Found, Refused
 from conformance.inspect.reading.headers import Positions
 from conformance.inspect.reading.inputs import Filters, time_zone
-from conformance.inspect.reading.names import CLUSTER_METADATA, CONSUMER_OFFSETS, EPOCH_CHECKPOINT
+from conformance.inspect.reading.names import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    EPOCH_CHECKPOINT,
+    INDEXES,
+    NO_SEGMENT,
+)
 from conformance.inspect.reading.plan import Item, Part, Unit
 from conformance.inspect.reading.segments import Columns, Content, Damage, Mapped, Segment
 from conformance.inspect.reading.sources import opened
@@ -69,9 +75,9 @@ class _Reading:
         items = {item.place.kind: item for item in self.unit.items if not item.found.status}
         if "segment" in items:
             self._attempt(items["segment"], items)
-        elif items and self.unit.items[0].place.kind in ("index", "timeindex", "txnindex"):
+        elif items and self.unit.items[0].place.kind in INDEXES:
             for item in items.values():
-                self.outcomes[item.found] = ("skipped", "there is no segment beside it")
+                self.outcomes[item.found] = ("skipped", NO_SEGMENT)
         else:
             for item in items.values():
                 self._attempt(item, items)
@@ -143,7 +149,7 @@ class _Reading:
         with ExitStack() as stack:
             beside = {
                 kind: entries
-                for kind in ("index", "timeindex", "txnindex")
+                for kind in INDEXES
                 if kind in items and (entries := self._beside(items[kind], stack)) is not None
             }
             hints = indexes.hints(beside["index"]) if "index" in beside else None

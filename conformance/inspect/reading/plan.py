@@ -19,7 +19,7 @@ from conformance.files import written_aside
 from conformance.inspect.reading.folders import Found
 from conformance.inspect.reading.inputs import Inputs
 from conformance.inspect.reading.logs import LOG, found_logs
-from conformance.inspect.reading.names import Place, place_of
+from conformance.inspect.reading.names import INDEXES, Place, place_of
 from conformance.inspect.reading.sources import listed, opened
 from conformance.inspect.reading.texts import identity as identity_of
 
@@ -178,7 +178,7 @@ def _order(item: Item) -> tuple[object, ...]:
     )
 
 
-_TOGETHER = ("segment", "index", "timeindex", "txnindex")
+_TOGETHER = ("segment", *INDEXES)
 
 
 def _units(items: Iterable[Item]) -> Iterator[Unit]:
