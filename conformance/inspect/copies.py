@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -39,6 +39,8 @@ class Copy:
     window: int
     """Milliseconds that the copying may have taken."""
     last_metadata_offset: int
+    directory_ids: Mapping[str, str] = MappingProxyType({})
+    """By log directory the id in its meta.properties."""
 
     def is_clean(self, directory: str) -> bool:
         """Whether the broker had stopped in order: then all files of the directory fit together."""
@@ -78,9 +80,12 @@ def read_copies(evidence: Evidence) -> Copies:
     """What the files tell of their copying."""
     identities: dict[str, dict[str, str]] = {broker: {} for broker in evidence.brokers}
     clean: dict[str, set[str]] = {broker: set() for broker in evidence.brokers}
+    directories: dict[str, dict[str, str]] = {broker: {} for broker in evidence.brokers}
     for row in evidence.rows("identities"):
         if row["kind"] == "meta.properties":
             identities[row["broker"]][row["key"]] = row["value"]
+            if row["key"] == "directory.id":
+                directories[row["broker"]][row["directory"]] = row["value"]
         if row["kind"] == "clean-shutdown":
             clean[row["broker"]].add(row["directory"])
     written: dict[str, dict[str, int]] = {broker: {} for broker in evidence.brokers}
@@ -101,7 +106,10 @@ def read_copies(evidence: Evidence) -> Copies:
     return Copies(
         MappingProxyType(
             {
-                broker: _copy(broker, identities[broker], clean[broker], written[broker], end)
+                broker: replace(
+                    _copy(broker, identities[broker], clean[broker], written[broker], end),
+                    directory_ids=MappingProxyType(directories[broker]),
+                )
                 for broker, end in ends.items()
             }
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from conformance.inspect.copies import Copies
+from conformance.inspect.copies import Copies, Copy
 from conformance.inspect.evidence import DAMAGE_KINDS, Evidence
 from conformance.inspect.findings import Discovery, Unjudged
-from conformance.inspect.history import Controller, Key
+from conformance.inspect.history import Controller, Key, Registration
 from conformance.inspect.partitions import (
     Differing,
     Irregularity,
@@ -152,6 +152,28 @@ def _irregular(subject: Subject, held: Held, one: Irregularity) -> Discovery:
     )
 
 
+def without_epoch(subject: Subject) -> Iterator[Discovery]:
+    """Replicas whose batches are of another format than the copies of the same records."""
+    one = subject.without_epoch
+    if one is None:
+        return
+    odd, others = " and ".join(one.odd), " and ".join(one.others)
+    equal = len(one.odd) == len(one.others)
+    yield Discovery(
+        "without-epoch",
+        subject.name,
+        f"{subject.name}: {odd} and {others} hold records of different formats from offset "
+        f"{one.start} on",
+        f"Between offsets {one.start} and {one.end - 1} some hold records with a leader epoch "
+        "(magic 2) and some without (magic 0 or 1, or epoch -1). Followers copy batches as they "
+        f"are. Nothing else is said of the log of {odd}.",
+        offsets=(one.start, one.end),
+        brokers=(*one.odd, *one.others) if equal else one.odd,
+        topic=subject.key[0],
+        partition=subject.key[1],
+    )
+
+
 def contents_differ(evidence: Evidence, subjects: Mapping[Key, Subject]) -> Iterator[Discovery]:
     """Batches that should be copies of each other, and are not."""
     wanted: dict[Key, set[int]] = {}
@@ -215,6 +237,9 @@ def misplaced(subjects: Mapping[Key, Subject], copies: Copies) -> Iterator[Disco
             own = copies[broker].node
             if own is not None and own not in subject.elections.ever:
                 yield _not_a_replica(subject, broker, held)
+            elsewhere = _assigned(subject.elections.last, copies[broker])
+            if elsewhere is not None and elsewhere != held.directory:
+                yield _other_directory(subject, held, elsewhere)
             if held.topic_id not in ("", subject.elections.topic_id):
                 yield Discovery(
                     "other-topic",
@@ -227,6 +252,27 @@ def misplaced(subjects: Mapping[Key, Subject], copies: Copies) -> Iterator[Disco
                     topic=subject.key[0],
                     partition=subject.key[1],
                 )
+
+
+def _assigned(last: Registration, copy: Copy) -> str | None:
+    """The log directory that the controller has assigned to a broker's replica, if it is here."""
+    ids = {id_: directory for directory, id_ in copy.directory_ids.items()}
+    given = dict(zip(last.replicas, last.directories, strict=False))
+    return None if copy.node is None else ids.get(given.get(copy.node, ""))
+
+
+def _other_directory(subject: Subject, held: Held, assigned: str) -> Discovery:
+    return Discovery(
+        "other-directory",
+        subject.name,
+        f"{subject.name}: {held.broker} has it in another log directory than the controller",
+        f"It lies in {held.directory or '.'}, and is assigned to {assigned or '.'}: if the first "
+        "one failed, the controller would keep the replica.",
+        brokers=(held.broker,),
+        sources=(f"{held.broker}: {held.path}",),
+        topic=subject.key[0],
+        partition=subject.key[1],
+    ).softened("a move between directories may not have been finished (KIP-858).")
 
 
 def _not_a_replica(subject: Subject, broker: str, held: Held) -> Discovery:

@@ -63,8 +63,10 @@ def identified(evidence: Evidence, copies: Copies) -> Identified:
     """The identities in the evidence, held against each other and the controller."""
     directories = _directories(evidence)
     registered = _registrations(evidence)
-    foreign = list(_other_cluster(directories))
-    strangers = {name for one in foreign for name in one.brokers}
+    differing = list(_differing(directories))
+    strangers = {name for one in differing for name in one.brokers}
+    foreign = list(_other_cluster([one for one in directories if one.broker not in strangers]))
+    strangers |= {name for one in foreign for name in one.brokers}
     own = [one for one in directories if one.broker not in strangers]
     wrong = list(_other_node(own, registered))
     strangers |= {name for one in wrong for name in one.brokers}
@@ -73,11 +75,11 @@ def identified(evidence: Evidence, copies: Copies) -> Identified:
     own = [one for one in own if one.broker not in aside]
     found = [
         *_empty(evidence, directories, copies),
-        *_differing(directories),
+        *differing,
         *foreign,
         *wrong,
         *doubled,
-        *_same_directory(directories),
+        *_same_directory(own),
         *_unknown_directory(own, registered, evidence),
         *_markers(evidence, copies, registered, aside),
         *_older(copies, registered, aside),
@@ -176,10 +178,14 @@ def _differing(directories: Sequence[Directory]) -> Iterator[Discovery]:
                     "identity-differs",
                     f"{broker}: its log directories have the {what} ids {' and '.join(values)}",
                     "All log directories of a broker have one node id and one cluster id, and "
-                    "Kafka refuses to start with others. Give each broker's folders its own name.",
+                    "Kafka refuses to start with others. If these are several brokers, give each "
+                    f"of them a name of its own; nothing else in the folders of {broker} is "
+                    "judged.",
                     (broker,),
                     [one.source for one in own],
+                    Verdict.INCONCLUSIVE,
                 )
+                break
 
 
 # --- folders against each other ------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from conformance.events import JsonValue
 from conformance.inspect.copies import Copies, read_copies
+from conformance.inspect.damage import METADATA_LOG
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.findings import Discovery, Unjudged
 from conformance.inspect.groups import JudgedGroup
@@ -141,7 +142,8 @@ def inspect(
             if written is not None:
                 written.add(one.tables)
             tell(inspection.partition_count, whole)
-        beyond = _beyond_reach(evidence, history, inspection.other_states)
+        asked_for = any(key != METADATA_LOG for part in parts for key in part.keys)
+        beyond = _beyond_reach(evidence, history, inspection.other_states, asked_for=asked_for)
         inspection.unjudged = tuple(dict.fromkeys((*inspection.unjudged, *beyond)))
         if written is not None:
             written.add(told(inspection.found, inspection.unjudged))
@@ -161,16 +163,30 @@ def _judged(
 
 
 def _beyond_reach(
-    evidence: Evidence, history: Controller, states: Mapping[tuple[str, str, str], int]
+    evidence: Evidence,
+    history: Controller,
+    states: Mapping[tuple[str, str, str], int],
+    *,
+    asked_for: bool,
 ) -> list[Unjudged]:
     """What the whole inspection cannot say."""
     found = []
+    filters = evidence.manifest.get("filters", {})
+    if (filters.get("topics") or filters.get("partitions")) and not asked_for:
+        found.append(
+            Unjudged(
+                "the partitions asked for",
+                "all of them",
+                "no folder and no record of the controller is of such a topic and partition",
+                matters=True,
+            )
+        )
     if not history.partitions:
         found.append(
             Unjudged(
                 "the controller",
                 "elections, ISRs and what was committed",
-                "no copy holds __cluster_metadata: give the controllers' directories too",
+                "no copy that is judged holds __cluster_metadata: give the controllers' directories too",
                 matters=True,
             )
         )

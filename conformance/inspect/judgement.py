@@ -79,7 +79,10 @@ class Judge:
         notes = Notes()
         for broker, why in sorted(subject.unread.items()):
             notes.unjudged.append(Unjudged(subject.name, f"the log of {broker}", why, matters=True))
-        states = {name: state_of(held, subject.lines) for name, held in subject.held.items()}
+        states = {
+            name: state_of(held, subject.lines, subject.epochs_from)
+            for name, held in subject.held.items()
+        }
         exposed = exposures(subject, states)
         starts = epoch_starts(subject, states)
         moment = self._moment(subject, states, exposed, starts, notes)
@@ -210,10 +213,12 @@ class _Case:
 
     def judge_logs(self) -> dict[str, bool | None]:
         """The formulas that ask nothing of the controller."""
-        if any(run.epoch < 0 for state in self.states.values() for run in state.runs):
-            why = "it has batches of magic 0 or 1, which carry no leader epoch"
-            self.unjudged(", ".join(_LOGS), why)
-            return dict.fromkeys(_LOGS)
+        if bare := self.subject.epochs_from:
+            why = "they are of magic 0 or 1, which carries no leader epoch"
+            epochs = any(state.runs for state in self.states.values())
+            self.unjudged(f"records below offset {bare}", why, matters=not epochs)
+            if not epochs:
+                return dict.fromkeys(_LOGS)
         truths = self.judge.formulas.judge(_LOGS, self.moment)
         for name, held in self.subject.held.items():
             if held.epoch_cache is None and held.log is not None:

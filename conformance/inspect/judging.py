@@ -103,6 +103,7 @@ def _said(
     yield from damage.damaged(evidence, subjects, task.copies)
     for subject in subjects.values():
         yield from damage.irregular(subject)
+        yield from damage.without_epoch(subject)
         yield from replica_files.misfits(subject, task.copies)
     yield from replica_files.producers_without_records(evidence, subjects)
     yield from damage.contents_differ(evidence, subjects)
@@ -189,7 +190,7 @@ def _commands(evidence: Evidence, one: Discovery, part: Judged) -> list[str]:
     commands: list[str] = []
     for broker in one.brokers or tuple(part.subject.held):
         held = part.subject.held.get(broker)
-        folder = evidence.manifest.get("folders", {}).get(broker, [broker])[0]
+        folder = evidence.manifest.get("folders", {}).get(broker, broker)
         if held is None:
             continue
         if one.kind == "EpochCacheMatchesLog":

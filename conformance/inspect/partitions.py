@@ -204,9 +204,8 @@ def _odd(
     segment: str, base: Int64, last: Int64, position: Int64, magic: Int64
 ) -> list[Irregularity]:
     """A compressed message of magic 0 or 1 has its last offset only: no gap before it is one."""
-    wrong = np.flatnonzero(
-        (base[1:] < last[:-1] + 1) | ((base[1:] != last[:-1] + 1) & (magic[1:] > 1))
-    )
+    following = base[1:] - last[:-1]
+    wrong = np.flatnonzero((following < 1) | ((following > 1) & (magic[1:] > 1)))
     return [
         _between(int(base[i]), int(last[i]), int(base[i + 1]), segment, int(position[i + 1]))
         for i in wrong.tolist()
@@ -244,7 +243,8 @@ def _log(broker: str, directory: str, pieces: list[_Piece]) -> Log:
     sums: dict[int, int] = {}
     before: _Piece | None = None
     for piece in pieces:
-        if before is not None and piece.first != before.last + 1:
+        bare = before is not None and piece.first > before.last and piece.magic < 2
+        if before is not None and piece.first != before.last + 1 and not bare:
             odd.append(
                 _between(before.first, before.last, piece.first, piece.segment, piece.position)
             )

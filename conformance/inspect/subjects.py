@@ -14,7 +14,7 @@ from conformance.inspect.copies import Copies
 from conformance.inspect.evidence import Evidence, about
 from conformance.inspect.history import Controller, Elections, Key, Registration
 from conformance.inspect.lines import Line
-from conformance.inspect.partitions import Log
+from conformance.inspect.partitions import Log, Run
 from conformance.inspect.reading.names import INDEXES, NO_SEGMENT, place_of
 
 Place = tuple[str, str]
@@ -71,6 +71,17 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class WithoutEpoch:
+    """Records that have a leader epoch on some replicas and none on others: no log of Kafka's."""
+
+    odd: tuple[str, ...]
+    """The brokers that differ from the others, or from the one other."""
+    others: tuple[str, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """One partition, with all that the copies hold of it."""
 
@@ -86,6 +97,13 @@ class Subject:
     compacted: bool
     unread: Mapping[str, str] = field(default_factory=dict)
     """By broker a segment that could not be read, and why: nothing is said of its log."""
+    without_epoch: WithoutEpoch | None = None
+
+    @property
+    def epochs_from(self) -> int:
+        """The offset from which on all records have a leader epoch: older formats have none."""
+        ends = [run.end for log in self.logs for run in log.runs if run.epoch < 0]
+        return max(ends, default=0)
 
     @property
     def name(self) -> str:
@@ -225,16 +243,45 @@ def _subject(
             by_broker[one.broker] = one
         if other is not None:
             doubled.append(other if one.end > other.end else one)
+    differing = _without_epoch(by_broker)
+    odd = frozenset(differing.odd if differing is not None else ())
+    why = "its records are of another format than those of the other replicas"
     return Subject(
         key,
-        MappingProxyType(by_broker),
+        MappingProxyType({name: held for name, held in by_broker.items() if name not in odd}),
         tuple(doubled),
         controller.partitions.get(key),
         controller.snapshots.get(key, ()),
         lines,
         key[0] in controller.compacted,
-        {one.broker: one.unread for one in places.values() if one.unread},
+        {one.broker: one.unread for one in places.values() if one.unread} | dict.fromkeys(odd, why),
+        differing,
     )
+
+
+def _without_epoch(held: Mapping[str, Held]) -> WithoutEpoch | None:
+    """Followers copy batches as they are: at one offset all replicas have an epoch, or none has."""
+    bare = {
+        name: [run for run in one.log.runs if run.epoch < 0]
+        for name, one in held.items()
+        if one.log is not None
+    }
+    for name, runs in bare.items():
+        for run in runs:
+            others = [other for other in bare if _has_epoch(held[other], run)]
+            if others:
+                alike = [other for other in bare if other == name or _overlaps(bare[other], run)]
+                odd, usual = (alike, others) if len(alike) <= len(others) else (others, alike)
+                return WithoutEpoch(tuple(odd), tuple(usual), run.start, run.end)
+    return None
+
+
+def _has_epoch(held: Held, run: Run) -> bool:
+    return held.log is not None and _overlaps([o for o in held.log.runs if o.epoch >= 0], run)
+
+
+def _overlaps(runs: Iterable[Run], run: Run) -> bool:
+    return any(one.start < run.end and run.start < one.end for one in runs)
 
 
 def names_of(copies: Copies, nodes: tuple[int, ...]) -> frozenset[str]:

@@ -75,6 +75,12 @@ class Place:
     """Why it is not read, if it is not."""
 
 
+def is_segment(name: str) -> bool:
+    """Whether that is a segment's name, without any folder."""
+    match = _SEGMENT_FILE.fullmatch(name)
+    return match is not None and match["kind"] == "log"
+
+
 def place_of(path: str) -> Place:
     """What the file at `path`, relative to the broker's folder, is."""
     pure = PurePosixPath(path)
