@@ -186,7 +186,7 @@ def _beyond_reach(
             Unjudged(
                 "the controller",
                 "elections, ISRs and what was committed",
-                "no copy that is judged holds __cluster_metadata: give the controllers' directories too",
+                "no folder that is judged has __cluster_metadata: give the controllers' folders too",
                 matters=True,
             )
         )
