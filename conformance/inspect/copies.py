@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -39,7 +39,7 @@ class Copy:
     window: int
     """Milliseconds that the copying may have taken."""
     last_metadata_offset: int
-    directory_ids: Mapping[str, str] = MappingProxyType({})
+    directory_ids: Mapping[str, str] = field(default_factory=dict)
     """By log directory the id in its meta.properties."""
 
     def is_clean(self, directory: str) -> bool:

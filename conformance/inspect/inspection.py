@@ -186,7 +186,7 @@ def _beyond_reach(
             Unjudged(
                 "the controller",
                 "elections, ISRs and what was committed",
-                "no folder that is judged has __cluster_metadata: give the controllers' folders too",
+                "no folder that is judged has __cluster_metadata: give the controllers' too",
                 matters=True,
             )
         )

@@ -1,8 +1,8 @@
 """What the files of one folder say of each other, and what folders say of each other: the table.
 
 Each row is something that Kafka keeps. docs/disk-invariants.md shows the table; the checks are in
-`reading.indexes`, `replica_files`, `attested`, `damage`, `identities`, `quorum` and, where a formula
-of spec/Replication.tla says it, in `judgement`. Faults are planted for each row (`faults`).
+`reading.indexes`, `replica_files`, `attested`, `damage`, `identities`, `quorum` and, where a
+formula of spec/Replication.tla says it, in `judgement`. Faults are planted for each row (`faults`).
 """
 
 from __future__ import annotations
@@ -357,7 +357,7 @@ INVARIANTS = (
     _folders(
         "topic-id", "partition.metadata, TopicRecord",
         "A folder has the topic id of the topic with its name.",
-        "PartitionMetadataFile, LogManager.isStrayReplica",
+        "PartitionMetadataFile, LogManager.loadLog (isStray)",
         "A log of an earlier topic of that name; without an id Kafka sets the folder aside.",
         "Releases before 2.8 have no such file.",
         "other-topic no-topic-id identity", Severity.FAIL,

@@ -190,7 +190,7 @@ class _Replica:
         end = f"the log ends at {held.end}"
         if (held.recovery_point or 0) < held.end:
             told = "no entry" if held.recovery_point is None else str(held.recovery_point)
-            yield self.found(
+            finding = self.found(
                 "recovery-point-behind",
                 f"{held.broker} stopped in order, and its recovery point is not the log's end",
                 f"recovery-point-offset-checkpoint has {told}, and {end}: the checkpoint or the "
@@ -198,6 +198,10 @@ class _Replica:
                 self.in_directory("recovery-point-offset-checkpoint"),
                 offsets=(held.recovery_point or 0, held.end),
             )
+            if held.recovery_point is not None:
+                yield finding
+            else:
+                yield finding.softened("the broker may have stopped while it loaded its logs.")
         if held.log is None:
             return
         if held.high_watermark is None:
