@@ -11,7 +11,7 @@ import re
 import shutil
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def between() -> dict[str, Fault]:
 def _faults(
     invariant: str,
     told: str,
-    changes: dict[str, Change],
+    changes: Mapping[str, Change],
     *,
     proved: bool = True,
     at: Callable[[Site, str], str] = lambda _site, broker: broker,
@@ -332,11 +332,12 @@ def _older_metadata(before: int) -> Change:
         path = site.log(broker, _METADATA)
         data = path.read_bytes()
         node = struct.pack(">i", int(_node(site, broker)))
+        # Frame version 1, type 0 (RegisterBrokerRecord), the record's version, the node.
+        wanted = re.compile(rb"\x01\x00." + re.escape(node) + rb".{25,40}BROKER", re.DOTALL)
         register = [
             number
             for number, one in enumerate(site.batches(broker, _METADATA))
-            if b"\x01\x1b" in data[one.position : one.position + one.size]
-            and node in data[one.position : one.position + one.size]
+            if wanted.search(data, one.position, one.position + one.size)
         ]
         number = max(1, register[-1] - before)
         cut = site.batches(broker, _METADATA)[number]
@@ -660,6 +661,10 @@ def _of_several_folders() -> Iterator[tuple[str, Fault]]:
             _second_directory, partition=partition, directory_id=_STRANGE
         )
         for partition in ("orders-0", "__consumer_offsets-0")
+    } | {
+        "moved-orders-0-under-another-id": partial(
+            _second_directory, partition="orders-0", directory_id=_STRANGE[::-1]
+        ),
     }, proved=False)  # fmt: skip
     yield from _faults("replicas-have-folders", "missing-log", {
         "folder-being-deleted": _renamed("", "delete"),

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from conformance.inspect.copies import Copies, Copy
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.findings import Discovery
-from conformance.inspect.reading.names import CLUSTER_METADATA
+from conformance.inspect.reading.names import CLUSTER_METADATA as _METADATA
 from conformance.verdict import Verdict
 
 _RECORD = "RegisterBrokerRecord"
@@ -69,18 +69,22 @@ def identified(evidence: Evidence, copies: Copies) -> Identified:
     strangers |= {name for one in foreign for name in one.brokers}
     own = [one for one in directories if one.broker not in strangers]
     wrong = list(_other_node(own, registered))
+    wrong += _unregistered_node(own, registered, _used(evidence))
     strangers |= {name for one in wrong for name in one.brokers}
+    empty = list(_empty(evidence))
+    strangers |= {name for one in empty for name in one.brokers}
     doubled = list(_same_node(copies, strangers))
     aside = strangers | {name for one in doubled for name in one.brokers}
     own = [one for one in own if one.broker not in aside]
     found = [
-        *_empty(evidence, directories, copies),
+        *empty,
+        *_nameless(evidence, directories, copies),
         *differing,
         *foreign,
         *wrong,
         *doubled,
         *_same_directory(own),
-        *_unknown_directory(own, registered, evidence),
+        *_unknown_directory(own, registered, _used(evidence)),
         *_markers(evidence, copies, registered, aside),
         *_older(copies, registered, aside),
     ]
@@ -129,16 +133,18 @@ def _finding(
 # --- one folder ----------------------------------------------------------------------------------
 
 
-def _empty(
-    evidence: Evidence, directories: Sequence[Directory], copies: Copies
-) -> Iterator[Discovery]:
-    """Folders without anything of a broker, and log directories without an identity."""
-    known = {(one.broker, one.directory) for one in directories}
-    used: dict[str, set[str]] = {broker: set() for broker in evidence.brokers}
-    for row in evidence.rows("files", pc.field("kind") != "server-log"):
-        if row["kind"] != "other" and row["broker"] in used:
-            used[row["broker"]].add(row["directory"])
-    for broker, places in used.items():
+def _places(evidence: Evidence) -> dict[str, set[str]]:
+    """Each broker's log directories, by what lies in them."""
+    places: dict[str, set[str]] = {broker: set() for broker in evidence.brokers}
+    for row in evidence.rows("files", ~pc.field("kind").isin(["server-log", "other"])):
+        if row["broker"] in places:
+            places[row["broker"]].add(row["directory"])
+    return places
+
+
+def _empty(evidence: Evidence) -> Iterator[Discovery]:
+    """Folders without anything of a broker."""
+    for broker, places in _places(evidence).items():
         if not places:
             yield _finding(
                 "empty-folder",
@@ -148,6 +154,14 @@ def _empty(
                 (broker,),
                 verdict=Verdict.INCONCLUSIVE,
             )
+
+
+def _nameless(
+    evidence: Evidence, directories: Sequence[Directory], copies: Copies
+) -> Iterator[Discovery]:
+    """Log directories without an identity."""
+    known = {(one.broker, one.directory) for one in directories}
+    for broker, places in _places(evidence).items():
         for directory in sorted(places):
             if (broker, directory) in known:
                 continue
@@ -271,33 +285,51 @@ def _same_directory(directories: Sequence[Directory]) -> Iterator[Discovery]:
 # --- folders against the controller --------------------------------------------------------------
 
 
-def _unknown_directory(
-    directories: Sequence[Directory], registered: Mapping[int, Registered], evidence: Evidence
-) -> Iterator[Discovery]:
-    """Directories with partitions that no broker has registered (KIP-858)."""
+def _used(evidence: Evidence) -> set[tuple[str, str]]:
+    """Log directories with partitions, by broker; a controller's own log is none."""
     place = (pc.field("kind") == "segment") & (pc.field("status") == "read")
     rows = evidence.table("files", ["broker", "directory", "path"], place).to_pylist()
-    used = {
-        (row["broker"], row["directory"]) for row in rows if CLUSTER_METADATA not in row["path"]
-    }
+    return {(row["broker"], row["directory"]) for row in rows if _METADATA not in row["path"]}
+
+
+def _unregistered_node(
+    directories: Sequence[Directory],
+    registered: Mapping[int, Registered],
+    used: Collection[tuple[str, str]],
+) -> Iterator[Discovery]:
+    """Directories with partitions, of a node that the controller does not know."""
+    for one in directories:
+        if not registered or (one.broker, one.directory) not in used:
+            continue
+        if one.node.isdigit() and int(one.node) not in registered:
+            title = f"{one.broker}: node {one.node} never registered with the controller"
+            yield _unregistered(one, title, f" Nothing else of {one.broker} is judged.")
+
+
+def _unknown_directory(
+    directories: Sequence[Directory],
+    registered: Mapping[int, Registered],
+    used: Collection[tuple[str, str]],
+) -> Iterator[Discovery]:
+    """Directories with partitions that no broker has registered (KIP-858)."""
     for one in directories:
         known = registered.get(int(one.node)) if one.node.isdigit() else None
-        if (one.broker, one.directory) not in used or not registered:
+        if known is None or (one.broker, one.directory) not in used:
             continue
-        if known is None:
-            title = f"{one.broker}: node {one.node} never registered with the controller"
-        elif one.id and known.directories and one.id not in known.directories:
+        if one.id and known.directories and one.id not in known.directories:
             title = f"{one.broker}: node {one.node} never registered the directory {one.id}"
-        else:
-            continue
-        yield _finding(
-            "unknown-directory",
-            title,
-            "A broker registers its log directories whenever it starts, before it makes a "
-            "partition in them. The folder is of another cluster, or its meta.properties is.",
-            (one.broker,),
-            (one.source,),
-        )
+            yield _unregistered(one, title)
+
+
+def _unregistered(one: Directory, title: str, aside: str = "") -> Discovery:
+    return _finding(
+        "unknown-directory",
+        title,
+        "A broker registers itself and its log directories whenever it starts, before it makes a "
+        f"partition. The folder is of another cluster, or its meta.properties is.{aside}",
+        (one.broker,),
+        (one.source,),
+    )
 
 
 def _markers(
