@@ -8,7 +8,7 @@ was copied, and how far these two are apart about how long that took.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -98,8 +98,9 @@ def read_copies(evidence: Evidence) -> Copies:
             keys.add(_METADATA)
         for key in keys:
             times[key] = max(times.get(key, -1), row["mtime"])
-    for broker, node in _nodes_of_lines(evidence).items():
-        identities[broker].setdefault("node.id", identities[broker].get("broker.id", str(node)))
+    nameless = {name for name, own in identities.items() if not {"node.id", "broker.id"} & {*own}}
+    for broker, node in _nodes_of_lines(evidence, nameless).items():
+        identities[broker]["node.id"] = str(node)
     ends = dict.fromkeys(evidence.brokers, -1)
     for row in evidence.table("metadata", ["broker", "offset"]).to_pylist():
         ends[row["broker"]] = max(ends[row["broker"]], row["offset"])
@@ -116,12 +117,13 @@ def read_copies(evidence: Evidence) -> Copies:
     )
 
 
-def _nodes_of_lines(evidence: Evidence) -> dict[str, int]:
+def _nodes_of_lines(evidence: Evidence, nameless: Collection[str]) -> dict[str, int]:
     """The node that a broker's own server log is of, where there is one and it is one node's."""
-    found: dict[str, set[int]] = {broker: set() for broker in evidence.brokers}
-    for row in evidence.rows("log_lines", ds.field("kind").isin(_OWN)):
+    found: dict[str, set[int]] = {broker: set() for broker in nameless}
+    where = ds.field("kind").isin(_OWN) & ds.field("broker").isin(sorted(nameless))
+    for row in evidence.rows("log_lines", where) if nameless else ():
         node = json.loads(row["fields"]).get("broker")
-        if row["broker"] in found and isinstance(node, int):
+        if isinstance(node, int):
             found[row["broker"]].add(node)
     return {broker: nodes.pop() for broker, nodes in found.items() if len(nodes) == 1}
 

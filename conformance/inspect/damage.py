@@ -67,7 +67,12 @@ KINDS: Mapping[str, str] = MappingProxyType(
 METADATA_LOG: Key = ("__cluster_metadata", 0)
 _HARMLESS = frozenset({"index-stale"})
 _NOT_DECODED = frozenset({"unknown-record"})
-_AT_THE_END = frozenset({"torn-tail", "zero-tail"})
+_MENDED = {
+    "torn-tail": "the broker cuts such an end when it starts",
+    "zero-tail": "the broker cuts such an end when it starts",
+    "txnindex-missing": "the broker makes the entries of its last segment anew when it starts",
+}
+"""What a broker that was not stopped in order does at its next start."""
 
 
 def damaged(
@@ -82,10 +87,11 @@ def damaged(
         if row["kind"] in _NOT_DECODED:
             yield Unjudged(name, KINDS[row["kind"]], row["detail"], matters=True)
             continue
-        if row["kind"] in _AT_THE_END and subject is not None:
-            reason = _recovery_cuts_it(subject, row["broker"], row["path"], copies)
+        mended = _MENDED.get(row["kind"], "")
+        if mended and subject is not None:
+            reason = _recovery_mends_it(subject, row["broker"], row["path"], copies)
             if reason:
-                yield Unjudged(name, KINDS[row["kind"]], reason)
+                yield Unjudged(name, KINDS[row["kind"]], f"{reason}: {mended}")
                 continue
         yield _damage(row, name)
 
@@ -106,7 +112,7 @@ def _damage(row: Mapping[str, object], name: str) -> Discovery:
     )
 
 
-def _recovery_cuts_it(subject: Subject, broker: str, path: str, copies: Copies) -> str:
+def _recovery_mends_it(subject: Subject, broker: str, path: str, copies: Copies) -> str:
     """Why a torn end is what a running or killed broker leaves; '' where it is not."""
     held = subject.held.get(broker)
     if held is None or copies[broker].is_clean(held.directory):
@@ -115,10 +121,7 @@ def _recovery_cuts_it(subject: Subject, broker: str, path: str, copies: Copies) 
         return ""
     if held.high_watermark is not None and held.end < held.high_watermark:
         return ""
-    return (
-        f"{broker} was not shut down in order, and nothing below the high watermark is missing: "
-        "the broker cuts such an end when it starts"
-    )
+    return f"{broker} was not shut down in order, and nothing below the high watermark is missing"
 
 
 def irregular(subject: Subject) -> Iterator[Discovery]:

@@ -111,6 +111,8 @@ DAMAGE_KINDS: Mapping[str, str] = MappingProxyType(
         "timeindex-order": "entries of .timeindex that do not grow",
         "timeindex-beyond-end": "an entry of .timeindex behind the segment's last offset",
         "txnindex": "an entry of .txnindex that cannot be, or that no abort marker bears out",
+        "txnindex-missing": "an aborted transaction that .txnindex does not have: consumers with "
+        "read_committed would read its records",
         "index-size": "an index file whose size is no multiple of its entries'",
         "checkpoint": "a checkpoint file that Kafka would not read",
         "epoch-order": "epochs or start offsets of leader-epoch-checkpoint that do not grow",

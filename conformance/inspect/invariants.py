@@ -112,11 +112,11 @@ INVARIANTS = (
     ),
     _folder(
         "transaction-index", ".txnindex, segment",
-        "Each entry is an aborted transaction, whose abort marker is in the segment.",
+        "Its entries are the aborted transactions whose abort markers are in the segment.",
         "TransactionIndex, ProducerStateManager.completeTxn",
         "Consumers with read_committed drop or read the wrong records.",
-        "Never.",
-        "txnindex index-size", Severity.FAIL,
+        "An unclean stop: the entries of a segment that is recovered are made anew.",
+        "txnindex txnindex-missing index-size", Severity.FAIL,
     ),
     _folder(
         "index-has-a-segment", ".index, .timeindex, .txnindex, segment",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from conformance.inspect.copies import Copies
@@ -57,21 +58,29 @@ def _nodes(evidence: Evidence) -> dict[str, _Node]:
         if row["broker"] in nodes:
             node = nodes[row["broker"]]
             node.state = {**(node.state or {}), row["key"]: row["value"]}
-    for row in evidence.rows("metadata"):
-        _take(nodes[row["broker"]], row)
+    _extents(evidence, nodes)
+    for row in evidence.rows("metadata", pc.field("type") == "LeaderChangeMessage"):
+        if row["source"] == "log":
+            leader = json.loads(row["body"]).get("leaderId", -1)
+            nodes[row["broker"]].leaders[row["epoch"]] = int(leader)
     return nodes
 
 
-def _take(node: _Node, row: Mapping[str, object]) -> None:
-    offset, epoch = int(str(row["offset"])), int(str(row["epoch"]))
-    if row["source"] == "snapshot":
-        node.snapshots.add(offset)
-        return
-    node.first = offset if node.first < 0 else min(node.first, offset)
-    if epoch > node.last_epoch:
-        node.last_epoch, node.began = epoch, int(str(row["timestamp"]))
-    if row["type"] == "LeaderChangeMessage":
-        node.leaders[epoch] = int(json.loads(str(row["body"])).get("leaderId", -1))
+def _extents(evidence: Evidence, nodes: Mapping[str, _Node]) -> None:
+    """From where to which epoch each log reaches, and up to where its snapshots tell."""
+    columns = ["broker", "source", "offset", "epoch", "timestamp"]
+    for batch in evidence.dataset("metadata").to_batches(columns=columns):
+        table = pa.Table.from_batches([batch]).group_by(["broker", "source", "epoch"])
+        for row in table.aggregate([("offset", "min"), ("timestamp", "min")]).to_pylist():
+            node, offset = nodes[row["broker"]], row["offset_min"]
+            if row["source"] == "snapshot":
+                continue
+            node.first = offset if node.first < 0 else min(node.first, offset)
+            if row["epoch"] > node.last_epoch:
+                node.last_epoch, node.began = row["epoch"], row["timestamp_min"]
+        ends = pa.Table.from_batches([batch.filter(pc.equal(batch.column("source"), "snapshot"))])
+        for row in ends.group_by(["broker", "offset"]).aggregate([]).to_pylist():
+            nodes[row["broker"]].snapshots.add(row["offset"])
 
 
 def _finding(

@@ -248,8 +248,9 @@ def producers_without_records(
     }
     if not claims:
         return
-    ids = sorted({claim[3] for claim in claims})
-    where = pc.field("producer_id").isin(ids) & (pc.field("state") == "")
+    ids, lasts = (sorted({claim[at] for claim in claims}) for at in (3, 4))
+    where = pc.field("producer_id").isin(ids) & pc.field("last_offset").isin(lasts)
+    where &= pc.field("state") == ""
     written = set(
         zip(*evidence.table("batches", _PRODUCERS, where).to_pydict().values(), strict=True)
     )

@@ -161,6 +161,9 @@ class _Reading:
                 tell = self._damage(items[kind])
                 indexes.check_size(entries, kind, tell)
                 _CHECKS[kind](entries, known, tell)
+            indexes.check_missing_aborts(
+                beside.get("txnindex", b""), data, known, self._damage(item)
+            )
 
     def _content(self, item: Item, data: Buffer, hints: Positions | None) -> Content:
         """Streamed if every byte is needed, and needed once; else mapped."""
