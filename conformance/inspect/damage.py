@@ -259,9 +259,10 @@ def misplaced(subjects: Mapping[Key, Subject], copies: Copies) -> Iterator[Disco
 
 def _assigned(last: Registration, copy: Copy) -> str | None:
     """The log directory that the controller has assigned to a broker's replica, if it is here."""
-    ids = {id_: directory for directory, id_ in copy.directory_ids.items()}
     given = dict(zip(last.replicas, last.directories, strict=False))
-    return None if copy.node is None else ids.get(given.get(copy.node, ""))
+    wanted = None if copy.node is None else given.get(copy.node)
+    found = [directory for directory, id_ in copy.directory_ids.items() if id_ == wanted]
+    return found[0] if len(found) == 1 else None
 
 
 def _other_directory(subject: Subject, held: Held, assigned: str) -> Discovery:
