@@ -147,9 +147,7 @@ def _check_some(items: Iterable[Item], inputs: Inputs) -> None:
     bare: set[str] = set()
     some = False
     for item in items:
-        some = (
-            some or item.place.kind not in ("other", "server-log") or item.found.status == "error"
-        )
+        some = some or item.place.kind != "other" or item.found.status == "error"
         if is_segment(item.found.path):
             bare.add(f"{item.found.broker}={item.found.root}")
     for folder in sorted(bare):

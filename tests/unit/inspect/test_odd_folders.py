@@ -151,6 +151,15 @@ def test_what_says_too_little_is_no_pass(tmp_path: Path, name: str) -> None:
     assert told or any(one.matters for one in found.unjudged)
 
 
+def test_an_empty_folder_with_server_logs_is_no_pass(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("[2026-01-05 10:00:00,123] INFO started (kafka.server.KafkaServer)\n")
+    inputs = Inputs(brokers_of((f"b1={folder(tmp_path / 'x')}",)), logs=(f"b1={log}",))
+    found = inspect(read(inputs, tmp_path / "out", ()), specifications=SPECIFICATIONS)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert [one.kind for one in found.found] == ["empty-folder"]
+
+
 def test_a_topic_that_nobody_has_is_no_pass(tmp_path: Path) -> None:
     filters = Filters(topics=frozenset({"nosuch"}))
     found = inspected(tmp_path / "out", f"b1={broker(tmp_path / 'x')}", filters=filters)
