@@ -4,8 +4,9 @@
 
 COPIES are folders that `kconform cluster incident clean` wrote. A fault counts as found if a
 finding of the right kind names the broker that it was planted at; as proved if that finding fails,
-and is not only inconclusive because the broker was not shut down in order. The clean copies
-themselves must give no finding. Exit code 1 if one fault was missed, or a clean copy accused.
+and is not only inconclusive. The first column is the invariant between files that it breaks
+(docs/disk-invariants.md). The clean copies themselves must give no finding. Exit code 1 if one
+fault was missed, or a clean copy accused.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from conformance.inspect.faults import FAULTS, Planted, Site
+from conformance.inspect.faults import FAULTS
 from conformance.inspect.findings import Discovery
 from conformance.inspect.inspection import inspect
 from conformance.inspect.reading.inputs import Inputs
 from conformance.inspect.reading.reader import read
+from conformance.inspect.sites import Planted, Site
 from conformance.inspect.specifications import Specifications
 from conformance.kafka.incidents import TOPIC
 from conformance.kafka.jars import NEWEST, kafka_jars
@@ -33,10 +35,12 @@ _SPECIFICATIONS = Specifications()
 
 
 def findings(copies: Path, work: Path, jars: tuple[Path, ...]) -> tuple[Discovery, ...]:
-    """What an inspection of the data directories alone finds."""
+    """What an inspection of the data directories and server logs finds."""
     folders = {broker: (str(copies / broker / "data"),) for broker in BROKERS}
+    texts = [(broker, copies / broker / "server.log") for broker in BROKERS]
+    logs = tuple(f"{broker}={path}" for broker, path in texts if path.exists())
     shutil.rmtree(work, ignore_errors=True)
-    return inspect(read(Inputs(folders), work, jars), specifications=_SPECIFICATIONS).found
+    return inspect(read(Inputs(folders, logs), work, jars), specifications=_SPECIFICATIONS).found
 
 
 def told_as(planted: Planted, found: tuple[Discovery, ...]) -> Verdict | None:
@@ -54,10 +58,11 @@ def plant(source: Path, target: Path, kind: str, seed: int) -> Planted:
     """A copy of the source with one fault."""
     shutil.rmtree(target, ignore_errors=True)
     for broker in BROKERS:
-        shutil.copytree(source / broker / "data", target / broker / "data")
+        shutil.copytree(source / broker, target / broker)
     draw = random.Random(f"{kind} {seed}")
     site = Site(target, TOPIC, BROKERS, draw)
-    return FAULTS[kind].plant(site, draw.choice(BROKERS))
+    fault = FAULTS[kind]
+    return fault.plant(site, fault.at(site, draw.choice(BROKERS)))
 
 
 def main() -> int:
@@ -92,10 +97,11 @@ def main() -> int:
                         kinds = sorted({f"{one.kind} ({one.verdict})" for one in found})
                         where = f"{kind} {number} at {', '.join(fault.brokers)}"
                         print(f"missed: {where}: {fault.what}; told: {kinds}", flush=True)
-    print(f"\n{'kind':30} planted  found proved")
-    for kind, count in planted.items():
-        print(f"{kind:30} {count:7} {told[kind]:6} {proved[kind]:6}")
-    print(f"{'all':30} {planted.total():7} {told.total():6} {proved.total():6}")
+    print(f"\n{'invariant':38} {'fault':38} planted  found proved")
+    for kind, count in sorted(planted.items(), key=lambda one: FAULTS[one[0]].invariant):
+        row = FAULTS[kind].invariant or "-"
+        print(f"{row:38} {kind:38} {count:7} {told[kind]:6} {proved[kind]:6}")
+    print(f"{'all':77} {planted.total():7} {told.total():6} {proved.total():6}")
     return 1 if bad or told.total() < planted.total() else 0
 
 

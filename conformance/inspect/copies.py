@@ -7,10 +7,13 @@ was copied, and how far these two are apart about how long that took.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
+
+import pyarrow.dataset as ds
 
 from conformance.inspect.evidence import Evidence
 
@@ -18,6 +21,8 @@ _CHECKPOINT_MS = 5_000
 """replica.high.watermark.checkpoint.interval.ms by default."""
 _REPLICATION = "replication-offset-checkpoint"
 _METADATA = "__cluster_metadata-0"
+_OWN = ("become-leader", "become-follower", "log-loaded", "isr-shrink", "isr-updated")
+"""Lines whose prefix in brackets names the broker that writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class Copy:
     window: int
     """Milliseconds that the copying may have taken."""
     last_metadata_offset: int
+    directory_ids: Mapping[str, str] = field(default_factory=dict)
+    """By log directory the id in its meta.properties."""
 
     def is_clean(self, directory: str) -> bool:
         """Whether the broker had stopped in order: then all files of the directory fit together."""
@@ -73,9 +80,12 @@ def read_copies(evidence: Evidence) -> Copies:
     """What the files tell of their copying."""
     identities: dict[str, dict[str, str]] = {broker: {} for broker in evidence.brokers}
     clean: dict[str, set[str]] = {broker: set() for broker in evidence.brokers}
+    directories: dict[str, dict[str, str]] = {broker: {} for broker in evidence.brokers}
     for row in evidence.rows("identities"):
         if row["kind"] == "meta.properties":
             identities[row["broker"]][row["key"]] = row["value"]
+            if row["key"] == "directory.id":
+                directories[row["broker"]][row["directory"]] = row["value"]
         if row["kind"] == "clean-shutdown":
             clean[row["broker"]].add(row["directory"])
     written: dict[str, dict[str, int]] = {broker: {} for broker in evidence.brokers}
@@ -88,17 +98,34 @@ def read_copies(evidence: Evidence) -> Copies:
             keys.add(_METADATA)
         for key in keys:
             times[key] = max(times.get(key, -1), row["mtime"])
+    nameless = {name for name, own in identities.items() if not {"node.id", "broker.id"} & {*own}}
+    for broker, node in _nodes_of_lines(evidence, nameless).items():
+        identities[broker]["node.id"] = str(node)
     ends = dict.fromkeys(evidence.brokers, -1)
     for row in evidence.table("metadata", ["broker", "offset"]).to_pylist():
         ends[row["broker"]] = max(ends[row["broker"]], row["offset"])
     return Copies(
         MappingProxyType(
             {
-                broker: _copy(broker, identities[broker], clean[broker], written[broker], end)
+                broker: replace(
+                    _copy(broker, identities[broker], clean[broker], written[broker], end),
+                    directory_ids=MappingProxyType(directories[broker]),
+                )
                 for broker, end in ends.items()
             }
         )
     )
+
+
+def _nodes_of_lines(evidence: Evidence, nameless: Collection[str]) -> dict[str, int]:
+    """The node that a broker's own server log is of, where there is one and it is one node's."""
+    found: dict[str, set[int]] = {broker: set() for broker in nameless}
+    where = ds.field("kind").isin(_OWN) & ds.field("broker").isin(sorted(nameless))
+    for row in evidence.rows("log_lines", where) if nameless else ():
+        node = json.loads(row["fields"]).get("broker")
+        if isinstance(node, int):
+            found[row["broker"]].add(node)
+    return {broker: nodes.pop() for broker, nodes in found.items() if len(nodes) == 1}
 
 
 def _copy(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from conformance.inspect.copies import Copies
+from conformance.inspect.copies import Copies, Copy
 from conformance.inspect.evidence import DAMAGE_KINDS, Evidence
 from conformance.inspect.findings import Discovery, Unjudged
-from conformance.inspect.history import Controller, Key
+from conformance.inspect.history import Controller, Key, Registration
 from conformance.inspect.partitions import (
     Differing,
     Irregularity,
@@ -29,13 +29,50 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "missing-log": "a replica that the controller knows, of which its broker has no folder",
         "other-topic": "a folder whose topic id is not that of the topic with its name",
         "two-logs": "one partition in two log directories of a broker",
+        "not-a-replica": "a log on a broker that the controller never had among the replicas",
+        "without-epoch": "records without a leader epoch where the other replicas have one",
+        "head-gone": "the first records of a log are gone, which retention did not remove",
+        "log-start-beyond-end": "a checkpointed log start beyond the log's end",
+        "recovery-point-beyond-end": "a recovery point beyond the log's end",
+        "recovery-point-behind": "a clean stop, and a recovery point that is not the log's end",
+        "cleaned-beyond-end": "the cleaner's checkpoint is beyond the log's end",
+        "snapshot-beyond-end": "a producer snapshot beyond the log's end",
+        "snapshot-behind": "a clean stop, and no producer snapshot of the log's end",
+        "snapshot-contents": "a producer snapshot whose producers the log does not bear out",
+        "orphan-index": "an index file without its segment",
+        "no-epoch-checkpoint": "records with leader epochs, and no leader-epoch-checkpoint",
+        "no-topic-id": "a partition's folder without partition.metadata",
+        "no-high-watermark": "a clean stop, and no checkpointed high watermark",
+        "high-watermark-below-start": "a clean stop, and a high watermark below the log's start",
+        "older-than-its-log": "a replica's log ends below what its broker's server log says",
+        "older-than-the-controller": "a replica's log ends below what the controller attests",
+        "older-than-its-registration": "a copy from before its broker registered last",
+        "foreign-marker": "a mark of a clean stop that is not of this broker's last run",
+        "other-cluster": "a folder of another cluster",
+        "other-node": "a log directory that another broker has registered",
+        "unknown-directory": "a log directory that its broker never registered",
+        "same-node-id": "two brokers with one node id",
+        "same-directory": "two log directories with one directory id",
+        "identity-differs": "log directories of one broker with different node or cluster ids",
+        "no-meta-properties": "a log directory without meta.properties",
+        "empty-folder": "a broker's folder that holds nothing of a broker",
+        "no-metadata-log": "a broker's folder without __cluster_metadata, which others have",
+        "no-metadata-snapshot": "a metadata log that begins above every snapshot beside it",
+        "quorum-state-behind": "a quorum-state that is older than the metadata log beside it",
+        "two-quorum-leaders": "nodes that name two leaders of the controllers' quorum in one epoch",
+        "other-directory": "a log in another directory than the controller has assigned",
     }
 )
 
 METADATA_LOG: Key = ("__cluster_metadata", 0)
 _HARMLESS = frozenset({"index-stale"})
 _NOT_DECODED = frozenset({"unknown-record"})
-_AT_THE_END = frozenset({"torn-tail", "zero-tail"})
+_MENDED = {
+    "torn-tail": "the broker cuts such an end when it starts",
+    "zero-tail": "the broker cuts such an end when it starts",
+    "txnindex-missing": "the broker makes the entries of its last segment anew when it starts",
+}
+"""What a broker that was not stopped in order does at its next start."""
 
 
 def damaged(
@@ -50,10 +87,11 @@ def damaged(
         if row["kind"] in _NOT_DECODED:
             yield Unjudged(name, KINDS[row["kind"]], row["detail"], matters=True)
             continue
-        if row["kind"] in _AT_THE_END and subject is not None:
-            reason = _recovery_cuts_it(subject, row["broker"], row["path"], copies)
+        mended = _MENDED.get(row["kind"], "")
+        if mended and subject is not None:
+            reason = _recovery_mends_it(subject, row["broker"], row["path"], copies)
             if reason:
-                yield Unjudged(name, KINDS[row["kind"]], reason)
+                yield Unjudged(name, KINDS[row["kind"]], f"{reason}: {mended}")
                 continue
         yield _damage(row, name)
 
@@ -74,7 +112,7 @@ def _damage(row: Mapping[str, object], name: str) -> Discovery:
     )
 
 
-def _recovery_cuts_it(subject: Subject, broker: str, path: str, copies: Copies) -> str:
+def _recovery_mends_it(subject: Subject, broker: str, path: str, copies: Copies) -> str:
     """Why a torn end is what a running or killed broker leaves; '' where it is not."""
     held = subject.held.get(broker)
     if held is None or copies[broker].is_clean(held.directory):
@@ -83,17 +121,15 @@ def _recovery_cuts_it(subject: Subject, broker: str, path: str, copies: Copies) 
         return ""
     if held.high_watermark is not None and held.end < held.high_watermark:
         return ""
-    return (
-        f"{broker} was not shut down in order, and nothing below the high watermark is missing: "
-        "the broker cuts such an end when it starts"
-    )
+    return f"{broker} was not shut down in order, and nothing below the high watermark is missing"
 
 
 def irregular(subject: Subject) -> Iterator[Discovery]:
     """Gaps, overlaps and disorder between the batches of one log."""
+    cleaned = max(subject.cleaned.values(), default=0)  # followers copy the holes of their leader
     for held in subject.held.values():
         for one in held.log.irregularities if held.log else ():
-            if one.kind == "gap" and (subject.compacted or one.end <= (held.cleaned or 0)):
+            if one.kind == "gap" and (subject.compacted or one.end <= cleaned):
                 continue
             if one.offset < held.start and one.end <= held.start:
                 continue
@@ -114,6 +150,28 @@ def _irregular(subject: Subject, held: Held, one: Irregularity) -> Discovery:
         offsets=(one.offset, one.end),
         brokers=(held.broker,),
         sources=(f"{held.broker}: {one.segment}",),
+        topic=subject.key[0],
+        partition=subject.key[1],
+    )
+
+
+def without_epoch(subject: Subject) -> Iterator[Discovery]:
+    """Replicas whose batches are of another format than the copies of the same records."""
+    one = subject.without_epoch
+    if one is None:
+        return
+    odd, others = " and ".join(one.odd), " and ".join(one.others)
+    equal = len(one.odd) == len(one.others)
+    yield Discovery(
+        "without-epoch",
+        subject.name,
+        f"{subject.name}: {odd} and {others} hold records of different formats from offset "
+        f"{one.start} on",
+        f"Between offsets {one.start} and {one.end - 1} some hold records with a leader epoch "
+        "(magic 2) and some without (magic 0 or 1, or epoch -1). Followers copy batches as they "
+        f"are. Nothing else is said of the log of {odd}.",
+        offsets=(one.start, one.end),
+        brokers=(*one.odd, *one.others) if equal else one.odd,
         topic=subject.key[0],
         partition=subject.key[1],
     )
@@ -167,11 +225,8 @@ def metadata_differs(controller: Controller) -> Iterator[Discovery]:
         )
 
 
-def misplaced(
-    evidence: Evidence, subjects: Mapping[Key, Subject], copies: Copies
-) -> Iterator[Discovery | Unjudged]:
-    """Folders that should be there and are not; folders of another topic of the same name."""
-    ids = _topic_ids(evidence)
+def misplaced(subjects: Mapping[Key, Subject], copies: Copies) -> Iterator[Discovery | Unjudged]:
+    """Folders that should be there and are not, or are not what the controller knows."""
     for subject in subjects.values():
         if subject.elections is None:
             continue
@@ -182,13 +237,18 @@ def misplaced(
             elif broker not in subject.held and broker not in subject.unread:
                 yield _missing_log(subject, broker, copies)
         for broker, held in subject.held.items():
-            found = ids.get((broker, held.path), subject.elections.topic_id)
-            if found != subject.elections.topic_id:
+            own = copies[broker].node
+            if own is not None and own not in subject.elections.ever:
+                yield _not_a_replica(subject, broker, held)
+            elsewhere = _assigned(subject.elections.last, copies[broker])
+            if elsewhere is not None and elsewhere != held.directory:
+                yield _other_directory(subject, held, elsewhere)
+            if held.topic_id not in ("", subject.elections.topic_id):
                 yield Discovery(
                     "other-topic",
                     subject.name,
                     f"{subject.name}: the folder on {broker} is of another topic",
-                    f"Its topic id is {found}; the controller's topic of that name has "
+                    f"Its topic id is {held.topic_id}; the controller's topic of that name has "
                     f"{subject.elections.topic_id}.",
                     brokers=(broker,),
                     sources=(f"{broker}: {held.path}/partition.metadata",),
@@ -197,12 +257,45 @@ def misplaced(
                 )
 
 
-def _topic_ids(evidence: Evidence) -> dict[tuple[str, str], str]:
-    return {
-        (row["broker"], row["path"].rpartition("/")[0]): row["value"]
-        for row in evidence.rows("identities")
-        if row["kind"] == "partition.metadata" and row["key"] == "topic_id"
-    }
+def _assigned(last: Registration, copy: Copy) -> str | None:
+    """The log directory that the controller has assigned to a broker's replica, if it is here."""
+    given = dict(zip(last.replicas, last.directories, strict=False))
+    wanted = None if copy.node is None else given.get(copy.node)
+    found = [directory for directory, id_ in copy.directory_ids.items() if id_ == wanted]
+    return found[0] if len(found) == 1 else None
+
+
+def _other_directory(subject: Subject, held: Held, assigned: str) -> Discovery:
+    return Discovery(
+        "other-directory",
+        subject.name,
+        f"{subject.name}: {held.broker} has it in another log directory than the controller",
+        f"It lies in {held.directory or '.'}, and is assigned to {assigned or '.'}: if the first "
+        "one failed, the controller would keep the replica.",
+        brokers=(held.broker,),
+        sources=(f"{held.broker}: {held.path}",),
+        topic=subject.key[0],
+        partition=subject.key[1],
+    ).softened("a move between directories may not have been finished (KIP-858).")
+
+
+def _not_a_replica(subject: Subject, broker: str, held: Held) -> Discovery:
+    assert subject.elections is not None
+    replicas = ", ".join(map(str, subject.elections.last.replicas))
+    found = Discovery(
+        "not-a-replica",
+        subject.name,
+        f"{subject.name}: {broker} has a log of it, and was never one of its replicas",
+        f"The controller's replicas are {replicas}. The folder is of another broker, or of another "
+        "cluster.",
+        brokers=(broker,),
+        sources=(f"{broker}: {held.path}",),
+        topic=subject.key[0],
+        partition=subject.key[1],
+    )
+    if subject.elections.whole:
+        return found
+    return found.softened("the metadata log that is here does not reach back to its creation.")
 
 
 def _missing_log(subject: Subject, broker: str, copies: Copies) -> Discovery:

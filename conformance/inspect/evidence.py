@@ -111,6 +111,8 @@ DAMAGE_KINDS: Mapping[str, str] = MappingProxyType(
         "timeindex-order": "entries of .timeindex that do not grow",
         "timeindex-beyond-end": "an entry of .timeindex behind the segment's last offset",
         "txnindex": "an entry of .txnindex that cannot be, or that no abort marker bears out",
+        "txnindex-missing": "an aborted transaction that .txnindex does not have: consumers with "
+        "read_committed would read its records",
         "index-size": "an index file whose size is no multiple of its entries'",
         "checkpoint": "a checkpoint file that Kafka would not read",
         "epoch-order": "epochs or start offsets of leader-epoch-checkpoint that do not grow",
@@ -290,6 +292,8 @@ class Evidence:
     """What was read: brokers, filters, whether checksums were verified, counts."""
     parts: frozenset[int] | None = None
     """Only these parts of the reading; None: all."""
+    aside: frozenset[str] = frozenset()
+    """Brokers whose rows are left out."""
 
     @classmethod
     def open(cls, folder: Path) -> Evidence:
@@ -309,7 +313,7 @@ class Evidence:
     @property
     def brokers(self) -> tuple[str, ...]:
         """The brokers' names, in the order of the command line."""
-        return tuple(self.manifest["brokers"])
+        return tuple(name for name in self.manifest["brokers"] if name not in self.aside)
 
     def paths(self, name: str) -> list[Path]:
         """The table's Parquet files; parts in order, neighbouring partitions in one part."""
@@ -320,12 +324,19 @@ class Evidence:
         """The same evidence, as far as these parts of the reading hold it."""
         return replace(self, parts=frozenset(parts))
 
+    def without(self, brokers: Iterable[str]) -> Evidence:
+        """The same evidence, but for what is of these brokers."""
+        return replace(self, aside=self.aside | frozenset(brokers))
+
     def dataset(self, name: str) -> ds.Dataset:
         """The table, to be scanned piece by piece."""
         paths = [str(path) for path in self.paths(name)]
         if not paths:
             return ds.dataset(TABLES[name].empty_table())
-        return ds.dataset(paths, schema=TABLES[name], format="parquet")
+        table = ds.dataset(paths, schema=TABLES[name], format="parquet")
+        if not self.aside:
+            return table
+        return table.filter(~ds.field("broker").isin(sorted(self.aside)))
 
     def table(
         self, name: str, columns: Sequence[str] | None = None, where: ds.Expression | None = None

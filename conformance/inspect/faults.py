@@ -7,96 +7,26 @@ at which broker, and where it has one at which offset.
 
 from __future__ import annotations
 
-import random
 import shutil
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 from types import MappingProxyType
 
-import crc32c
-
+from conformance.inspect.faults_between import between
 from conformance.inspect.reading import records
-
-_HEADER = 61
-_LOG = f"{0:020}.log"
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch of a segment (magic 2)."""
-
-    position: int
-    size: int
-    base: int
-    last: int
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class Planted:
-    """A fault that was planted. `offset` is None where it has none; `brokers` all that it is on."""
-
-    kind: str
-    brokers: tuple[str, ...]
-    offset: int | None
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Copies to plant in: `root/BROKER/data`, each with the same topic in one partition."""
-
-    root: Path
-    topic: str
-    brokers: tuple[str, ...]
-    draw: random.Random
-
-    def data(self, broker: str) -> Path:
-        """A broker's log directory."""
-        return self.root / broker / "data"
-
-    def log(self, broker: str, topic: str | None = None) -> Path:
-        """A broker's first segment of partition 0."""
-        return self.data(broker) / f"{topic or self.topic}-0" / _LOG
-
-    def batches(self, broker: str, topic: str | None = None) -> list[Batch]:
-        """The batches of that segment."""
-        data, position, found = self.log(broker, topic).read_bytes(), 0, list[Batch]()
-        while position + _HEADER <= len(data):
-            base, length, epoch = struct.unpack_from(">qii", data, position)
-            (delta,) = struct.unpack_from(">i", data, position + 23)
-            if length <= 0:
-                break
-            found.append(Batch(position, length + 12, base, base + delta, epoch))
-            position += length + 12
-        return found
-
-    def some_batch(self, broker: str, *, margin: int = 1) -> Batch:
-        """A batch that is not among the first or last."""
-        return self.draw.choice(self.batches(broker)[margin:-margin])
-
-    def high_watermark(self, broker: str) -> int:
-        """As the checkpoint says."""
-        rows = (self.data(broker) / _REPLICATION).read_text("utf-8").splitlines()[2:]
-        return next(int(row.split()[2]) for row in rows if row.split()[:2] == [self.topic, "0"])
-
-
-_REPLICATION = "replication-offset-checkpoint"
-
-
-def _write(path: Path, position: int, data: bytes) -> None:
-    with path.open("r+b") as file:
-        file.seek(position)
-        file.write(data)
-
-
-def _sealed(batch: bytes) -> bytes:
-    """The batch with the checksum of its bytes."""
-    return batch[:17] + struct.pack(">I", crc32c.crc32c(batch[21:])) + batch[21:]
-
+from conformance.inspect.sites import (
+    REPLICATION,
+    Batch,
+    Fault,
+    Planted,
+    Site,
+    overwrite,
+    read_cache,
+    sealed,
+    write_cache,
+)
 
 # --- faults of one log -----------------------------------------------------------------------
 
@@ -120,21 +50,21 @@ def _flip(site: Site, broker: str) -> Planted:
     hit = site.some_batch(broker)
     at = hit.position + site.draw.randrange(21, hit.size)
     byte = site.log(broker).read_bytes()[at]
-    _write(site.log(broker), at, bytes([byte ^ 1 << site.draw.randrange(8)]))
+    overwrite(site.log(broker), at, bytes([byte ^ 1 << site.draw.randrange(8)]))
     return Planted("flipped-bit", (broker,), hit.base, f"byte {at}")
 
 
 def _epoch_of_batch(site: Site, broker: str) -> Planted:
     hit = site.some_batch(broker)
     other = site.draw.choice([e for e in (*range(6), 40) if e != hit.epoch])
-    _write(site.log(broker), hit.position + 12, struct.pack(">i", other))
+    overwrite(site.log(broker), hit.position + 12, struct.pack(">i", other))
     return Planted("changed-epoch", (broker,), hit.base, f"epoch {hit.epoch} became {other}")
 
 
 def _base_offset(site: Site, broker: str) -> Planted:
     hit = site.some_batch(broker)
     other = hit.base + site.draw.choice([-3, -1, 1, 2, 1000])
-    _write(site.log(broker), hit.position, struct.pack(">q", max(other, 0)))
+    overwrite(site.log(broker), hit.position, struct.pack(">q", max(other, 0)))
     return Planted("changed-base-offset", (broker,), None, f"offset {hit.base} became {other}")
 
 
@@ -170,7 +100,7 @@ def _swapped(site: Site, broker: str) -> Planted:
 def _zeros(site: Site, broker: str) -> Planted:
     hit = site.some_batch(broker)
     size = site.log(broker).stat().st_size
-    _write(site.log(broker), hit.position, bytes(size - hit.position))
+    overwrite(site.log(broker), hit.position, bytes(size - hit.position))
     return Planted("zero-filled-tail", (broker,), hit.base, f"zeros from byte {hit.position}")
 
 
@@ -178,7 +108,7 @@ def _other_contents(site: Site, broker: str) -> Planted:
     hit = site.some_batch(broker)
     data = site.log(broker).read_bytes()[hit.position : hit.position + hit.size]
     at = data.index(b"order") if b"order" in data else hit.size - 2
-    _write(site.log(broker), hit.position, _sealed(data[:at] + b"OTHER"[:5] + data[at + 5 :]))
+    overwrite(site.log(broker), hit.position, sealed(data[:at] + b"OTHER"[:5] + data[at + 5 :]))
     return Planted("other-contents", (broker,), hit.base, "a valid batch with another record")
 
 
@@ -225,51 +155,40 @@ def _empty_segment(site: Site, broker: str) -> Planted:
 # --- faults of what stands beside the log -----------------------------------------------------
 
 
-def _cache(site: Site, broker: str) -> tuple[Path, list[tuple[int, int]]]:
-    path = site.log(broker).parent / "leader-epoch-checkpoint"
-    rows = path.read_text("utf-8").splitlines()[2:]
-    return path, [(int(a), int(b)) for a, b in (row.split() for row in rows)]
-
-
-def _write_cache(path: Path, entries: list[tuple[int, int]]) -> None:
-    rows = "".join(f"{epoch} {start}\n" for epoch, start in entries)
-    path.write_text(f"0\n{len(entries)}\n{rows}", "utf-8")
-
-
 def _old_cache(site: Site, broker: str) -> Planted:
-    path, entries = _cache(site, broker)
+    path, entries = read_cache(site, broker)
     end = site.batches(broker)[-1].last + 1
     written = [entry for entry in entries if entry[1] < end]
     left = site.draw.randrange(1, len(written))
-    _write_cache(path, written[:left])
+    write_cache(path, written[:left])
     return Planted(
         "epoch-checkpoint-of-before", (broker,), written[left][1], f"{left} entries left"
     )
 
 
 def _moved_cache(site: Site, broker: str) -> Planted:
-    path, entries = _cache(site, broker)
+    path, entries = read_cache(site, broker)
     end = site.batches(broker)[-1].last + 1
     number = site.draw.randrange(1, len([entry for entry in entries if entry[1] < end]))
     epoch, start = entries[number]
     entries[number] = (epoch, start - site.draw.randrange(1, 5))
-    _write_cache(path, entries)
+    write_cache(path, entries)
     return Planted(
         "epoch-checkpoint-moved", (broker,), None, f"epoch {epoch} at {entries[number][1]}"
     )
 
 
 def _later_cache(site: Site, broker: str) -> Planted:
-    path, entries = _cache(site, broker)
+    path, entries = read_cache(site, broker)
     end = site.batches(broker)[-1].last + 1
     newest = max(entries)[0] + site.draw.randrange(5, 20)
     kept = [entry for entry in entries if entry[1] < end - 2]
-    _write_cache(path, [*kept, (newest, end - 1)])
+    write_cache(path, [*kept, (newest, end - 1)])
     return Planted("epoch-checkpoint-of-later", (broker,), None, f"epoch {newest} at {end - 1}")
 
 
 def _high_watermark(site: Site, broker: str) -> Planted:
-    path = site.data(broker) / _REPLICATION
+    path = site.data(broker) / REPLICATION
     old, more = site.high_watermark(broker), site.draw.randrange(1, 500)
     text = path.read_text("utf-8")
     path.write_text(text.replace(f"{site.topic} 0 {old}", f"{site.topic} 0 {old + more}"), "utf-8")
@@ -277,7 +196,7 @@ def _high_watermark(site: Site, broker: str) -> Planted:
 
 
 def _checkpoint_text(site: Site, broker: str) -> Planted:
-    path = site.data(broker) / site.draw.choice([_REPLICATION, "recovery-point-offset-checkpoint"])
+    path = site.data(broker) / site.draw.choice([REPLICATION, "recovery-point-offset-checkpoint"])
     text = path.read_text("utf-8")
     path.write_text(text.replace("\n", "\nx", 2), "utf-8")
     return Planted("unreadable-checkpoint", (broker,), None, path.name)
@@ -303,7 +222,7 @@ def _metadata(site: Site, broker: str) -> Planted:
     hit = names[0]
     part = data[hit.position : hit.position + hit.size]
     changed = part.replace(site.topic.encode(), site.topic.upper().encode())
-    _write(path, hit.position, _sealed(changed))
+    overwrite(path, hit.position, sealed(changed))
     return Planted("metadata-record", (broker,), None, f"offset {hit.base}")
 
 
@@ -318,7 +237,7 @@ def _generation(site: Site, _broker: str) -> Planted:
         at = _generation_at(site, broker, hit)
         assert at is not None
         changed = data[:at] + struct.pack(">i", 0) + data[at + 4 :]
-        _write(path, hit.position, _sealed(changed[hit.position : hit.position + hit.size]))
+        overwrite(path, hit.position, sealed(changed[hit.position : hit.position + hit.size]))
     return Planted("generation-fell", site.brokers, hit.base, f"generation 0 at offset {hit.base}")
 
 
@@ -341,7 +260,7 @@ def _assignment(site: Site, _broker: str) -> Planted:
         path = site.log(broker, "__consumer_offsets")
         part = path.read_bytes()[hit.position : hit.position + hit.size]
         other = pattern[:-4] + struct.pack(">i", 7)
-        _write(path, hit.position, _sealed(part.replace(pattern, other)))
+        overwrite(path, hit.position, sealed(part.replace(pattern, other)))
     return Planted("partition-of-nobody", site.brokers, hit.base, f"offset {hit.base}")
 
 
@@ -416,7 +335,7 @@ def _everywhere(site: Site, batch: Batch, position: int, number: int) -> None:
         data = bytearray(path.read_bytes())
         data[position : position + _INT] = struct.pack(">i", number)
         part = bytes(data[batch.position : batch.position + batch.size])
-        _write(path, batch.position, _sealed(part))
+        overwrite(path, batch.position, sealed(part))
 
 
 def _group_epoch(site: Site, _broker: str) -> Planted:
@@ -464,17 +383,21 @@ _ORDER = frozenset({"gap", "overlap", "out-of-order"})
 _EPOCHS = frozenset({"EpochCacheMatchesLog", "EpochsNonDecreasing", "KnownEpochIsRegistered"})
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A kind of fault, and the kinds of findings that tell it."""
+_BROKEN = {
+    "exposed-is-kept": "cut-between-batches cut-within-a-batch zero-filled-tail emptied-segment",
+    "epochs-are-the-controllers": "changed-epoch swapped-suffix epoch-checkpoint-of-later",
+    "segments-join": "changed-base-offset removed-batch doubled-batch swapped-batches",
+    "same-records": "other-contents",
+    "replicas-have-folders": "missing-folder",
+    "epochs-of-the-log": "epoch-checkpoint-of-before epoch-checkpoint-moved",
+    "high-watermark-in-log": "high-watermark-beyond-end",
+    "topic-id": "topic-id",
+    "metadata-agrees": "metadata-record",
+}
+_INVARIANTS = {name: row for row, names in _BROKEN.items() for name in names.split()}
+"""The rows of `invariants.INVARIANTS` that some of them break."""
 
-    plant: Callable[[Site, str], Planted]
-    told_by: frozenset[str]
-    needs: Callable[[Site], bool] = lambda _site: True
-    """Whether the copies hold what it is planted in."""
-
-
-FAULTS: Mapping[str, Fault] = MappingProxyType(
+_OF_LOGS: Mapping[str, Fault] = MappingProxyType(
     {
         "cut-between-batches": Fault(_cut_between, _LOST),
         "cut-within-a-batch": Fault(_cut_within, _LOST),
@@ -515,5 +438,10 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             _has_consumer_groups,
         ),
     }
+)
+
+FAULTS: Mapping[str, Fault] = MappingProxyType(
+    {name: replace(fault, invariant=_INVARIANTS.get(name, "")) for name, fault in _OF_LOGS.items()}
+    | between()
 )
 """Every kind of fault that can be planted."""

@@ -41,6 +41,8 @@ class Registration:
     eligible: tuple[int, ...] = ()
     """Eligible leader replicas: may be elected although they are not in the ISR (KIP-966)."""
     source: str = "log"
+    directories: tuple[str, ...] = ()
+    """Directory ids in the order of the replicas (KIP-858); empty where they are not known."""
 
     @property
     def electable(self) -> tuple[int, ...]:
@@ -55,7 +57,7 @@ class Registration:
         leader = body.get("leader", _UNCHANGED)
         isr, replicas = body.get("isr"), body.get("replicas")
         recovery = body.get("leaderRecoveryState", -1)
-        eligible = body.get("eligibleLeaderReplicas")
+        eligible, directories = body.get("eligibleLeaderReplicas"), body.get("directories")
         return Registration(
             offset,
             time,
@@ -66,6 +68,7 @@ class Registration:
             self.replicas if replicas is None else tuple(replicas),
             self.recovering if recovery < 0 else recovery == _RECOVERING,
             self.eligible if eligible is None else tuple(eligible),
+            directories=tuple(self.directories if directories is None else directories),
         )
 
 
@@ -89,6 +92,11 @@ class Elections:
     def last(self) -> Registration:
         """The newest."""
         return self.registrations[-1]
+
+    @property
+    def ever(self) -> frozenset[int]:
+        """Who was a replica at any time."""
+        return frozenset(node for one in self.registrations for node in one.replicas)
 
     def leader_of(self, epoch: int) -> int | None:
         """Who led in an epoch; None if that is not known."""
@@ -204,6 +212,7 @@ def registered(body: Mapping[str, Any], row: Mapping[str, Any], source: str) -> 
         body.get("leaderRecoveryState", 0) == _RECOVERING,
         tuple(body.get("eligibleLeaderReplicas") or ()),
         source,
+        tuple(body.get("directories") or ()),
     )
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from conformance.events import JsonValue
 from conformance.inspect.copies import Copies, read_copies
+from conformance.inspect.damage import METADATA_LOG
 from conformance.inspect.evidence import Evidence
 from conformance.inspect.findings import Discovery, Unjudged
 from conformance.inspect.groups import JudgedGroup
 from conformance.inspect.history import Controller, Key, controller
+from conformance.inspect.identities import identified
 from conformance.inspect.judgement import Judged
 from conformance.inspect.judging import (
     KEPT,
@@ -24,6 +26,7 @@ from conformance.inspect.judging import (
     telling,
     telling_groups,
 )
+from conformance.inspect.quorum import quorum
 from conformance.inspect.server_logs import ServerLog, not_understood, read_server_logs
 from conformance.inspect.slices import Slice, slices
 from conformance.inspect.specifications import Specifications
@@ -122,9 +125,16 @@ def inspect(
 
     Who inspects several times gives the same `specifications`, which are parsed once.
     """
-    copies, history = read_copies(evidence), controller(evidence)
-    inspection = Inspection(evidence, copies, history, files=_files(evidence))
+    copies, files = read_copies(evidence), _files(evidence)
+    identities = identified(evidence, copies)
+    if identities.aside:
+        evidence = evidence.without(identities.aside)
+        copies = read_copies(evidence)
+    history = controller(evidence)
+    inspection = Inspection(evidence, copies, history, files=files)
     inspection.server_logs = read_server_logs(evidence)
+    across = (*identities.found, *quorum(evidence, copies))
+    inspection.found = tuple(most_telling_first(across))
     parts = slices(evidence, history)
     folder = None if output is None else output / "traces"
     task = Task(evidence, copies, specifications or Specifications(), folder)
@@ -136,7 +146,8 @@ def inspect(
             if written is not None:
                 written.add(one.tables)
             tell(inspection.partition_count, whole)
-        beyond = _beyond_reach(evidence, history, inspection.other_states)
+        asked_for = any(key != METADATA_LOG for part in parts for key in part.keys)
+        beyond = _beyond_reach(evidence, history, inspection.other_states, asked_for=asked_for)
         unread = not_understood(inspection.server_logs)
         inspection.unjudged = tuple(dict.fromkeys((*inspection.unjudged, *beyond, *unread)))
         if written is not None:
@@ -157,16 +168,30 @@ def _judged(
 
 
 def _beyond_reach(
-    evidence: Evidence, history: Controller, states: Mapping[tuple[str, str, str], int]
+    evidence: Evidence,
+    history: Controller,
+    states: Mapping[tuple[str, str, str], int],
+    *,
+    asked_for: bool,
 ) -> list[Unjudged]:
     """What the whole inspection cannot say."""
     found = []
+    filters = evidence.manifest.get("filters", {})
+    if (filters.get("topics") or filters.get("partitions")) and not asked_for:
+        found.append(
+            Unjudged(
+                "the partitions asked for",
+                "all of them",
+                "no folder and no record of the controller is of such a topic and partition",
+                matters=True,
+            )
+        )
     if not history.partitions:
         found.append(
             Unjudged(
                 "the controller",
                 "elections, ISRs and what was committed",
-                "no copy holds __cluster_metadata: give the controllers' directories too",
+                "no folder that is judged has __cluster_metadata: give the controllers' too",
                 matters=True,
             )
         )

@@ -14,6 +14,7 @@ from conformance.inspect.abstraction import (
     Registered,
     ReplicaState,
 )
+from conformance.inspect.attested import outdated
 from conformance.inspect.comparison import (
     Difference,
     cache_difference,
@@ -78,7 +79,10 @@ class Judge:
         notes = Notes()
         for broker, why in sorted(subject.unread.items()):
             notes.unjudged.append(Unjudged(subject.name, f"the log of {broker}", why, matters=True))
-        states = {name: state_of(held, subject.lines) for name, held in subject.held.items()}
+        states = {
+            name: state_of(held, subject.lines, subject.epochs_from)
+            for name, held in subject.held.items()
+        }
         exposed = exposures(subject, states)
         starts = epoch_starts(subject, states)
         moment = self._moment(subject, states, exposed, starts, notes)
@@ -88,6 +92,7 @@ class Judge:
         cut = truncations(subject.lines, exposed, subject.elections, starts)
         case.tell_truncations(cut)
         case.tell_elections()
+        notes.found += outdated(subject, starts, self.copies)
         _tell_doubled(subject, notes)
         return Judged(
             subject, states, tuple(differences(states)), exposed, cut, starts, truths, moment, notes
@@ -152,7 +157,8 @@ class Judge:
         if limit is None or all(run.end <= limit for run in found):
             return merged(found)
         why = "a copy of the leader or of a member of the ISR may be older than their exposure"
-        notes.unjudged.append(Unjudged(subject.name, f"records from offset {limit} on", why))
+        what = f"records from offset {limit} on"
+        notes.unjudged.append(Unjudged(subject.name, what, why, matters=True))
         return merged(
             Run(run.start, min(run.end, limit), run.epoch) for run in found if run.start < limit
         )
@@ -207,10 +213,12 @@ class _Case:
 
     def judge_logs(self) -> dict[str, bool | None]:
         """The formulas that ask nothing of the controller."""
-        if any(run.epoch < 0 for state in self.states.values() for run in state.runs):
-            why = "it has batches of magic 0 or 1, which carry no leader epoch"
-            self.unjudged(", ".join(_LOGS), why)
-            return dict.fromkeys(_LOGS)
+        if bare := self.subject.epochs_from:
+            why = "they are of magic 0 or 1, which carries no leader epoch"
+            epochs = any(state.runs for state in self.states.values())
+            self.unjudged(f"records below offset {bare}", why, matters=not epochs)
+            if not epochs:
+                return dict.fromkeys(_LOGS)
         truths = self.judge.formulas.judge(_LOGS, self.moment)
         for name, held in self.subject.held.items():
             if held.epoch_cache is None and held.log is not None:
@@ -535,6 +543,7 @@ class _Case:
     def _one_leader_per_epoch(self) -> bool | None:
         """Whoever said that it leads, held against each other and against the controller."""
         claims: dict[int, dict[str, str]] = {}
+        copies = self.judge.copies.copies
         for one in self._registrations():
             if one.leader >= 0:
                 name = self.judge.copies.name(one.leader)
@@ -542,7 +551,9 @@ class _Case:
                     f"__cluster_metadata-0, offset {one.offset}"
                 )
         for line in self.subject.lines:
-            if line.kind == "started" and line.leads:
+            # Whether a broker of unknown node is the one that the controller names cannot be told.
+            known = line.broker in copies and copies[line.broker].node is not None
+            if line.kind == "started" and line.leads and known:
                 claims.setdefault(line.epoch, {}).setdefault(line.broker, line.source)
         holds = True
         for epoch, leaders in claims.items():

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conformance.inspect import damage, tables, traces
+from conformance.inspect import damage, replica_files, tables, traces
 from conformance.inspect.commands import beside, dump_log, raw_bytes, text_file
 from conformance.inspect.copies import Copies
 from conformance.inspect.evidence import Evidence
@@ -103,10 +103,13 @@ def _said(
     yield from damage.damaged(evidence, subjects, task.copies)
     for subject in subjects.values():
         yield from damage.irregular(subject)
+        yield from damage.without_epoch(subject)
+        yield from replica_files.misfits(subject, task.copies)
+    yield from replica_files.producers_without_records(evidence, subjects)
     yield from damage.contents_differ(evidence, subjects)
     if damage.METADATA_LOG in subjects:
         yield from damage.metadata_differs(part.controller)
-    yield from damage.misplaced(evidence, subjects, task.copies)
+    yield from damage.misplaced(subjects, task.copies)
 
 
 def _noted(
@@ -187,7 +190,7 @@ def _commands(evidence: Evidence, one: Discovery, part: Judged) -> list[str]:
     commands: list[str] = []
     for broker in one.brokers or tuple(part.subject.held):
         held = part.subject.held.get(broker)
-        folder = evidence.manifest.get("folders", {}).get(broker, [broker])[0]
+        folder = evidence.manifest.get("folders", {}).get(broker, broker)
         if held is None:
             continue
         if one.kind == "EpochCacheMatchesLog":

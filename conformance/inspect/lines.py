@@ -20,7 +20,7 @@ class Line:
 
     broker: str
     kind: str
-    """started, truncated, or high-watermark."""
+    """started, truncated, restarted (the whole log was cut), or high-watermark."""
     time: int
     source: str
     text: str
@@ -78,6 +78,8 @@ def _line(row: Mapping[str, Any]) -> Line | None:
         own = "truncated"
     elif "future" in fields:
         return None  # of the log that is on its way to another directory, not of the replica
+    elif kind == "truncated-fully":
+        own = "restarted"
     elif kind in _HIGH_WATERMARK and _number(fields, _HIGH_WATERMARK[kind]) != UNKNOWN:
         own = "high-watermark"
     else:

@@ -181,7 +181,7 @@ def _piece(segment: str, rows: pa.RecordBatch) -> _Piece:
         int(base[0]),
         int(last[-1]),
         _runs(base, last, epoch),
-        _odd(segment, base, last, position),
+        _odd(segment, base, last, position, _numbers(rows, "magic")),
         _block_sums(base, last, epoch, crc),
         len(base),
         int(_numbers(rows, "magic").min()),
@@ -200,8 +200,12 @@ def _runs(base: Int64, last: Int64, epoch: Int64) -> list[Run]:
     ]
 
 
-def _odd(segment: str, base: Int64, last: Int64, position: Int64) -> list[Irregularity]:
-    wrong = np.flatnonzero(base[1:] != last[:-1] + 1)
+def _odd(
+    segment: str, base: Int64, last: Int64, position: Int64, magic: Int64
+) -> list[Irregularity]:
+    """A compressed message of magic 0 or 1 has its last offset only: no gap before it is one."""
+    following = base[1:] - last[:-1]
+    wrong = np.flatnonzero((following < 1) | ((following > 1) & (magic[1:] > 1)))
     return [
         _between(int(base[i]), int(last[i]), int(base[i + 1]), segment, int(position[i + 1]))
         for i in wrong.tolist()
@@ -239,7 +243,8 @@ def _log(broker: str, directory: str, pieces: list[_Piece]) -> Log:
     sums: dict[int, int] = {}
     before: _Piece | None = None
     for piece in pieces:
-        if before is not None and piece.first != before.last + 1:
+        bare = before is not None and piece.first > before.last and piece.magic < 2
+        if before is not None and piece.first != before.last + 1 and not bare:
             odd.append(
                 _between(before.first, before.last, piece.first, piece.segment, piece.position)
             )

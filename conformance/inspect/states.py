@@ -10,27 +10,25 @@ from conformance.inspect.partitions import Run
 from conformance.inspect.subjects import Held
 
 
-def state_of(held: Held, lines: Sequence[Line]) -> ReplicaState:
-    """The replica. What is not known is what contradicts nothing: see `Unjudged`."""
-    runs = tuple(_from(_filled(held), held.start))
+def state_of(held: Held, lines: Sequence[Line], epochs_from: int = 0) -> ReplicaState:
+    """The replica. What is not known is what contradicts nothing: see `Unjudged`.
+
+    Records below `epochs_from` have no leader epoch on some replica: the log is judged from there.
+    """
     end = max(held.end, held.start)
-    cache = _cache_from(held.epoch_cache, held.start) if held.epoch_cache is not None else None
+    start = min(max(held.start, epochs_from), end)
+    runs = tuple(_from(_filled(held), start))
+    cache = _cache_from(held.epoch_cache, start) if held.epoch_cache is not None else None
     heard = [line.epoch for line in lines if line.broker == held.broker and line.kind == "started"]
     epochs = [run.epoch for run in runs] + [entry.epoch for entry in cache or ()]
     return ReplicaState(
-        held.start,
+        start,
         end,
         runs,
-        held.start if held.high_watermark is None else _high_watermark(held),
+        max(held.high_watermark or 0, start),  # Kafka raises one that is below the log's start
         cache if cache is not None else tuple(_cache_of(runs)),
         max([*epochs, *heard], default=NO_EPOCH),
     )
-
-
-def _high_watermark(held: Held) -> int:
-    """The checkpointed one; below the log start it is as old as the checkpoint: Kafka raises it."""
-    assert held.high_watermark is not None
-    return max(held.high_watermark, held.start)
 
 
 def _filled(held: Held) -> Iterator[Run]:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+import pyarrow.dataset as ds
+
 from conformance.inspect.abstraction import CacheEntry
 from conformance.inspect.copies import Copies
 from conformance.inspect.evidence import Evidence, about
 from conformance.inspect.history import Controller, Elections, Key, Registration
 from conformance.inspect.lines import Line
-from conformance.inspect.partitions import Log
-from conformance.inspect.reading.names import place_of
+from conformance.inspect.partitions import Log, Run
+from conformance.inspect.reading.names import INDEXES, NO_SEGMENT, place_of
 
 Place = tuple[str, str]
 """Broker and log directory."""
@@ -41,17 +43,42 @@ class Held:
     epoch_cache: tuple[CacheEntry, ...] | None = None
     unread: str = ""
     """A segment that could not be read, and why; '' if there is none."""
+    first: int = 0
+    """Base offset of the first segment."""
+    recovery_point: int | None = None
+    snapshots: tuple[int, ...] = ()
+    """Offsets of the producer snapshots, in order."""
+    orphans: tuple[str, ...] = ()
+    """Index files without a segment."""
+    topic_id: str = ""
+    """Of partition.metadata; '' where there is none."""
 
     @property
     def start(self) -> int:
-        """The log start offset: checkpointed, or where the first segment begins."""
+        """The log start offset: checkpointed, or where the first segment begins.
+
+        A checkpoint beyond the log's end is damage, and says nothing of the log.
+        """
         first = self.base if self.log is None else self.log.start
-        return max(first, self.log_start or 0)
+        if self.log_start is None or self.log_start > self.end:
+            return first
+        return max(first, self.log_start)
 
     @property
     def end(self) -> int:
         """The log end offset."""
-        return max(self.base, self.start if self.log is None else self.log.end)
+        return self.base if self.log is None else max(self.base, self.log.end)
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutEpoch:
+    """Records that have a leader epoch on some replicas and none on others: no log of Kafka's."""
+
+    odd: tuple[str, ...]
+    """The brokers that differ from the others, or from the one other."""
+    others: tuple[str, ...]
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +97,13 @@ class Subject:
     compacted: bool
     unread: Mapping[str, str] = field(default_factory=dict)
     """By broker a segment that could not be read, and why: nothing is said of its log."""
+    without_epoch: WithoutEpoch | None = None
+
+    @property
+    def epochs_from(self) -> int:
+        """The offset from which on all records have a leader epoch: older formats have none."""
+        ends = [run.end for log in self.logs for run in log.runs if run.epoch < 0]
+        return max(ends, default=0)
 
     @property
     def name(self) -> str:
@@ -102,7 +136,10 @@ def gather(
 ) -> dict[Key, Subject]:
     """Those of the partitions of which a copy holds a folder, or which the controller knows."""
     held = _folders(evidence, logs)
-    _checkpoints(replace(evidence, parts=None), held)
+    whole = replace(evidence, parts=None)
+    _checkpoints(whole, held)
+    _beside(evidence, held)
+    _topic_ids(whole, held)
     return {
         key: _subject(key, held.get(key, {}), controller, tuple(lines.get(key, ())))
         for key in sorted(keys)
@@ -123,12 +160,14 @@ def _folders(
         key, where = (place.topic, place.partition), (row["broker"], row["directory"])
         folder = str(PurePosixPath(row["path"]).parent)
         known = found.setdefault(key, {}).get(where)
-        base, mtime = place.base_offset, row["mtime"]
+        base = first = place.base_offset
+        mtime = row["mtime"]
         if known is not None:
             base, mtime = max(base, known.base), max(mtime, known.written_at)
+            first = min(first, known.first)
         unread = f"{row['path']}: {row['reason']}" if row["status"] == "error" else ""
         unread = unread or (known.unread if known is not None else "")
-        found[key][where] = Held(*where, None, base, mtime, folder, unread=unread)
+        found[key][where] = Held(*where, None, base, mtime, folder, unread=unread, first=first)
     for key, of_partition in logs.items():
         for log in of_partition:
             where = (log.broker, log.directory)
@@ -150,6 +189,8 @@ def _checkpoints(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None
                 known = replace(known, high_watermark=row["offset"], high_watermark_at=row["mtime"])
             case "log-start":
                 known = replace(known, log_start=row["offset"])
+            case "recovery-point":
+                known = replace(known, recovery_point=row["offset"])
             case "cleaner":
                 known = replace(known, cleaned=row["offset"])
             case "leader-epoch":
@@ -157,6 +198,35 @@ def _checkpoints(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None
         held[key][where] = known
     for (key, where), entries in caches.items():
         held[key][where] = replace(held[key][where], epoch_cache=tuple(entries))
+
+
+def _beside(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None:
+    """Producer snapshots, and index files whose segment is gone."""
+    kinds = ds.field("kind").isin(["producer-snapshot", *INDEXES])
+    for row in evidence.rows("files", kinds):
+        place = place_of(row["path"])
+        if place.topic is None or place.partition is None or place.state:
+            continue
+        folder = held.get((place.topic, place.partition), {})
+        known = folder.get((row["broker"], row["directory"]))
+        if known is None:
+            continue
+        if row["kind"] == "producer-snapshot":
+            known = replace(known, snapshots=tuple(sorted((*known.snapshots, place.base_offset))))
+        elif row["reason"] == NO_SEGMENT:
+            known = replace(known, orphans=(*known.orphans, row["path"]))
+        folder[known.broker, known.directory] = known
+
+
+def _topic_ids(evidence: Evidence, held: dict[Key, dict[Place, Held]]) -> None:
+    ids = {
+        (row["broker"], row["path"].rpartition("/")[0]): row["value"]
+        for row in evidence.rows("identities", ds.field("kind") == "partition.metadata")
+        if row["key"] == "topic_id"
+    }
+    for folder in held.values():
+        for where, known in folder.items():
+            folder[where] = replace(known, topic_id=ids.get((known.broker, known.path), ""))
 
 
 def _subject(
@@ -173,16 +243,45 @@ def _subject(
             by_broker[one.broker] = one
         if other is not None:
             doubled.append(other if one.end > other.end else one)
+    differing = _without_epoch(by_broker)
+    odd = frozenset(differing.odd if differing is not None else ())
+    why = "its records are of another format than those of the other replicas"
     return Subject(
         key,
-        MappingProxyType(by_broker),
+        MappingProxyType({name: held for name, held in by_broker.items() if name not in odd}),
         tuple(doubled),
         controller.partitions.get(key),
         controller.snapshots.get(key, ()),
         lines,
         key[0] in controller.compacted,
-        {one.broker: one.unread for one in places.values() if one.unread},
+        {one.broker: one.unread for one in places.values() if one.unread} | dict.fromkeys(odd, why),
+        differing,
     )
+
+
+def _without_epoch(held: Mapping[str, Held]) -> WithoutEpoch | None:
+    """Followers copy batches as they are: at one offset all replicas have an epoch, or none has."""
+    bare = {
+        name: [run for run in one.log.runs if run.epoch < 0]
+        for name, one in held.items()
+        if one.log is not None
+    }
+    for name, runs in bare.items():
+        for run in runs:
+            others = [other for other in bare if _has_epoch(held[other], run)]
+            if others:
+                alike = [other for other in bare if other == name or _overlaps(bare[other], run)]
+                odd, usual = (alike, others) if len(alike) <= len(others) else (others, alike)
+                return WithoutEpoch(tuple(odd), tuple(usual), run.start, run.end)
+    return None
+
+
+def _has_epoch(held: Held, run: Run) -> bool:
+    return held.log is not None and _overlaps([o for o in held.log.runs if o.epoch >= 0], run)
+
+
+def _overlaps(runs: Iterable[Run], run: Run) -> bool:
+    return any(one.start < run.end and run.start < one.end for one in runs)
 
 
 def names_of(copies: Copies, nodes: tuple[int, ...]) -> frozenset[str]:

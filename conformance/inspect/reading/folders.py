@@ -41,6 +41,13 @@ class Found:
     reason: str = ""
     is_log: bool = False
     """Whether it is a server log; its root is the folder that it lies in."""
+    below: str = ""
+    """Where the root lies below the folder that all roots of its broker share; '' for one root."""
+
+    @property
+    def named(self) -> str:
+        """The path below that shared folder: two log directories of a broker stay two."""
+        return f"{self.below}/{self.path}" if self.below else self.path
 
     def refused(self, reason: str) -> Found:
         """The same file, in error."""
@@ -49,7 +56,7 @@ class Found:
     @property
     def shown(self) -> str:
         """The path as the tables have it."""
-        return path_text(f"{self.root}/{self.path}" if self.is_log else self.path)
+        return path_text(f"{self.root}/{self.path}" if self.is_log else self.named)
 
 
 def listed(broker: str, folder: str) -> Iterator[Found]:

@@ -7,12 +7,15 @@ batch; since a follower appends several batches together, the offset may be that
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.errors import DataError
+from conformance.inspect.reading import records
 from conformance.inspect.reading.folders import Buffer
 from conformance.inspect.reading.headers import Positions
 from conformance.inspect.reading.segments import Columns, Damage
@@ -28,10 +31,22 @@ _ABORTS = np.dtype(
         ("stable", ">i8"),
     ]
 )
-_CONTROL = 0x20
+_TRANSACTIONAL, _CONTROL = 0x10, 0x20
+_ABORT = 0
+"""A control record's type; commit is 1."""
 _COMPARED = ("base_offset", "last_offset", "max_timestamp")
 _TOLD = 20
 """Of the entries of one index that are wrong in one way, so many are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A control batch that ends a producer's transaction."""
+
+    producer: int
+    offset: int
+    position: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +61,8 @@ class SegmentContents:
     max_timestamp: Positions
     markers: frozenset[tuple[int, int]]
     """Producer and offset of every control batch."""
+    ended: tuple[Marker, ...] = ()
+    """Markers that end a transaction with records in this segment."""
 
 
 class ContentsGatherer:
@@ -56,6 +73,7 @@ class ContentsGatherer:
         self._size = size
         self._columns: dict[str, list[Positions]] = {name: [] for name in _COMPARED}
         self._markers: set[tuple[int, int]] = set()
+        self._transactional: list[dict[str, Positions]] = []
 
     def note(self, chunk: Columns) -> None:
         """Take the next batches."""
@@ -64,13 +82,34 @@ class ContentsGatherer:
         control = np.flatnonzero(chunk["attributes"] & _CONTROL)
         producers, offsets = chunk["producer_id"][control], chunk["last_offset"][control]
         self._markers.update(zip(producers.tolist(), offsets.tolist(), strict=True))
+        rows = np.flatnonzero(chunk["attributes"] & _TRANSACTIONAL)
+        if len(rows):
+            names = ("producer_id", "position", "size", "last_offset", "attributes")
+            self._transactional.append({n: chunk[n][rows].astype(np.int64) for n in names})
 
     def all(self, positions: Positions) -> SegmentContents:
         """All that was taken."""
         none = np.empty(0, np.int64)
         first, last, time = (np.concatenate([none, *self._columns[name]]) for name in _COMPARED)
         markers = frozenset(self._markers)
-        return SegmentContents(self._base_offset, self._size, positions, first, last, time, markers)
+        return SegmentContents(
+            self._base_offset, self._size, positions, first, last, time, markers,
+            tuple(self._ended()),
+        )  # fmt: skip
+
+    def _ended(self) -> Iterator[Marker]:
+        """Markers right behind a batch of records of the same producer."""
+        if not self._transactional:
+            return
+        taken = self._transactional
+        columns = {name: np.concatenate([one[name] for one in taken]) for name in taken[0]}
+        order = np.lexsort((columns["position"], columns["producer_id"]))
+        producer, control = columns["producer_id"][order], columns["attributes"][order] & _CONTROL
+        ends = (producer[1:] == producer[:-1]) & (control[1:] > 0) & (control[:-1] == 0)
+        for row in order[1:][ends].tolist():
+            yield Marker(
+                *(int(columns[n][row]) for n in ("producer_id", "last_offset", "position", "size"))
+            )
 
 
 def entries(data: Buffer, kind: np.dtype[np.void]) -> NDArray[np.void]:
@@ -157,6 +196,28 @@ def check_aborts(data: Buffer, contents: SegmentContents, tell: Damage) -> None:
             tell(None, last, "txnindex", f"version {version}: {detail}")
         elif (producer, last) not in contents.markers:
             tell(None, last, "txnindex", f"no abort marker: {detail}")
+
+
+def check_missing_aborts(
+    index: Buffer, segment: Buffer, contents: SegmentContents, tell: Damage
+) -> None:
+    """Tell of aborted transactions that `.txnindex` does not know (b'' where there is none)."""
+    known = {(producer, last) for _, producer, _, last, _ in entries(index, _ABORTS).tolist()}
+    for marker in contents.ended:
+        if (marker.producer, marker.offset) in known or not _is_abort(segment, marker):
+            continue
+        detail = f"the abort of producer {marker.producer} at offset {marker.offset} has no entry"
+        tell(None, marker.offset, "txnindex-missing", detail)
+
+
+def _is_abort(segment: Buffer, marker: Marker) -> bool:
+    """Whether a control batch holds an abort: its key is a version and a type."""
+    data = segment[marker.position : marker.position + marker.size]
+    try:
+        (record,) = records.records(records.Batch(0, 0, 0, 1), data)
+    except (DataError, ValueError):
+        return False  # its checksum is wrong too, which is told
+    return record.key is not None and int.from_bytes(record.key[2:4], "big") == _ABORT
 
 
 def _order(values: Positions) -> Any:

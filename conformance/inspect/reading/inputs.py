@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from itertools import permutations
+from itertools import permutations, takewhile
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -113,6 +113,15 @@ def check_places(brokers: Mapping[str, Sequence[str]], output: Path) -> None:
                 f"The output {output} lies within {one}, and nothing is written into what is "
                 "inspected. Name another folder with -o."
             )
+
+
+def shared_folder(folders: Sequence[str]) -> str:
+    """The folder that paths in the tables are relative to: a broker's own, or above its several."""
+    if len(folders) == 1:
+        return folders[0]
+    steps = zip(*(folder.split("/") for folder in folders), strict=False)
+    shared = [step[0] for step in takewhile(lambda step: len(set(step)) == 1, steps)]
+    return "/".join(shared)
 
 
 def _folder(text: str) -> str:

@@ -42,6 +42,10 @@ IDENTITY_FILES = {
     "quorum-state": "quorum-state",
     ".kafka_cleanshutdown": "clean-shutdown",
 }
+INDEXES = ("index", "timeindex", "txnindex")
+"""What stands beside a segment."""
+NO_SEGMENT = "there is no segment beside it"
+"""Why such a file is skipped."""
 CLUSTER_METADATA = "__cluster_metadata"
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -69,6 +73,12 @@ class Place:
     """Of a metadata snapshot."""
     why_not: str = ""
     """Why it is not read, if it is not."""
+
+
+def is_segment(name: str) -> bool:
+    """Whether that is a segment's name, without any folder."""
+    match = _SEGMENT_FILE.fullmatch(name)
+    return match is not None and match["kind"] == "log"
 
 
 def place_of(path: str) -> Place:

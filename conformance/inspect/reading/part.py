@@ -24,7 +24,13 @@ from conformance.inspect.reading.folders import Buffer, Found, Refused
 from conformance.inspect.reading.headers import Positions
 from conformance.inspect.reading.inputs import Filters, time_zone
 from conformance.inspect.reading.layouts import layouts_of
-from conformance.inspect.reading.names import CLUSTER_METADATA, CONSUMER_OFFSETS, EPOCH_CHECKPOINT
+from conformance.inspect.reading.names import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    EPOCH_CHECKPOINT,
+    INDEXES,
+    NO_SEGMENT,
+)
 from conformance.inspect.reading.plan import Item, Part, Unit
 from conformance.inspect.reading.segments import Columns, Content, Damage, Mapped, Segment
 from conformance.inspect.reading.sources import opened
@@ -72,9 +78,9 @@ class _Reading:
         items = {item.place.kind: item for item in self.unit.items if not item.found.status}
         if "segment" in items:
             self._attempt(items["segment"], items)
-        elif items and self.unit.items[0].place.kind in ("index", "timeindex", "txnindex"):
+        elif items and self.unit.items[0].place.kind in INDEXES:
             for item in items.values():
-                self.outcomes[item.found] = ("skipped", "there is no segment beside it")
+                self.outcomes[item.found] = ("skipped", NO_SEGMENT)
         else:
             for item in items.values():
                 self._attempt(item, items)
@@ -146,7 +152,7 @@ class _Reading:
         with ExitStack() as stack:
             beside = {
                 kind: entries
-                for kind in ("index", "timeindex", "txnindex")
+                for kind in INDEXES
                 if kind in items and (entries := self._beside(items[kind], stack)) is not None
             }
             hints = indexes.hints(beside["index"]) if "index" in beside else None
@@ -158,6 +164,9 @@ class _Reading:
                 tell = self._damage(items[kind])
                 indexes.check_size(entries, kind, tell)
                 _CHECKS[kind](entries, known, tell)
+            indexes.check_missing_aborts(
+                beside.get("txnindex", b""), data, known, self._damage(item)
+            )
 
     def _content(self, item: Item, data: Buffer, hints: Positions | None) -> Content:
         """Streamed if every byte is needed, and needed once; else mapped."""

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from conformance.errors import DataError, UserError
 from conformance.files import written_aside
 from conformance.inspect.reading.folders import Found
-from conformance.inspect.reading.inputs import Inputs
+from conformance.inspect.reading.inputs import Inputs, shared_folder
 from conformance.inspect.reading.logs import LOG, found_logs
-from conformance.inspect.reading.names import Place, place_of
+from conformance.inspect.reading.names import INDEXES, Place, is_segment, place_of
 from conformance.inspect.reading.sources import listed, opened
 from conformance.inspect.reading.texts import identity as identity_of
 
@@ -40,6 +40,7 @@ _SCHEMA = pa.schema(
         ("status", pa.string()),
         ("reason", pa.string()),
         ("is_log", pa.bool_()),
+        ("below", pa.binary()),
     ]
 )
 
@@ -104,7 +105,9 @@ def planned(inputs: Inputs, schemas: str, folder: Path) -> Iterator[Part]:
     if mark.exists():
         _compare(mark, wanted)
     else:
-        parts = _parts(_units(_items(inputs)))
+        items = list(_items(inputs))
+        _check_some(items, inputs)
+        parts = _parts(_units(items))
         with written_aside(folder / _NAME) as path:
             pq.write_table(_table(parts), path, compression="zstd")
         with written_aside(mark) as path:
@@ -128,14 +131,38 @@ def _compare(mark: Path, wanted: Mapping[str, Any]) -> None:
 def _items(inputs: Inputs) -> Iterator[Item]:
     nodes: dict[int, str] = {}
     for broker, folders in inputs.brokers.items():
+        shared = shared_folder(folders)
         for folder in folders:
-            for found in listed(broker, folder):
-                place = place_of(found.path)
+            below = folder.removeprefix(shared).strip("/")
+            for found in (replace(each, below=below) for each in listed(broker, folder)):
+                place = place_of(found.named)
                 if os.path.basename(found.path) == "meta.properties" and not found.status:  # noqa: PTH119
                     nodes |= dict.fromkeys(_node_ids(found), broker)
                 yield Item(_filtered(found, place, inputs), place)
     for found in found_logs(inputs, nodes):
         yield Item(found, LOG)
+
+
+def _check_some(items: Iterable[Item], inputs: Inputs) -> None:
+    """See that there is something of a broker to be read. Raises UserError."""
+    bare: set[str] = set()
+    some = False
+    for item in items:
+        some = some or item.place.kind != "other" or item.found.status == "error"
+        if is_segment(item.found.path):
+            bare.add(f"{item.found.broker}={item.found.root}")
+    for folder in sorted(bare):
+        raise UserError(
+            f"{folder} is the folder of one partition: segments lie directly in it. Name the log "
+            "directory above it (log.dirs), so that the checkpoints beside it are read as well."
+        )
+    if not some:
+        folders = (f"{name}={one}" for name, own in inputs.brokers.items() for one in own)
+        raise UserError(
+            f"There is nothing of a broker in {', '.join(folders)}: no segment, checkpoint or "
+            "meta.properties. Name the copy of the log directory (log.dirs) of each broker, or a "
+            "folder above it."
+        )
 
 
 def _node_ids(found: Found) -> list[int]:
@@ -179,7 +206,7 @@ def _order(item: Item) -> tuple[object, ...]:
     )
 
 
-_TOGETHER = ("segment", "index", "timeindex", "txnindex")
+_TOGETHER = ("segment", *INDEXES)
 
 
 def _units(items: Iterable[Item]) -> Iterator[Unit]:
@@ -213,6 +240,7 @@ def _table(parts: Iterable[Part]) -> pa.Table:
             "status": item.found.status,
             "reason": item.found.reason,
             "is_log": item.found.is_log,
+            "below": os.fsencode(item.found.below),
         }
         for part in parts
         for number, unit in enumerate(part.units)
@@ -249,8 +277,9 @@ def _item(row: Mapping[str, Any]) -> Item:
         row["status"],
         row["reason"],
         row["is_log"],
+        os.fsdecode(row["below"]),
     )
-    return Item(found, LOG if found.is_log else place_of(found.path))
+    return Item(found, LOG if found.is_log else place_of(found.named))
 
 
 def schemas_identity(jars: Sequence[Path]) -> str:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from conformance.files import written_aside
 from conformance.inspect.evidence import MANIFEST, TABLES, Evidence
 from conformance.inspect.reading.committed import write_metadata
-from conformance.inspect.reading.inputs import Inputs, check_places, time_zone
+from conformance.inspect.reading.inputs import Inputs, check_places, shared_folder, time_zone
 from conformance.inspect.reading.layouts import layouts_of
 from conformance.inspect.reading.part import Job, read_part
 from conformance.inspect.reading.plan import Part, identity, planned, schemas_identity
@@ -62,7 +62,7 @@ def read(
         with PartWriter(output, last) as writer:
             write_metadata(output, writer)
     manifest = identity(inputs, version) | {"brokers": list(inputs.brokers), **_counts(output)}
-    manifest["folders"] = {name: list(folders) for name, folders in inputs.brokers.items()}
+    manifest["folders"] = {name: shared_folder(own) for name, own in inputs.brokers.items()}
     with written_aside(output / MANIFEST) as path:
         path.write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
     return Evidence.open(output)

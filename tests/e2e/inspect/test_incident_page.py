@@ -56,7 +56,7 @@ def evidence(folder: Path) -> Evidence:
         writer.row("log_lines", {**cut, "fields": json.dumps({"offset": 4})})
         for offset, generation in ((0, 3), (1, 2)):
             writer.row("group_records", group_record(offset, generation))
-    return Evidence(folder, {"brokers": ["b1", "b2"], "folders": {"b1": [EVIL], "b2": [EVIL]}})
+    return Evidence(folder, {"brokers": ["b1", "b2"], "folders": {"b1": EVIL, "b2": EVIL}})
 
 
 def batch(broker: str, offset: int) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from conformance.inspect import traces
-from conformance.inspect.faults import FAULTS, Site
+from conformance.inspect.faults import FAULTS
 from conformance.inspect.inspection import Inspection, inspect
 from conformance.inspect.reading.inputs import Filters, Inputs, moment
 from conformance.inspect.reading.reader import read
+from conformance.inspect.sites import Site
 from conformance.inspect.specifications import Specifications
 from conformance.kafka.incidents import INCIDENTS, TOPIC
 from conformance.verdict import Verdict
@@ -137,15 +138,37 @@ def test_the_exported_trace_is_judged_alike(clean: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_planted_fault_is_found(clean: Path, tmp_path: Path, kind: str) -> None:
-    copies = tmp_path / "copies"
-    for broker in BROKERS:
-        shutil.copytree(clean / broker / "data", copies / broker / "data")
+    fault, copies = FAULTS[kind], tmp_path / "copies"
+    shutil.copytree(clean, copies)
     site = Site(copies, TOPIC, BROKERS, random.Random(1))
-    assert FAULTS[kind].needs(site)
-    planted = FAULTS[kind].plant(site, "b2")
-    told = [one for one in judged(copies, tmp_path).found if one.kind in FAULTS[kind].told_by]
-    assert any(one.verdict is Verdict.FAIL for one in told), planted
-    assert any(not one.brokers or set(one.brokers) & set(planted.brokers) for one in told)
+    assert fault.needs(site)
+    planted = fault.plant(site, fault.at(site, "b2"))
+    found = judged(copies, tmp_path, logs=True)
+    told = [one for one in found.found if one.kind in fault.told_by]
+    assert any(not one.brokers or set(one.brokers) & set(planted.brokers) for one in told), planted
+    verdict = Verdict.FAIL if fault.proved else Verdict.INCONCLUSIVE
+    assert any(one.verdict in (verdict, Verdict.FAIL) for one in told), planted
+    assert found.verdict is not Verdict.PASS
+
+
+ALONE = [kind for kind, fault in FAULTS.items() if fault.invariant in (
+    "has-an-identity", "one-node", "one-cluster", "directory-is-registered", "one-identity",
+    "holds-something", "metadata-log-everywhere")]  # fmt: skip
+
+
+@pytest.mark.parametrize("logs", [True, False], ids=["logs", "no-logs"])
+@pytest.mark.parametrize("kind", [*ALONE, "batch-of-magic-1", "batch-without-epoch"])
+def test_a_wrong_identity_or_format_accuses_nobody_else(
+    clean: Path, tmp_path: Path, kind: str, logs: bool
+) -> None:
+    """Nothing is a violation of the protocol: who is who, or what is what, is not known."""
+    fault, copies = FAULTS[kind], tmp_path / "copies"
+    shutil.copytree(clean, copies)
+    site = Site(copies, TOPIC, BROKERS, random.Random(1))
+    fault.plant(site, fault.at(site, "b2"))
+    found = judged(copies, tmp_path, logs=logs)
+    assert {one.kind for one in found.found} <= fault.told_by
+    assert found.found
 
 
 def a_moment_within(clean: Path) -> int:
@@ -187,8 +210,17 @@ def test_a_log_of_which_a_segment_cannot_be_read_is_not_accused(
     assert "a link that leads out" in one.why
 
 
-def judged(copies: Path, folder: Path, filters: Filters = Filters()) -> Inspection:  # noqa: B008
-    inputs = Inputs({broker: (str(copies / broker / "data"),) for broker in BROKERS}, (), filters)
+def judged(
+    copies: Path,
+    folder: Path,
+    filters: Filters = Filters(),  # noqa: B008
+    *,
+    logs: bool = False,
+) -> Inspection:
+    texts = [(broker, copies / broker / "server.log") for broker in BROKERS]
+    wanted = tuple(f"{broker}={path}" for broker, path in texts if logs and path.exists())
+    folders = {broker: (str(copies / broker / "data"),) for broker in BROKERS}
+    inputs = Inputs(folders, wanted, filters)
     evidence = read(inputs, folder / "evidence", jars_or_skip(NEW).classpath)
     return inspect(evidence, specifications=SPECIFICATIONS)
 

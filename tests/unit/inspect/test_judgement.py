@@ -39,6 +39,8 @@ class Story:
     lines: Sequence[Line] = ()
     clean: bool = True
     snapshots: Sequence[Registration] = ()
+    nameless: Sequence[str] = ()
+    """Brokers of which no meta.properties is here."""
 
     def judged(self) -> Judged:
         held = {broker: self._held(broker) for broker in self.logs}
@@ -72,7 +74,9 @@ class Story:
         shut = frozenset({""}) if self.clean else frozenset[str]()
         return Copies(
             {
-                broker: Copy(broker, node, "c", shut, NOW, 5_000, 100)
+                broker: Copy(
+                    broker, None if broker in self.nameless else node, "c", shut, NOW, 5_000, 100
+                )
                 for broker, node in NODES.items()
             }
         )
@@ -87,6 +91,10 @@ def registration(epoch: int, leader: int, isr: str, *, change: int = 0) -> Regis
 def started(broker: str, epoch: int, offset: int, watermark: int, *, leads: bool = False) -> Line:
     return Line(broker, "started", NOW, f"{broker}.log:{epoch}", "starts", leads, 1, epoch, offset,
                 watermark)  # fmt: skip
+
+
+def line_of(broker: str, kind: str, offset: int) -> Line:
+    return Line(broker, kind, NOW, f"{broker}.log:9", f"{kind} at {offset}", offset=offset)
 
 
 def told(judged: Judged) -> set[tuple[str, tuple[int, int] | None, str]]:
@@ -188,6 +196,76 @@ STORIES: dict[str, tuple[Story, set[tuple[str, tuple[int, int] | None, str]]]] =
         ),
         {("PartitionEpochCountsChanges", None, "fail")},
     ),
+    "a log ends below where its broker's own server log says that it followed": (
+        replace(QUIET, lines=[started("b2", 0, 20, 0)]),
+        {("older-than-its-log", (10, 20), "fail")},
+    ),
+    "what a broker's server log says that it cut is not missed": (
+        replace(QUIET, lines=[started("b2", 0, 20, 0), line_of("b2", "truncated", 10)]),
+        set(),
+    ),
+    "nor what was there before the whole log was cut": (
+        replace(QUIET, lines=[started("b2", 0, 20, 0), line_of("b2", "restarted", 4)]),
+        set(),
+    ),
+    "a leader's log ends below where its own epoch begins": (
+        Story(
+            {"b1": [Run(0, 8, 0), Run(8, 10, 1)], "b2": [Run(0, 5, 0)]},
+            {"b1": 5, "b2": 5},
+            in_order(registration(0, 1, "12"), registration(1, 2, "12")),
+        ),
+        {("older-than-the-controller", (5, 8), "fail")},
+    ),
+    "so does that of a replica which came into the ISR in that epoch": (
+        Story(
+            {"b1": [Run(0, 8, 0), Run(8, 10, 1)], "b2": [Run(0, 5, 0)]},
+            {"b1": 5, "b2": 5},
+            in_order(
+                registration(0, 1, "1"), registration(1, 1, "1"), registration(1, 1, "12", change=1)
+            ),
+        ),
+        {("older-than-the-controller", (5, 8), "fail")},
+    ),
+    "outside the ISR its disk may have been replaced": (
+        Story(
+            {"b1": [Run(0, 8, 0), Run(8, 10, 1)], "b2": [Run(0, 5, 0)]},
+            {"b1": 5, "b2": 5},
+            in_order(
+                registration(0, 1, "12"),
+                registration(1, 2, "12"),
+                registration(2, 1, "1"),
+            ),
+        ),
+        {("older-than-the-controller", (5, 8), "inconclusive")},
+    ),
+    "an election after it explains what is lacking": (
+        Story(
+            {
+                "b1": [Run(0, 5, 0), Run(5, 6, 2)],
+                "b2": [Run(0, 5, 0), Run(5, 6, 2)],
+                "b3": [Run(0, 8, 0), Run(8, 9, 1)],
+            },
+            {},
+            in_order(registration(0, 1, "1"), registration(1, 1, "1"), registration(2, 2, "2")),
+        ),
+        set(),
+    ),
+    "old records without a leader epoch, and newer ones that have one": (
+        Story(
+            {"b1": [Run(0, 4, -1), Run(4, 10, 1)], "b2": [Run(0, 4, -1), Run(4, 7, 1)]},
+            {"b1": 10, "b2": 10},
+            in_order(registration(0, 1, "12"), registration(1, 1, "12")),
+            caches={"b1": [(1, 4)], "b2": [(1, 4)]},
+        ),
+        {
+            ("HighWatermarkWithinLog", (7, 10), "fail"),
+            ("ElectableHasExposed", (7, 10), "fail"),
+        },
+    ),
+    "a broker of unknown node is no second leader": (
+        replace(QUIET, lines=[started("b1", 0, 0, 0, leads=True)], nameless=["b1"]),
+        set(),
+    ),
     "two brokers said to lead in one epoch": (
         replace(QUIET, lines=[started("b2", 0, 0, 0, leads=True)]),
         {("OneLeaderPerEpoch", None, "fail")},
@@ -281,3 +359,24 @@ def test_old_batches_without_leader_epoch_are_not_judged() -> None:
     judged = replace(QUIET, logs={"b1": [Run(0, 5, -1)]}, watermarks={}, caches={"b1": []}).judged()
     assert judged.truths["LogMatching"] is None
     assert any("magic 0 or 1" in one.why for one in judged.notes.unjudged)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_an_older_copy_than_the_server_log_is_not_proved_to_be_cut(late: bool) -> None:
+    line = replace(started("b2", 0, 20, 0), time=NOW + 60_000 if late else NOW)
+    (found,) = replace(QUIET, lines=[line]).judged().notes.found
+    assert found.kind == "older-than-its-log"
+    assert found.verdict is (Verdict.INCONCLUSIVE if late else Verdict.FAIL)
+
+
+def test_records_that_an_older_copy_may_lack_keep_the_verdict_open() -> None:
+    """A leader exposed 10 records while a member of the ISR was copied with 4."""
+    story = replace(
+        QUIET, logs=ALL | {"b3": [Run(0, 4, 0)]}, watermarks=WHOLE | {"b3": 4}, clean=False
+    )
+    judge, now = story.judged(), NOW - 50_000
+    assert judge.moment.exposed[-1].end == 10  # the exposure is much older than the copies
+    recent = {b: replace(c, copied_at=now) for b, c in story._copies().copies.items()}
+    judged = Judge(Copies(recent), NOW, FORMULAS).judge(judge.subject)
+    assert not [one for one in judged.notes.found if one.verdict is Verdict.FAIL]
+    assert any(one.matters and "records from offset 4" in one.what for one in judged.notes.unjudged)

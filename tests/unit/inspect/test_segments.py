@@ -258,3 +258,49 @@ def test_the_time_asked_for_decides_which_checksums_are_verified(root: Path) -> 
     verified = {row["base_offset"]: row["crc_ok"] for row in evidence.rows("batches")}
     assert verified == {0: None, 1: True, 2: True, 3: True, 4: True, 5: None, 6: None}
     assert {row["status"] for row in evidence.rows("files")} == {"read"}
+
+
+def abort(offset: int, producer: int = 7, *, kind: int = 0) -> Batch:
+    """A control batch that ends a transaction; kind 1 is a commit."""
+    key = b"\0\0" + kind.to_bytes(2, "big")
+    return Batch(offset, ((key, b"\0" * 6),), attributes=0x30, producer_id=producer)
+
+
+def in_transaction(offset: int, producer: int = 7) -> Batch:
+    return Batch(offset, attributes=0x10, producer_id=producer)
+
+
+def aborted(producer: int, first: int, last: int) -> bytes:
+    return struct.pack(">hqqqq", 0, producer, first, last, first)
+
+
+ABORTS: dict[str, tuple[list[Batch], bytes | None, list[str]]] = {
+    "with its entry": ([in_transaction(0), abort(1)], aborted(7, 0, 1), []),
+    "without the file": ([in_transaction(0), abort(1)], None, ["txnindex-missing"]),
+    "without an entry": ([in_transaction(0), abort(1)], b"", ["txnindex-missing"]),
+    "with another producer's entry": (
+        [in_transaction(0), abort(1)], aborted(8, 0, 1), ["txnindex", "txnindex-missing"]
+    ),
+    "with an entry that ends elsewhere": (
+        [in_transaction(0), abort(1)], aborted(7, 0, 0), ["txnindex", "txnindex-missing"]
+    ),
+    "two producers, one entry": (
+        [in_transaction(0), in_transaction(1, 8), abort(2), abort(3, 8)],
+        aborted(7, 0, 2), ["txnindex-missing"],
+    ),
+    "a commit has none": ([in_transaction(0), abort(1, kind=1)], None, []),
+    "nor has an abort without records": ([Batch(0), abort(1)], None, []),
+    "nor one behind a commit": (
+        [in_transaction(0), abort(1, kind=1), abort(2)], None, []
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ABORTS)
+def test_each_aborted_transaction_is_in_the_index(tmp_path: Path, name: str) -> None:
+    batches, index, expected = ABORTS[name]
+    root = tmp_path / "b1"
+    written = write_segment(partition_folder(root, "t"), batches)
+    if index is not None:
+        written.path.with_suffix(".txnindex").write_bytes(index)
+    assert sorted(entry[0] for entry in told(evidence_of(root))) == expected

@@ -1,0 +1,273 @@
+"""What the files of one replica say of each other: its segments, and what stands beside them.
+
+The rows of `invariants.INVARIANTS` between the files of a folder are asked here, but for those that
+are formulas of the specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from conformance.inspect.copies import Copies
+from conformance.inspect.evidence import Evidence
+from conformance.inspect.findings import Discovery
+from conformance.inspect.history import Key
+from conformance.inspect.reading.names import CLUSTER_METADATA
+from conformance.inspect.subjects import Held, Subject
+
+_PRODUCERS = ("broker", "topic", "partition", "producer_id", "last_offset")
+
+
+def misfits(subject: Subject, copies: Copies) -> Iterator[Discovery]:
+    """Files of each replica that do not fit each other."""
+    for held in subject.held.values():
+        clean = copies[held.broker].is_clean(held.directory)
+        replica = _Replica(subject, held, clean)
+        yield from replica.log_start()
+        yield from replica.beyond_end()
+        yield from replica.lacking()
+        if clean and subject.key[0] != CLUSTER_METADATA:
+            yield from replica.after_a_clean_stop()
+
+
+@dataclass(frozen=True, slots=True)
+class _Replica:
+    """One broker's folder of a partition."""
+
+    subject: Subject
+    held: Held
+    clean: bool
+    """Whether the broker had stopped in order: then all files of the directory fit together."""
+
+    def found(
+        self,
+        kind: str,
+        title: str,
+        message: str,
+        source: str,
+        *,
+        offsets: tuple[int, int] | None = None,
+        crash: str = "",
+    ) -> Discovery:
+        """A finding about this replica. `crash`: how an unclean stop explains it, '' if not."""
+        subject, held = self.subject, self.held
+        finding = Discovery(
+            kind,
+            subject.name,
+            f"{subject.name}: {title}",
+            message,
+            offsets=offsets,
+            brokers=(held.broker,),
+            sources=(f"{held.broker}: {source}",),
+            topic=subject.key[0],
+            partition=subject.key[1],
+        )
+        if self.clean or not crash:
+            return finding
+        return finding.softened(f"{held.broker} was not shut down in order, and {crash}.")
+
+    def in_directory(self, name: str) -> str:
+        """A checkpoint of the log directory."""
+        return f"{self.held.directory}/{name}" if self.held.directory else name
+
+    # --- where the log begins -----------------------------------------------------------------
+
+    def log_start(self) -> Iterator[Discovery]:
+        """The first batches, the first segment and the checkpointed log start."""
+        held, log = self.held, self.held.log
+        if log is None:
+            return
+        first = log.runs[0].start
+        may_have_holes = self.subject.compacted or first <= (held.cleaned or 0)
+        if first > held.first and not may_have_holes and log.runs[0].epoch >= 0:
+            yield self.found(
+                "head-gone",
+                f"the first batches of {held.broker} are gone",
+                f"The first segment is named for offset {held.first}, and its first batch begins "
+                f"at {first}. A segment is named for its first record, and retention removes whole "
+                "segments only.",
+                f"{held.path}/{held.first:020}.log",
+                offsets=(held.first, first),
+            )
+        if self.clean and held.log_start is not None and held.log_start < held.first:
+            yield self.found(
+                "head-gone",
+                f"the first segments of {held.broker} are gone",
+                f"The log began at {held.log_start} when the broker stopped in order, and the "
+                f"first segment begins at {held.first}.",
+                f"{self.in_directory('log-start-offset-checkpoint')} says {held.log_start}",
+                offsets=(held.log_start, held.first),
+            )
+
+    # --- what lies beyond the log's end --------------------------------------------------------
+
+    def beyond_end(self) -> Iterator[Discovery]:
+        """Checkpoints and producer snapshots that tell of a longer log."""
+        held = self.held
+        for kind, name, offset, meaning, crash in (
+            (
+                "log-start-beyond-end", "log-start-offset-checkpoint", held.log_start,
+                "Kafka deletes the whole log at the next start, and begins there",
+                "the checkpoint is not rewritten when a whole log is truncated",
+            ),
+            (
+                "recovery-point-beyond-end", "recovery-point-offset-checkpoint",
+                held.recovery_point,
+                "records below a recovery point were on disk, and are not there any more",
+                "a crash between a truncation and the checkpoint leaves it so",
+            ),
+            (
+                "cleaned-beyond-end", "cleaner-offset-checkpoint", held.cleaned,
+                "the cleaner had cleaned records that are not there any more",
+                "a crash between a truncation and the checkpoint leaves it so",
+            ),
+        ):  # fmt: skip
+            if offset is not None and offset > held.end:
+                nowhere = all(offset > one.end for one in self.subject.held.values())
+                proved = nowhere and kind == "log-start-beyond-end"
+                yield self.found(
+                    kind,
+                    f"{name} of {held.broker} says {offset}, beyond the log's end {held.end}",
+                    f"The log of {held.broker} ends at {held.end}: {meaning}.",
+                    f"{self.in_directory(name)} says {offset}",
+                    offsets=(held.end, offset),
+                    crash="" if proved else crash,
+                )
+        newest = max(held.snapshots, default=0)
+        if newest > held.end:
+            yield self.found(
+                "snapshot-beyond-end",
+                f"{held.broker} has a producer snapshot of offset {newest}, beyond the log's end "
+                f"{held.end}",
+                "A producer snapshot is taken where the log ends, and a truncation removes those "
+                "above it: the log had more than it holds now.",
+                f"{held.path}/{newest:020}.snapshot",
+                offsets=(held.end, newest),
+                crash="a crash within a truncation leaves it so",
+            )
+
+    # --- what must stand beside a log that holds records -----------------------------------------
+
+    def lacking(self) -> Iterator[Discovery]:
+        """Files that every log with records has, and index files without their segment."""
+        held, elections = self.held, self.subject.elections
+        for path in held.orphans:
+            yield self.found(
+                "orphan-index",
+                f"{held.broker} has an index file without its segment",
+                f"{path} stands alone. The records of that segment are gone.",
+                path,
+                crash="a crash within a deletion leaves it so",
+            )
+        if held.log is None:
+            return
+        if held.epoch_cache is None and any(run.epoch >= 0 for run in held.log.runs):
+            yield self.found(
+                "no-epoch-checkpoint",
+                f"the leader-epoch-checkpoint of {held.broker} is missing or empty",
+                f"The log of {held.broker} holds records with leader epochs, and an epoch is "
+                "written down before its first record. Kafka starts without any epoch, and "
+                "truncates to its high watermark instead of comparing histories.",
+                f"{held.path}/leader-epoch-checkpoint",
+            )
+        if not held.topic_id and elections is not None:
+            yield self.found(
+                "no-topic-id",
+                f"the folder on {held.broker} has no partition.metadata",
+                f"The topic's id is {elections.topic_id}, which is written down before the first "
+                "record. Kafka takes such a folder for a stray one, and sets it aside.",
+                f"{held.path}/partition.metadata",
+            )
+
+    # --- what holds once the broker has stopped in order -----------------------------------------
+
+    def after_a_clean_stop(self) -> Iterator[Discovery]:
+        """A broker that stops in order flushes everything, and writes each checkpoint anew."""
+        held = self.held
+        end = f"the log ends at {held.end}"
+        if (held.recovery_point or 0) < held.end:
+            told = "no entry" if held.recovery_point is None else str(held.recovery_point)
+            finding = self.found(
+                "recovery-point-behind",
+                f"{held.broker} stopped in order, and its recovery point is not the log's end",
+                f"recovery-point-offset-checkpoint has {told}, and {end}: the checkpoint or the "
+                "mark of the clean stop is not of this log's time.",
+                self.in_directory("recovery-point-offset-checkpoint"),
+                offsets=(held.recovery_point or 0, held.end),
+            )
+            if held.recovery_point is not None:
+                yield finding
+            else:
+                yield finding.softened("the broker may have stopped while it loaded its logs.")
+        if held.log is None:
+            return
+        if held.high_watermark is None:
+            if self.subject.elections is not None:
+                yield self.found(
+                    "no-high-watermark",
+                    f"{held.broker} stopped in order, and wrote down no high watermark",
+                    f"replication-offset-checkpoint has no entry, and {end}: Kafka starts with the "
+                    "high watermark at the log's start.",
+                    self.in_directory("replication-offset-checkpoint"),
+                )
+        elif held.high_watermark < held.start:
+            yield self.found(
+                "high-watermark-below-start",
+                f"the high watermark of {held.broker} is {held.high_watermark}, and its log "
+                f"begins at {held.start}",
+                "Nothing at or above a high watermark is ever deleted.",
+                self.in_directory("replication-offset-checkpoint"),
+                offsets=(held.high_watermark, held.start),
+            )
+        newest = max(held.snapshots, default=None)
+        if newest is None or newest < held.end:
+            told = "none is there" if newest is None else f"the newest is of offset {newest}"
+            yield self.found(
+                "snapshot-behind",
+                f"{held.broker} stopped in order without a producer snapshot of the log's end",
+                f"A broker takes one when it closes a log; {told}, and {end}. Kafka starts with "
+                "what the newest one knows of producers.",
+                held.path,
+            )
+
+
+# --- producer snapshots against the records ------------------------------------------------------
+
+
+def producers_without_records(
+    evidence: Evidence, subjects: Mapping[Key, Subject]
+) -> Iterator[Discovery]:
+    """Producer snapshots that name a last record which is not its producer's in the log."""
+    claims = {
+        tuple(row[name] for name in _PRODUCERS): row["snapshot_offset"]
+        for row in evidence.rows("producers")
+        if not row["state"] and row["last_offset"] >= 0
+    }
+    if not claims:
+        return
+    ids, lasts = (sorted({claim[at] for claim in claims}) for at in (3, 4))
+    where = pc.field("producer_id").isin(ids) & pc.field("last_offset").isin(lasts)
+    where &= pc.field("state") == ""
+    written = set(
+        zip(*evidence.table("batches", _PRODUCERS, where).to_pydict().values(), strict=True)
+    )
+    for claim, snapshot in claims.items():
+        broker, topic, partition, producer, last = claim
+        subject = subjects.get((topic, partition))
+        held = subject.held.get(broker) if subject is not None else None
+        if subject is None or held is None or not held.start <= last < held.end:
+            continue
+        may_be_cleaned = subject.compacted or last < (held.cleaned or 0)
+        if last < snapshot and (claim in written or may_be_cleaned):
+            continue
+        yield _Replica(subject, held, clean=True).found(
+            "snapshot-contents",
+            f"a producer snapshot of {broker} is not of this log",
+            f"By the snapshot of offset {snapshot} the last record of producer {producer} is at "
+            f"offset {last}, and the log has no batch of that producer that ends there.",
+            f"{held.path}/{snapshot:020}.snapshot",
+            offsets=(last, last + 1),
+        )
