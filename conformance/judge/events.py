@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain
 from typing import Annotated, TypeVar
@@ -17,7 +18,16 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from conformance.errors import DataError
-from conformance.tla import ActionPattern, Json, Part, Place, Value, from_itf, parse_place
+from conformance.tla import (
+    ActionPattern,
+    Json,
+    Part,
+    PartialRecord,
+    Place,
+    SeenArgument,
+    from_itf,
+    parse_place,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +157,7 @@ class EventReader:
             raw.step,
             raw.process or "",
             raw.sequence,
-            None if raw.time is None else Clock(raw.time, raw.uncertainty),
+            None if raw.time is None else Clock(_seconds(raw.time), raw.uncertainty),
             frozenset(raw.sent),
             frozenset(raw.received),
             raw.source or "",
@@ -201,7 +211,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     step: int | None = None
     process: str | None = None
     sequence: int | None = None
-    time: float | None = None
+    time: float | str | None = None
     uncertainty: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     sent: tuple[str, ...] = ()
     received: tuple[str, ...] = ()
@@ -247,8 +257,14 @@ def _action(data: Json) -> ActionPattern:
     raise DataError('the action is not of the form {"name": ..., "args": [...]}')
 
 
-def _argument(data: Json) -> Value | None:
-    return None if data is None else from_itf(data)
+def _argument(data: Json) -> SeenArgument | None:
+    """An argument; `{"#fields": {...}}` is a record of which these parts were seen."""
+    match data:
+        case None:
+            return None
+        case {"#fields": Mapping() as fields, **others} if fields and not others:
+            return PartialRecord(_parts(fields))
+    return from_itf(data)
 
 
 def _parts(data: Json) -> tuple[Part, ...]:
@@ -280,9 +296,30 @@ def _clock(data: Mapping[str, Json]) -> Clock | None:
     time, uncertainty = data.get("time"), data.get("uncertainty", 0.0)
     if time is None:
         return None
-    if isinstance(time, int | float) and isinstance(uncertainty, int | float) and uncertainty >= 0:
-        return Clock(float(time), float(uncertainty))
-    raise DataError(f"time and uncertainty are numbers of seconds, not {time!r}, {uncertainty!r}")
+    if isinstance(time, int | float | str) and isinstance(uncertainty, int | float):
+        if uncertainty >= 0:
+            return Clock(_seconds(time), float(uncertainty))
+    raise DataError(
+        "time is a number of seconds or a time of ISO 8601, and uncertainty a number of seconds, "
+        f"not {time!r}, {uncertainty!r}"
+    )
+
+
+def _seconds(time: float | str) -> float:
+    """Seconds since 1970, of a time of ISO 8601 too; one without a zone is taken as UTC.
+
+    What is below a microsecond is cut off, so later never becomes earlier.
+    """
+    if not isinstance(time, str):
+        return float(time)
+    try:
+        read = datetime.fromisoformat(time)
+    except ValueError:
+        raise DataError(
+            f"time is a number of seconds, or a time of ISO 8601 such as 2026-01-05T10:00:00.123Z, "
+            f"not {time!r}"
+        ) from None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def _ids(data: Mapping[str, Json], key: str) -> frozenset[str]:

@@ -11,7 +11,7 @@ from conformance.judge.search import Blocked, Found
 from conformance.judge.steps import SpecSteps
 from conformance.judge.verdict import Blocker, Failure
 from conformance.story.why import obstacles, reason_lines
-from conformance.tla import Part, Spec, State, TooManyInstances, format_value, value_at
+from conformance.tla import Part, Spec, State, TooManyInstances, format_value
 
 _STATES = 40
 """From so many candidate states the reasons are looked for."""
@@ -102,7 +102,7 @@ def _differing(spec: Spec, state: State, parts: Sequence[Part]) -> tuple[Differe
     for part in parts:
         position = positions[part.place.variable]
         if not part.shown_by(state, position):
-            expected = value_at(state[position], part.place.path)
+            expected = part.place.within(state[position])
             text = "(no such entry)" if expected is None else format_value(expected)
             found.append(Difference(str(part.place), text, format_value(part.value)))
     return tuple(found)

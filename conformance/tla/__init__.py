@@ -118,8 +118,10 @@ if TYPE_CHECKING:
         to_itf,
     )
     from conformance.tla.values.observation import (
+        Aspect,
         Part,
         Partial,
+        PartialRecord,
         Place,
         agree,
         differing,
@@ -129,6 +131,7 @@ if TYPE_CHECKING:
     )
     from conformance.tla.values.patterns import (
         ActionPattern,
+        SeenArgument,
         parse_pattern,
     )
     from conformance.tla.values.schema import (
@@ -181,8 +184,10 @@ _NAMES = {
         "make_function make_record make_set mismatch"
     ),
     "values.itf": "ItfTrace Json dump_trace from_itf load_trace to_itf",
-    "values.observation": ("Part Partial Place agree differing parse_place shows value_at"),
-    "values.patterns": ("ActionPattern parse_pattern"),
+    "values.observation": (
+        "Aspect Part Partial PartialRecord Place agree differing parse_place shows value_at"
+    ),
+    "values.patterns": ("ActionPattern SeenArgument parse_pattern"),
     "values.schema": "Schema UntypableError infer infer_schema",
     "values.text": "StateReader ValueReader format_state parse_action parse_value",
     "values.types": (
@@ -219,6 +224,7 @@ __all__ = [
     "ActionFormula",
     "ActionPattern",
     "Argument",
+    "Aspect",
     "Assumption",
     "Binding",
     "Builtin",
@@ -244,11 +250,13 @@ __all__ = [
     "Override",
     "Part",
     "Partial",
+    "PartialRecord",
     "Place",
     "Property",
     "Records",
     "Scalar",
     "Schema",
+    "SeenArgument",
     "ScopedValue",
     "Selection",
     "SequenceOf",
