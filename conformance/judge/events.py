@@ -296,13 +296,16 @@ def _clock(data: Mapping[str, Json]) -> Clock | None:
     time, uncertainty = data.get("time"), data.get("uncertainty", 0.0)
     if time is None:
         return None
-    if isinstance(time, int | float | str) and isinstance(uncertainty, int | float):
-        if uncertainty >= 0:
-            return Clock(_seconds(time), float(uncertainty))
-    raise DataError(
-        "time is a number of seconds or a time of ISO 8601, and uncertainty a number of seconds, "
-        f"not {time!r}, {uncertainty!r}"
-    )
+    if (
+        not isinstance(time, int | float | str)
+        or not isinstance(uncertainty, int | float)
+        or uncertainty < 0
+    ):
+        raise DataError(
+            "time is a number of seconds or a time of ISO 8601, and uncertainty a number of "
+            f"seconds, not {time!r}, {uncertainty!r}"
+        )
+    return Clock(_seconds(time), float(uncertainty))
 
 
 def _seconds(time: float | str) -> float:

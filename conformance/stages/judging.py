@@ -236,6 +236,15 @@ class _Bench:
     ) -> Iterator[Judgement]:
         """The judgements, counted as they come; progress in bytes that were judged."""
         told, done, total = 0.0, 0, bytes_of(self.request.files)
+
+        def tell(events: int) -> None:
+            nonlocal told
+            if time.monotonic() - told > _TELL_EVERY:
+                told = time.monotonic()
+                message = f"{counted(events, 'event')} of a long trace explained, in bytes"
+                context.emit(Progress(name, done, total, message))
+
+        self.judge.tell = tell
         for located, judgement in judgements:
             done += located.size
             finding = self._finding(judgement) if judgement.verdict is Verdict.FAIL else None

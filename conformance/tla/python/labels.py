@@ -6,8 +6,8 @@ operator that it entered last, with whose arguments we complete it; an operator 
 are not constant is not entered, but gives its name.
 
 A pattern may also name an operator that TLC does not enter, because its arguments depend on the
-state: the `Receive` of `\\E m \\in messages : Receive(m)`. The step keeps the name that TLC gives it;
-what the pattern says of the arguments becomes a condition in the formula (`_Condition`).
+state: the `Receive` of `\\E m \\in messages : Receive(m)`. The step keeps the name that TLC gives
+it; what the pattern says of the arguments becomes a condition in the formula (`_Condition`).
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ BROKEN = {
     "no place": (event("x", state={"holder[": 1}), "names no part of a state"),
     "no action": (event("x", action=3), "not of the form"),
     "no number": (event("x", sequence="a"), "sequence is no whole number"),
-    "no time": (event("x", time="noon"), "numbers of seconds"),
+    "no time": (event("x", time="noon"), "a time of ISO 8601"),
 }
 
 
