@@ -8,9 +8,9 @@ on the node alone, so a node that led nowhere is a dead end for ever.
 **Unseen steps that matter come first.** An unseen step without which an event can happen all the
 same can nearly always happen later as well; so a search that takes every step as late as it can
 finds an explanation soon. Before all unseen steps, those alone are tried that name a value that
-the next event names. This is an order, and no restriction: all other unseen
-steps follow, and a node is a dead end only after all of them. So the reduction is sound: what is
-found is a behaviour, and nothing is lost.
+the next event names; then those with the steps of one process more, for each. This is an order,
+and no restriction: all unseen steps follow, and a node is a dead end only after all of them. So
+the reduction is sound: what is found is a behaviour, and nothing is lost.
 
 **The bound is deepened.** A search with a bound of b unseen steps has a purse of its own, whatever
 the largest bound is: first a small one for each b from 0 on, then a larger one. A search that ended
@@ -69,32 +69,31 @@ def explanation(
     tell: Callable[[int], None],
 ) -> Chosen:
     """Look for one explanation; `base` are the bytes that the process held before."""
-    start = candidates.start(initial)
-    left = dict.fromkeys(range(candidates.limits.silent + 1), candidates.limits.seconds)
+    limits, start = candidates.limits, candidates.start(initial)
+    left = dict.fromkeys(range(limits.silent + 1), limits.seconds)
     tried = 0
-    for states in _purses(candidates.limits, len(sights)):
+    for states in _purses(limits, len(sights)):
         for bound in list(left):
-            budget = Budget(candidates.limits, states, 0, base=base, tell=tell, seconds=left[bound])
+            budget = Budget(limits, states, 0, base=base, tell=tell, seconds=left[bound])
             attempt = _DepthFirst(candidates, sights, order, budget, bound)
             try:
                 path = attempt.path(start.members)
             except MemorySpent:
                 candidates.crowded = True
-                return Chosen((order.start, start.members[0]), None, False, tried + budget.tried)
+                return Chosen((order.start, start.members[0]), None, False, tried)
             except Spent:
-                left[bound] = budget.left
-                if budget.left <= 0:
-                    del left[bound]
-                continue
-            finally:
-                tried += budget.tried
+                path = None
+            tried += budget.tried
+            left[bound] = budget.left
             if path is not None:
                 first = path[0].origin.candidate if path else start.members[0]
                 return Chosen((order.start, first), tuple(path), False, tried)
-            del left[bound]
-            last = not attempt.bounded or bound == candidates.limits.silent
-            if last and not attempt.problems:
-                return Chosen((order.start, start.members[0]), None, True, tried)
+            if attempt.exhausted:
+                if not attempt.problems and (bound == limits.silent or not attempt.bounded):
+                    return Chosen((order.start, start.members[0]), None, True, tried)
+                del left[bound]
+            elif left[bound] <= 0:
+                del left[bound]
     return Chosen((order.start, start.members[0]), None, False, tried)
 
 
@@ -122,13 +121,14 @@ class _Layer:
 
 @dataclass(slots=True)
 class _DepthFirst:
-    """One search, with at most `bound` unseen steps in a row."""
+    """One search, with at most `bound` unseen steps in a row; whether all was tried."""
 
     candidates: Candidates
     sights: Sequence[Sight]
     order: Order
     budget: Budget
     bound: int
+    exhausted: bool = False
     bounded: bool = False
     """Whether one step more might have led further."""
     problems: dict[str, None] = field(default_factory=dict)
@@ -155,6 +155,7 @@ class _DepthFirst:
                     self.budget.tell(len(moves))
             if len(moves) == total:
                 return moves
+        self.exhausted = True
         return None
 
     def _moves(self, cut: Cut, candidate: Candidate) -> Iterator[Move]:
@@ -164,7 +165,20 @@ class _DepthFirst:
         near = self._named(ready) if self.bound else None
         if near:
             yield from self._ways(cut, candidate, ready, known, near)
+            for value in self._others(candidate, ready, near):
+                yield from self._ways(cut, candidate, ready, known, near | {value})
         yield from self._ways(cut, candidate, ready, known, None)
+
+    def _others(
+        self, candidate: Candidate, ready: Sequence[int], near: frozenset[Value]
+    ) -> list[Value]:
+        """The first arguments of other steps that may happen unseen now."""
+        owners = dict.fromkeys(self.sights[event].owner for event in ready)
+        steps = (
+            step for owner in owners for step in self.candidates.unseen(candidate, owner).steps
+        )
+        found = dict.fromkeys(action.args[0] for action, _ in steps if action.args)
+        return [value for value in found if value not in near]
 
     def _ways(
         self,
@@ -235,7 +249,8 @@ class _DepthFirst:
             if ways.problem:
                 self.problems[ways.problem] = None
             for step in ways.steps:
-                if near is not None and near.isdisjoint(step[0].args):
+                args = step[0].args
+                if near is not None and args and near.isdisjoint(args):
                     continue
                 heavier = self.candidates.heavier(load, step[0])
                 if heavier is not None and (step[1], heavier) not in layer.known:
