@@ -90,6 +90,7 @@ class ActionLister:
         self._machine = machine
         self._within: dict[tuple[int, int], s.Expr] = {}
         self._goal: ActionPattern | None = None
+        self._unentered = False
         self._most: int | None = None
         self._named_in: dict[int, frozenset[str]] = {}
         self._calls: dict[int, tuple[s.Definition, ...]] = {}
@@ -113,18 +114,21 @@ class ActionLister:
     def matching(self, next_: s.Definition, pattern: ActionPattern) -> list[Reached]:
         """The instances that a pattern admits, in TLC's order.
 
-        What the pattern says of an argument is not enumerated. Raises TooManyInstances, and
-        SpecError if no operator of that name is within the next-state relation.
+        What the pattern says of an argument is not enumerated. If no action has the name, an
+        operator may have it that is not entered. Raises TooManyInstances, and SpecError if no
+        operator of that name is within the next-state relation, or none that can be told apart.
         """
         if pattern.name != next_.name and pattern.name not in self._names(next_.body):
             raise SpecError(f"the spec has no action {pattern.name}")
         self._goal = pattern
         try:
-            return [
-                one for one in self.instances(next_) if one.within or pattern.admits(one.action)
-            ]
+            named = [one for one in self.instances(next_) if one.action.name == pattern.name]
+            if named:
+                return [one for one in named if pattern.admits(one.action)]
+            self._unentered = True
+            return [one for one in self.instances(next_) if one.within]
         finally:
-            self._goal = None
+            self._goal, self._unentered = None, False
 
     # --- what cannot lead to the goal ---------------------------------------------------------
 
@@ -205,24 +209,24 @@ class ActionLister:
             case s.Call(target=int()) | s.Constant():
                 inner_place = self._enter(node, place)
                 if inner_place is None:
-                    yield self._reached(node, self._named(node, place))
+                    yield self._in_some_states(node, self._named(node, place))
                 else:
                     yield from self._list(*inner_place)
             case s.Let(body=body):
                 yield from self._list(body, replace(place, lets=(*place.lets, node)))
             case _:
-                yield self._reached(node, place)
+                yield self._in_some_states(node, place)
 
     def _in_some_states(self, node: s.Expr, place: _Place) -> Reached:
-        """An instance of which the state decides what it is; of the goal's operator, that part."""
+        """An instance, which TLC does not enter; of the goal's operator, that part of it."""
         goal = self._goal
-        if goal is None or place.action.name == goal.name:
+        if goal is None or not self._unentered:
             return self._reached(node, place)
         key = (id(node), goal.name, None if goal.args is None else _shapes(goal.args))
         if key not in self._conditions:
             condition = _Condition(goal, self._machine.program, self._names)
             part = condition.part(node)
-            if part is None:
+            if part is None:  # other disjuncts led here
                 return self._reached(node, place)
             self._conditions[key] = part, tuple(condition.names)
         part, names = self._conditions[key]
@@ -385,25 +389,52 @@ class _Condition:
         count = len(list(_seen_values(self.goal.args or ())))
         self.names = [s.Bound(_NOWHERE, -number - 1, f"seen{number}") for number in range(count)]
 
-    def part(self, node: s.Argument) -> s.Expr | None:
-        """The part of a node; None if there is none that can be told from the rest."""
+    def part(self, node: s.Argument, depth: int = 0) -> s.Expr | None:
+        """The part of a node, None if it has no such call.
+
+        SpecError where the call cannot be told from the rest.
+        """
+        if self.goal.name not in self.called(node):
+            return None
         match node:
             case s.Builtin(operator=r"\lor", args=disjuncts):
-                return _joined(r"\lor", map(self.part, disjuncts))
+                return _joined(r"\lor", (self.part(part, depth) for part in disjuncts))
             case s.Builtin(operator=r"\land", args=parts):
-                return _joined(r"\lor", (self._conjunct(node, n) for n in range(len(parts))))
+                return _joined(r"\lor", (self._conjunct(node, n, depth) for n in range(len(parts))))
             case s.Binding(kind=r"\E", body=body) | s.Let(body=body):
-                inner = self.part(body)
+                inner = self.part(body, depth)
                 return None if inner is None else replace(node, body=inner)
             case s.Call() | s.Constant() if self._is_goal(node):
                 args = node.args if isinstance(node, s.Call) else ()
                 conditions = list(self._conditions(args))
                 return s.Builtin(node.location, r"\land", (*conditions, node))
-        return None
+            case s.Call() | s.Constant() if depth < _DEEPEST:
+                return self._inlined(node, depth)
+        raise SpecError(
+            f"{node.location}: {self.goal.name} is part of an expression from which its steps "
+            "cannot be told apart. Name the action around it."
+        )
 
-    def _conjunct(self, node: s.Builtin, number: int) -> s.Expr | None:
+    def _inlined(self, node: s.Call | s.Constant, depth: int) -> s.Expr | None:
+        """The part of another operator's body, in which its parameters are its arguments."""
+        meaning = self.program.meaning(node)
+        if not isinstance(meaning, s.Definition):
+            return None
+        part = self.part(meaning.body, depth + 1)
+        args = node.args if isinstance(node, s.Call) else ()
+        for param, arg in zip(meaning.params, args, strict=True):
+            if part is None or isinstance(arg, s.OperatorArg):
+                raise SpecError(
+                    f"{node.location}: {meaning.name} has an operator as argument. Name the "
+                    f"action around it instead of {self.goal.name}."
+                )
+            only = s.Builtin(arg.location, "{}", (arg,))
+            part = s.Binding(node.location, r"\E", (s.Binder(node.location, (param,), only),), part)
+        return part
+
+    def _conjunct(self, node: s.Builtin, number: int, depth: int) -> s.Expr | None:
         """The conjunction, if the call is in its conjunct of this number."""
-        inner = self.part(node.args[number])
+        inner = self.part(node.args[number], depth)
         if inner is None:
             return None
         return replace(node, args=(*node.args[:number], inner, *node.args[number + 1 :]))
