@@ -227,7 +227,8 @@ def search(
 
     1. All behaviours, as long as they are few. Recordings of one system share what it computes.
     2. One explanation, depth first (`judge.depth`). `accepts` may refuse it, if more has to be
-       known of all behaviours. If there is none, the third search needs no bound on candidates.
+       known of all behaviours. If it shows that there is none, the third search needs no bound on
+       candidates; but that is no verdict: a failure is the third search's to show.
     3. All behaviours, within the limits: it shows that there is no explanation, and where it ends.
 
     No search takes anything from what another one may spend. The second tries each bound on unseen
