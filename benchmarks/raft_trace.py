@@ -32,11 +32,12 @@ MODULE = r"""---- MODULE RaftEvents ----
 EXTENDS etcdraft
 BEGIN
 ServersBegin == currentTerm = Term0 /\ state = Role0 /\ votedFor = Vote0
-FirstEntry == [term |-> 1, type |-> ConfigEntry,
-               value |-> [newconf |-> InitServer, learners |-> {}]]
-LogsBegin == /\ log = [i \in Server |-> [k \in 1..Log0[i] |-> FirstEntry]]
+FirstEntry(i) == [term |-> 1, type |-> ConfigEntry,
+                  value |-> [newconf |-> Members0[i], learners |-> {}]]
+LogsBegin == /\ log = [i \in Server |-> [k \in 1..Log0[i] |-> FirstEntry(i)]]
              /\ commitIndex = Commit0
-ConfigBegins == /\ config = [i \in Server |-> [jointConfig |-> <<InitServer, {}>>, learners |-> {}]]
+ConfigBegins == /\ config = [i \in Server |->
+                                [jointConfig |-> <<Members0[i], {}>>, learners |-> {}]]
                 /\ reconfigCount = 0
 
 Handle(m) == Receive(m) /\ messages' # messages
@@ -146,6 +147,9 @@ def bound_to(folder: Path, trace: Sequence[Line]) -> Spec:
         "Log0": each(lambda line: line["log"]),
         "Role0": each(lambda line: line["role"]),
     }
+    begin["Members0"] = " @@ ".join(
+        f"{json.dumps(s)} :> {_set(_configuration(first.get(s, IDLE)))}" for s in servers
+    )
     defined = "\n".join(f"{name} == {value}" for name, value in begin.items())
     (folder / "RaftEvents.tla").write_text(MODULE.replace("BEGIN", defined))
     config = f"{CONFIG}  InitServer = {_set(members)}\n  Server = {_set(servers)}\n"
@@ -156,7 +160,12 @@ def _set(names: Sequence[str]) -> str:
     return "{" + ", ".join(json.dumps(name) for name in names) + "}"
 
 
-IDLE: Line = {"state": {"term": 0, "vote": "0", "commit": 0}, "role": "StateFollower", "log": 0}
+IDLE: Line = {
+    "state": {"term": 0, "vote": "0", "commit": 0},
+    "role": "StateFollower",
+    "log": 0,
+    "conf": [[], []],
+}
 """A node that the trace shows only as a member to be added."""
 
 
