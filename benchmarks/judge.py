@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from conformance.judge.candidates import Limits
+from conformance.judge.budget import Limits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping

@@ -11,72 +11,18 @@ recordings came before.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from conformance.errors import SpecError
+from conformance.judge.budget import Budget, Limits
 from conformance.judge.events import Event
 from conformance.judge.patience import Patience
 from conformance.judge.steps import Step, Steps
 from conformance.tla import Action, ActionPattern, Part, State, TooManyInstances, Value, equal
 
-__all__ = ["Arrival", "Budget", "Candidate", "CandidateSet", "Candidates", "Limits", "Sight"]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How far a search goes. All but `silent` end it without a verdict."""
-
-    silent: int = 0
-    """At most so many steps in a row go unseen."""
-    candidates: int = 20_000
-    """Of so many states at once the search keeps track."""
-    seconds: float = 120.0
-    """For one recording, and as long again to look for an explanation with few candidates."""
-    states: int = 1_000_000
-    """One recording may look at so many states, each counted as often as it is looked at."""
-    evaluation: float = 30.0
-    """Seconds of the processor for one formula or action in one state."""
-    each: int | None = None
-    """Of the steps in a row that go unseen, at most so many are of one process."""
-
-
-class Spent(Exception):
-    """A recording's search has reached a limit; the text says which."""
-
-
-@dataclass(slots=True)
-class Budget:
-    """What one recording's search may still spend."""
-
-    limits: Limits
-    deadline: float
-    """By the monotonic clock."""
-    tried: int = 0
-    reasons: dict[str, None] = field(default_factory=dict)
-    """Why the search is not exhaustive."""
-
-    @classmethod
-    def of(cls, limits: Limits) -> Budget:
-        """All that the limits allow; the time runs from now on."""
-        return cls(limits, time.monotonic() + limits.seconds)
-
-    def in_time(self) -> None:
-        """Raise Spent if it is too late."""
-        if time.monotonic() > self.deadline:
-            raise Spent(f"{self.limits.seconds:g} seconds were not enough")
-
-    def tries(self, states: int) -> None:
-        """Count states that were looked at; raise Spent if it is enough."""
-        self.tried += states
-        if self.tried > self.limits.states:
-            raise Spent(f"more than {self.limits.states:,} states were looked at")
-
-    def falls_short(self, reasons: Iterable[str]) -> None:
-        """Note why something was left out."""
-        self.reasons.update(dict.fromkeys(reasons))
+__all__ = ["Arrival", "Candidate", "CandidateSet", "Candidates", "Closure", "Origin", "Sight"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,10 +56,12 @@ class Sight:
     shows_before: Callable[[State], bool]
     """Whether a candidate's state shows what was seen before it, or after it."""
     shows_after: Callable[[State], bool]
+    owner: str | None = None
+    """The process, where that decides what may happen unseen directly before the event."""
 
 
 _UNSEEN = -1
-"""The number of the actions that may happen unseen."""
+"""The number of the actions that may happen unseen; other owners have numbers below it."""
 
 
 class Origin(NamedTuple):
@@ -131,6 +79,8 @@ Path = tuple[Candidate, tuple[tuple[Action, Candidate], ...]]
 Load = frozenset[tuple[Value, int]]
 """How many steps each process has taken unseen, where that is bounded."""
 
+NO_LOAD: Load = frozenset()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closure:
@@ -143,6 +93,10 @@ class Closure:
     problems: tuple[str, ...] = ()
 
 
+Taken = tuple[Action | None, Candidate]
+"""What an event may have been: an action, None of a snapshot, and the state after it."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrival:
     """Where an event leads from a set of candidates."""
@@ -153,6 +107,8 @@ class Arrival:
     """Every state in which the event may have happened, by the state after it."""
     tried: int
     problems: tuple[str, ...] = ()
+    owner: str | None = None
+    """As of the event's sight."""
 
 
 @dataclass(slots=True, eq=False)
@@ -160,7 +116,8 @@ class CandidateSet:
     """Candidates in the order in which they were found, each once."""
 
     members: tuple[Candidate, ...]
-    closure: Closure | None = None
+    closures: dict[str | None, Closure] = field(default_factory=dict)
+    """By the owner of the event that follows."""
     arrivals: dict[Sight, Arrival] = field(default_factory=dict)
 
     @property
@@ -194,16 +151,24 @@ class Candidates:
         self._sets: dict[tuple[Candidate, ...], CandidateSet] = {}
         self._numbers: dict[tuple[ActionPattern, ...], int] = {}
         self._sights: dict[tuple[object, ...], list[Sight]] = {}
-        self._by_identity: dict[tuple[int, int, int], tuple[Sight, Event]] = {}
+        self._by_identity: dict[tuple[int, int, int, str | None], tuple[Sight, Event]] = {}
         # Events that many recordings share; they are kept by the table above.
         self._of_shared: dict[int, Sight] = {}
         self._start: tuple[Sequence[State], CandidateSet] | None = None
+        self._unseen: dict[str | None, int] = {None: _UNSEEN}
+        self.crowded = False
+        """Whether memory ran out: nothing of it is worth keeping."""
+
+    def apart(self, limits: Limits) -> Candidates:
+        """Others of the same specification, within other limits, that share nothing with these."""
+        return Candidates(self._steps, limits, patience=self._patience)
 
     def tidy(self) -> bool:
         """Forget everything if it is much, and say so: to be called between recordings."""
         held = len(self._known) + len(self._sets) + len(self._by_identity)
-        if held <= self._remember:
+        if held <= self._remember and not self.crowded:
             return False
+        self.crowded = False
         self._known, self._sets = {}, {}
         self._values = tuple({} for _ in self._values)
         self._sights, self._by_identity, self._numbers = {}, {}, {}
@@ -221,17 +186,18 @@ class Candidates:
 
     def sight(self, event: Event) -> Sight:
         """What an event shows. Found by the identity of its parts, which events share, too."""
-        identity = id(event.actions), id(event.before), id(event.after)
+        owner = self._steps.owner(event.process, event.actions)
+        identity = id(event.actions), id(event.before), id(event.after), owner
         known = self._by_identity.get(identity)
         if known is None:
             # With the event, so that nothing else gets its identity.
-            known = self._by_identity[identity] = self._alike(event), event
+            known = self._by_identity[identity] = self._alike(event, owner), event
         if known[1] is event:
             self._of_shared[id(event)] = known[0]
         return known[0]
 
-    def _alike(self, event: Event) -> Sight:
-        alike = self._sights.setdefault((event.actions, event.before, event.after), [])
+    def _alike(self, event: Event, owner: str | None) -> Sight:
+        alike = self._sights.setdefault((event.actions, event.before, event.after, owner), [])
         for one in alike:  # Python holds TRUE for 1
             if _same(one.before, event.before) and _same(one.after, event.after):
                 return one
@@ -242,9 +208,14 @@ class Candidates:
             self._numbers.setdefault(event.actions, len(self._numbers)),
             self._lens(event.before),
             self._lens(event.after),
+            owner,
         )
         alike.append(found)
         return found
+
+    def again(self, sight: Sight) -> Sight:
+        """What others call a sight, as one of these."""
+        return self._alike(Event(sight.actions, sight.before, sight.after), sight.owner)
 
     def of(self, states: Iterable[State]) -> CandidateSet:
         """The candidates with these states."""
@@ -272,11 +243,14 @@ class Candidates:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def closure(self, candidates: CandidateSet, budget: Budget) -> Closure:
-        """What unseen steps lead to. Spent as of `Budget`."""
-        found = candidates.closure
+    def closure(
+        self, candidates: CandidateSet, budget: Budget, owner: str | None = None
+    ) -> Closure:
+        """What unseen steps lead to, before an event of this owner. Spent as of `Budget`."""
+        found = candidates.closures.get(owner)
         if found is None:
-            found = candidates.closure = self._closure(candidates, budget)
+            found = candidates.closures[owner] = self._closure(candidates, budget, owner)
+        budget.holds(len(found.reached), "after unseen steps")
         return found
 
     def arrival(self, candidates: CandidateSet, sight: Sight, budget: Budget) -> Arrival:
@@ -284,30 +258,32 @@ class Candidates:
         found = candidates.arrivals.get(sight)
         if found is None:
             found = candidates.arrivals[sight] = self._arrival(candidates, sight, budget)
+        budget.holds(found.tried, "after unseen steps")
         return found
 
-    def _closure(self, candidates: CandidateSet, budget: Budget) -> Closure:
+    def _closure(self, candidates: CandidateSet, budget: Budget, owner: str | None) -> Closure:
         reached: dict[Candidate, Path] = {one: (one, ()) for one in candidates.members}
         problems: dict[str, None] = {}
         ahead: dict[tuple[Candidate, Load], Path] = {
-            (one, frozenset()): path for one, path in reached.items()
+            (one, NO_LOAD): path for one, path in reached.items()
         }
         known = set(ahead)
         for _ in range(self.limits.silent):
             following: dict[tuple[Candidate, Load], Path] = {}
             for (before, load), (origin, unseen) in ahead.items():
                 budget.in_time()
-                ways = self._ways(before, _UNSEEN, ())
+                ways = self.unseen(before, owner)
                 if ways.problem:
                     problems[ways.problem] = None
                 for step in ways.steps:
-                    heavier = self._with(load, step[0])
+                    heavier = self.heavier(load, step[0])
                     if heavier is None or (step[1], heavier) in known:
                         continue
                     known.add((step[1], heavier))
                     path = following[step[1], heavier] = origin, (*unseen, step)
                     reached.setdefault(step[1], path)
             ahead = following
+            budget.holds(len(reached), "after unseen steps")
             if len(known) > self.limits.candidates:
                 problems[
                     f"unseen steps lead to more than {self.limits.candidates:,} states at once"
@@ -315,7 +291,7 @@ class Candidates:
                 break
         return Closure(reached, tuple(problems))
 
-    def _with(self, load: Load, action: Action) -> Load | None:
+    def heavier(self, load: Load, action: Action) -> Load | None:
         """What each process has done unseen, with one step more; None if that is too much.
 
         An action is of the process that its first argument names. Without a bound nothing counts.
@@ -329,25 +305,16 @@ class Candidates:
         return None if counts[process] > each else frozenset(counts.items())
 
     def _arrival(self, candidates: CandidateSet, sight: Sight, budget: Budget) -> Arrival:
-        closure = self.closure(candidates, budget)
+        closure = self.closure(candidates, budget, sight.owner)
         origins: dict[Candidate, Origin] = {}
         sources: dict[Candidate, list[Candidate]] = {}
         problems = dict.fromkeys(closure.problems)
-        shows_before, shows_after = sight.shows_before, sight.shows_after
         for before, (origin, unseen) in closure.reached.items():
             budget.in_time()
-            if not shows_before(before.state):
-                continue
-            steps: Iterable[tuple[Action | None, Candidate]] = ((None, before),)
-            if sight.actions:
-                ways = self._ways(before, sight.number, sight.actions)
-                steps = ways.steps
-                if ways.problem:
-                    problems[ways.problem] = None
-            for action, after in steps:
+            for action, after in self.taken(before, sight, problems):
                 if after in origins:
                     sources[after].append(before)
-                elif shows_after(after.state):
+                else:
                     origins[after] = Origin(origin, unseen, action)
                     sources[after] = [before]
         return Arrival(
@@ -356,21 +323,47 @@ class Candidates:
             {after: tuple(befores) for after, befores in sources.items()},
             len(closure.reached),
             tuple(problems),
+            sight.owner,
         )
+
+    def taken(self, before: Candidate, sight: Sight, problems: dict[str, None]) -> list[Taken]:
+        """What an event may have been in a state; notes why something may be missing."""
+        if not sight.shows_before(before.state):
+            return []
+        steps: Iterable[Taken] = ((None, before),)
+        if sight.actions:
+            ways = self._ways(before, sight.number, sight.actions)
+            steps = ways.steps
+            if ways.problem:
+                problems[ways.problem] = None
+        return [step for step in steps if sight.shows_after(step[1].state)]
+
+    def unseen(self, candidate: Candidate, owner: str | None) -> Ways:
+        """The steps that may happen unseen in a state, before an event of this owner."""
+        number = self._unseen.get(owner)
+        if number is None:
+            number = self._unseen[owner] = _UNSEEN - len(self._unseen)
+        found = candidate.ways.get(number)
+        if found is None:
+            found = candidate.ways[number] = self._evaluated(
+                lambda: self._steps.silent(candidate.state, owner)
+            )
+        return found
 
     def _ways(self, candidate: Candidate, number: int, actions: tuple[ActionPattern, ...]) -> Ways:
         found = candidate.ways.get(number)
         if found is None:
-            found = candidate.ways[number] = self._evaluated(candidate.state, number, actions)
+            found = candidate.ways[number] = self._evaluated(
+                lambda: self._steps.taken(candidate.state, actions)
+            )
         return found
 
-    def _evaluated(self, state: State, number: int, actions: tuple[ActionPattern, ...]) -> Ways:
+    def _evaluated(self, evaluate: Callable[[], Sequence[Step]]) -> Ways:
         steps: Sequence[Step] = ()
         problem = ""
         try:
             with self._patience:
-                unseen = number == _UNSEEN
-                steps = self._steps.silent(state) if unseen else self._steps.taken(state, actions)
+                steps = evaluate()
         except TooManyInstances as many:
             problem = f"{many}: its arguments were not seen"
         except SpecError as error:

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain
 from typing import Annotated, TypeVar
@@ -22,8 +23,9 @@ from conformance.tla import (
     ActionPattern,
     Json,
     Part,
+    PartialRecord,
     Place,
-    Value,
+    SeenArgument,
     from_itf,
     load_json,
     parse_place,
@@ -210,7 +212,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     step: int | None = None
     process: str | None = None
     sequence: int | None = None
-    time: float | None = None
+    time: float | str | None = None
     uncertainty: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     sent: tuple[str, ...] = ()
     received: tuple[str, ...] = ()
@@ -269,8 +271,14 @@ def _action(data: Json) -> ActionPattern:
     raise DataError('the action is not of the form {"name": ..., "args": [...]}')
 
 
-def _argument(data: Json) -> Value | None:
-    return None if data is None else from_itf(data)
+def _argument(data: Json) -> SeenArgument | None:
+    """An argument; `{"#fields": {...}}` is a record of which these parts were seen."""
+    match data:
+        case None:
+            return None
+        case {"#fields": Mapping() as fields, **others} if fields and not others:
+            return PartialRecord(_parts(fields))
+    return from_itf(data)
 
 
 def _parts(data: Json) -> tuple[Part, ...]:
@@ -300,21 +308,41 @@ def _text(data: Mapping[str, Json], key: str) -> str:
 
 def _clock(data: Mapping[str, Json]) -> Clock | None:
     time, uncertainty = data.get("time"), data.get("uncertainty", 0.0)
-    if isinstance(time, int | float | None) and isinstance(uncertainty, int | float):
+    if isinstance(time, int | float | str | None) and isinstance(uncertainty, int | float):
         return _clock_of(time, uncertainty)
-    raise DataError(f"time and uncertainty are numbers of seconds, not {time!r}, {uncertainty!r}")
+    raise DataError(
+        "time is a number of seconds or a time of ISO 8601, and uncertainty a number of seconds, "
+        f"not {time!r}, {uncertainty!r}"
+    )
 
 
-def _clock_of(time: float | None, uncertainty: float) -> Clock | None:
+def _clock_of(time: float | str | None, uncertainty: float) -> Clock | None:
     if time is None:
         return None
     try:
-        clock = Clock(float(time), float(uncertainty))
+        clock = Clock(_seconds(time), float(uncertainty))
     except OverflowError:
         clock = Clock(math.inf)
     if not math.isfinite(clock.time) or not 0 <= clock.uncertainty < math.inf:
         raise DataError(f"time and uncertainty are numbers of seconds, not {time}, {uncertainty}")
     return clock
+
+
+def _seconds(time: float | str) -> float:
+    """Seconds since 1970, of a time of ISO 8601 too; one without a zone is taken as UTC.
+
+    What is below a microsecond is cut off, so later never becomes earlier.
+    """
+    if not isinstance(time, str):
+        return float(time)
+    try:
+        read = datetime.fromisoformat(time)
+    except ValueError:
+        raise DataError(
+            f"time is a number of seconds, or a time of ISO 8601 such as 2026-01-05T10:00:00.123Z, "
+            f"not {time!r}"
+        ) from None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def _ids(data: Mapping[str, Json], key: str) -> frozenset[str]:

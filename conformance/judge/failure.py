@@ -139,7 +139,7 @@ def _differing(spec: Spec, state: State, parts: Sequence[Part]) -> tuple[Differe
     for part in parts:
         position = positions[part.place.variable]
         if not part.shown_by(state, position):
-            expected = value_at(state[position], part.place.path)
+            expected = part.place.within(state[position])
             text = "(no such entry)" if expected is None else format_value(expected)
             found.append(Difference(str(part.place), text, format_value(part.value)))
     return tuple(found)

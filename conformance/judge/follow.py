@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from conformance.judge.candidates import Budget, Candidates, Limits
+from conformance.judge.budget import Budget, Limits
+from conformance.judge.candidates import Candidates
 from conformance.judge.events import Event
 from conformance.judge.steps import SpecSteps, Step
 from conformance.tla import ActionPattern, Spec, State

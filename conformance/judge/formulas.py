@@ -134,7 +134,7 @@ class Formulas:
         tallies = {name: _Tally() for name in self.invariants}
         reasons: dict[str, str] = {}
         for number, event in enumerate(events):
-            seen = {p.place.variable: p.value for p in event.after if not p.place.path}
+            seen = {p.place.variable: p.value for p in event.after if p.place.is_whole}
             state = tuple(seen.get(name, _UNSEEN) for name in self.spec.variables)
             for name, tally in tallies.items():
                 if any(state[index] is _UNSEEN for index in self._reads[name]):

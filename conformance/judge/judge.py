@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from conformance.judge.formulas import Formulas, violated
 from conformance.judge.mapping import Mapping
 from conformance.judge.order import Guarantee, Order, order_of, total
 from conformance.judge.patience import Patience
-from conformance.judge.search import Found, search, survivors
+from conformance.judge.search import Found, Trail, search, survivors
 from conformance.judge.start import Start, any_state, initial_states
 from conformance.judge.steps import SpecSteps
 from conformance.judge.translate import translated
@@ -58,11 +58,13 @@ class Judge:
         self._spec = spec
         self._mapping = mapping
         self._invariants_only = invariants_only
-        self._steps = SpecSteps(spec, mapping.silent)
+        self._steps = SpecSteps(spec, mapping.silent, mapping.directly)
         self._patience = Patience(mapping.limits.evaluation)
         self._candidates = Candidates(self._steps, mapping.limits, patience=self._patience)
         self._formulas = Formulas(spec, invariants, properties, self._patience)
         self._initial: Start | None = None
+        self.tell: Callable[[int], None] = lambda _events: None
+        """Told how many events of a recording are explained."""
         self._checked: set[Sight] = set()
         self._given = {name: parse_value(text) for name, text in mapping.start.values.items()}
         self._bounds = _bounds(mapping)
@@ -91,8 +93,12 @@ class Judge:
             return _unjudged(recording, str(error))
         if not start.states:
             return self._nowhere(case, start)
-        found = search(self._candidates, case.sights, order, start.states)
+        found = search(self._candidates, case.sights, order, start.states, self._accepts, self.tell)
         return self._told(case, start, found, brief=brief)
+
+    def _accepts(self, trail: Trail) -> bool:
+        """Whether one explanation is enough: all formulas have a value on it and are true."""
+        return all(one.verdict is Verdict.PASS for one in self._formulas.judge(trail))
 
     def _states_alone(self, case: _Case) -> Judgement:
         """The invariants on what each event shows, without any step between."""
@@ -296,7 +302,7 @@ def _unjudged(recording: Recording, reason: str) -> Judgement:
 def _bounds(mapping: Mapping) -> str:
     """Within which bounds the search is exhaustive."""
     steps = mapping.limits.silent
-    if not steps or not mapping.silent:
+    if not steps or not (mapping.silent or mapping.directly):
         return "without unseen steps"
     each = mapping.limits.each
     most = f"with at most {steps} unseen steps in a row"

@@ -12,7 +12,7 @@ import msgspec
 
 from conformance.errors import DataError, UserError
 from conformance.inputs import read_toml
-from conformance.judge.candidates import Limits
+from conformance.judge.budget import Limits
 from conformance.judge.order import Guarantee
 from conformance.tla import ActionPattern, parse_pattern
 
@@ -26,6 +26,9 @@ class Silent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     actions: tuple[str, ...] = ()
     """Patterns: `SendFetch`, `Crash("b1", _, _)`."""
+    directly: tuple[str, ...] = ()
+    """Patterns of what may happen unseen only directly before the next event of its process: the
+    one that the action's first argument names."""
     steps: Annotated[int, msgspec.Meta(ge=0)] | None = None
     each: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """At most so many of them are of one process: of one first argument."""
@@ -91,6 +94,7 @@ class _LimitsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: Annotated[float, msgspec.Meta(gt=0)] = Limits().seconds
     states: Annotated[int, msgspec.Meta(ge=1)] = Limits().states
     evaluation: Annotated[float, msgspec.Meta(gt=0)] = Limits().evaluation
+    memory: Annotated[int, msgspec.Meta(ge=1)] = Limits().memory
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,6 +126,8 @@ class Mapping:
     skew: float = 0.0
     hidden: frozenset[str] = frozenset()
     silent: tuple[ActionPattern, ...] = ()
+    directly: tuple[ActionPattern, ...] = ()
+    """Silent too, directly before the next event of its process only."""
     start: Start = field(default_factory=Start)
     constants: MappingOf[str, str | Collect] = field(default_factory=dict)
     names: tuple[Rename, ...] = ()
@@ -133,8 +139,9 @@ class Mapping:
 def load_mapping(path: Path) -> Mapping:
     """The mapping in a TOML file; UserError that names the file and the key if it is none."""
     file = _read(path)
-    silent = _silent(path, file.silent)
-    if silent and file.complete:
+    silent = _silent(path, file.silent, "actions")
+    directly = _silent(path, file.silent, "directly")
+    if (silent or directly) and file.complete:
         raise UserError(
             f"{path}: `complete` says that every step is an event, and `silent.actions` that some "
             "are not. Remove one of them."
@@ -148,6 +155,7 @@ def load_mapping(path: Path) -> Mapping:
         skew=file.skew,
         hidden=frozenset(file.hidden),
         silent=silent,
+        directly=directly,
         start=file.start,
         constants=file.constants,
         names=file.names,
@@ -159,6 +167,7 @@ def load_mapping(path: Path) -> Mapping:
             file.limits.states,
             file.limits.evaluation,
             file.silent.each,
+            file.limits.memory,
         ),
         coverage=file.coverage,
     )
@@ -190,14 +199,16 @@ def _read(path: Path) -> _File:
     return file
 
 
-def _silent(path: Path, asked: Silent) -> tuple[ActionPattern, ...]:
+def _silent(
+    path: Path, asked: Silent, key: Literal["actions", "directly"]
+) -> tuple[ActionPattern, ...]:
     try:
-        silent = tuple(map(parse_pattern, asked.actions))
+        silent = tuple(map(parse_pattern, getattr(asked, key)))
     except DataError as error:
-        raise UserError(f"{path}: `silent.actions` names an action that is none. {error}") from None
+        raise UserError(f"{path}: `silent.{key}` names an action that is none. {error}") from None
     if silent and asked.steps is None:
         raise UserError(
-            f"{path}: `silent.actions` says what may happen unseen, but not how much of it: give "
+            f"{path}: `silent.{key}` says what may happen unseen, but not how much of it: give "
             "`silent.steps`, at most so many in a row."
         )
     return silent

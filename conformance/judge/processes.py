@@ -200,6 +200,7 @@ def _serve(
     # Ctrl-C reaches the whole process group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    judge.tell = _tell_nobody
     for inherited in of_the_parent:  # else the parent's end would go unseen
         inherited.close()
     with reader, judge.many():
@@ -209,6 +210,10 @@ def _serve(
             except EOFError:
                 return
             connection.send(_judged(judge, reader, turn, brief=brief))
+
+
+def _tell_nobody(_events: int) -> None:
+    """The parent's terminal is the parent's."""
 
 
 def _judged(

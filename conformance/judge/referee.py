@@ -26,7 +26,17 @@ from conformance.modelcheck.manifest import Check
 from conformance.modelcheck.outcome import said
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc
-from conformance.tla import Action, ActionPattern, Part, Place, Spec, Tools, Value, format_value
+from conformance.tla import (
+    Action,
+    ActionPattern,
+    Part,
+    PartialRecord,
+    Place,
+    Spec,
+    Tools,
+    Value,
+    format_value,
+)
 
 __all__ = ["Refereed", "referee"]
 
@@ -219,12 +229,23 @@ def _place_shows(place: Place, number: int) -> str:
     for key in place.path:
         texts.append(f"{format_value(key)} \\in DOMAIN {found}")
         found += f"[{format_value(key)}]"
-    texts.append(f"{found} = kconform_values[seen[{number}]]")
+    seen = found if place.aspect is None else f"({place.aspect.text(found)})"
+    texts.append(f"{seen} = kconform_values[seen[{number}]]")
     return " /\\ ".join(texts)
 
 
 def _values(event: Event) -> Iterable[tuple[Value, ...]]:
     for part in (*event.before, *event.after):
-        yield (*part.place.path, part.value)
+        yield _values_of(part)
     for pattern in event.actions:
-        yield tuple(value for value in pattern.args or () if value is not None)
+        for seen in pattern.args or ():
+            if isinstance(seen, PartialRecord):
+                yield from map(_values_of, seen.parts)
+            elif seen is not None:
+                yield (seen,)
+
+
+def _values_of(part: Part) -> tuple[Value, ...]:
+    aspect = part.place.aspect
+    member = () if aspect is None or aspect.member is None else (aspect.member,)
+    return (*part.place.path, *member, part.value)

@@ -1,29 +1,30 @@
 """Looks for the behaviours of a specification that explain the events of a recording.
 
-A *level* is what is possible after so many events: for each cut of the order, the set of states
-in which the specification may be, having shown all events of the cut. From level to level every
-event that may be next is tried from every state that at most `silent` unseen steps lead to. So
-the search is exhaustive, unless a limit cuts it short; it then says so, and no failure follows.
+`search` says in which order it looks. Here is the search for all behaviours. A *level* is what is
+possible after so many events: for each cut of the order, the set of states in which the
+specification may be, having shown all events of the cut. From level to level every event that may
+be next is tried from every state that at most `silent` unseen steps lead to. So the search is
+exhaustive, unless a limit cuts it short; it then says so, and no failure follows.
 """
 
 from __future__ import annotations
 
-import time
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
+from conformance.judge.budget import Budget, MemorySpent, Spent, resident
 from conformance.judge.candidates import (
     Arrival,
-    Budget,
     Candidate,
     Candidates,
     CandidateSet,
     Origin,
     Sight,
-    Spent,
 )
+from conformance.judge.depth import Chosen, explanation
 from conformance.judge.order import Cut, Order
 from conformance.judge.verdict import Explanation
 from conformance.tla import Action, State, canonical_key
@@ -217,44 +218,85 @@ def search(
     sights: Sequence[Sight],
     order: Order,
     initial: Sequence[State],
+    accepts: Callable[[Trail], bool] = lambda _: True,
+    tell: Callable[[int], None] = lambda _: None,
 ) -> Found:
-    """Explain what the events show from these states on, within the limits of `candidates`."""
+    """Explain what the events show from these states on, within the limits of `candidates`.
+
+    Three searches, until one decides:
+
+    1. All behaviours, as long as they are few. Recordings of one system share what it computes.
+    2. One explanation, depth first (`judge.depth`). `accepts` may refuse it, if more has to be
+       known of all behaviours. If it shows that there is none, the third search needs no bound on
+       candidates; but that is no verdict: a failure is the third search's to show.
+    3. All behaviours, within the limits: it shows that there is no explanation, and where it ends.
+
+    No search takes anything from what another one may spend. The second tries each bound on unseen
+    steps from 0 up by itself, so a larger bound loses nothing that a smaller one finds.
+    """
     limits = candidates.limits
-    deadline = time.monotonic() + limits.seconds
-    found = _Search(candidates, sights, order, limits.candidates, deadline).run(initial)
-    deadline = time.monotonic() + limits.seconds
-    for width in _WIDTHS:
-        if found.explained or found.exhaustive or width >= limits.candidates:
-            break
-        narrow = _Search(candidates, sights, order, width, deadline).run(initial)
-        found = narrow if narrow.explained else found
-    return found
+    base = resident()
+
+    def all_of(asked: Candidates, shown: Sequence[Sight], budget: Budget) -> Found:
+        return _Search(asked, shown, order, budget).run(initial)
+
+    few = Budget(
+        limits,
+        min(limits.states, _FEW_STATES),
+        min(limits.candidates, _FEW),
+        strict=True,
+        base=base,
+    )
+    found = all_of(candidates, sights, few)
+    if found.exhaustive:
+        return found
+    chosen = explanation(candidates, sights, order, initial, base, tell)
+    one = None if chosen.path is None else _chosen(candidates, chosen, found)
+    if one is not None and accepts(one.trail):
+        return one
+    if chosen.absent:
+        unbounded = replace(limits, candidates=sys.maxsize)
+        candidates = candidates.apart(unbounded)
+        sights = [candidates.again(sight) for sight in sights]
+    whole = Budget(limits, limits.states, candidates.limits.candidates, base=base, tell=tell)
+    found = all_of(candidates, sights, whole)
+    return found if one is None or found.exhaustive else one
 
 
-_WIDTHS = 1, 16, 256
-"""So many candidates at a time, where all of them were too many."""
+_FEW = 1_000
+"""Of so many candidates at once all are followed before one explanation is looked for."""
+_FEW_STATES = 50_000
+"""So many states are looked at before."""
 
 _KEPT = 200
 """Of so many states it is kept that an event was tried from them."""
 
 
+def _chosen(candidates: Candidates, chosen: Chosen, few: Found) -> Found:
+    """One explanation as a trail, with the reason why not all of them were looked at."""
+    cut, first = chosen.start
+    levels: list[Level] = [{cut: Reached(candidates.among((first,)), ())}]
+    for move in chosen.path or ():
+        origin = move.origin
+        before = origin.unseen[-1][1] if origin.unseen else origin.candidate
+        here = candidates.among((move.after,))
+        arrival = Arrival(here, {move.after: origin}, {move.after: (before,)}, 1)
+        levels.append({move.cut: Reached(here, (Way(cut, move.event, arrival),))})
+        cut = move.cut
+    return Found(_Levels(levels), True, (), few.limits, few.tried + chosen.tried)
+
+
 class _Search:
-    """One recording's search, with at most `most` candidates at a time."""
+    """The search for all behaviours that explain one recording."""
 
     def __init__(
-        self,
-        candidates: Candidates,
-        sights: Sequence[Sight],
-        order: Order,
-        most: int,
-        deadline: float,
+        self, candidates: Candidates, sights: Sequence[Sight], order: Order, budget: Budget
     ) -> None:
-        self._most = most
+        self._most = budget.most
         self._candidates = candidates
         self._sights = sights
         self._order = order
-        self._deadline = deadline
-        self._budget = Budget(candidates.limits, deadline)
+        self._budget = budget
 
     def run(self, initial: Sequence[State]) -> Found:
         start = self._candidates.start(initial)
@@ -262,7 +304,7 @@ class _Search:
             line = self._along(start)
             if line is not None:
                 return line
-            self._budget = Budget(self._candidates.limits, self._deadline)
+            self._budget = replace(self._budget, tried=0, reasons={}, seconds=self._budget.left)
         return self._across(start)
 
     def _along(self, start: CandidateSet) -> Found | None:
@@ -275,9 +317,7 @@ class _Search:
         candidates, largest = start, len(start.members)
         try:
             for sight in self._sights:
-                arrived = candidates.arrivals.get(sight)
-                if arrived is None:
-                    arrived = self._candidates.arrival(candidates, sight, budget)
+                arrived = self._candidates.arrival(candidates, sight, budget)
                 budget.tries(arrived.tried)
                 if arrived.problems:
                     budget.falls_short(arrived.problems)
@@ -286,28 +326,36 @@ class _Search:
                 if not size:
                     break
                 if size > largest:
+                    budget.holds(size, f"after {len(arrivals) + 1} events")
                     if size > most:
                         return None
                     largest = size
                 arrivals.append(arrived)
+                if not budget.strict:
+                    budget.tell(len(arrivals))
         except Spent as spent:
-            budget.falls_short([str(spent)])
+            self._ended(spent)
         line = _Line(start, arrivals, largest)
         explained = len(arrivals) == len(self._sights)
         return self._found(line, () if explained else self._blocked(line.level(len(arrivals))))
+
+    def _ended(self, spent: Spent) -> None:
+        self._budget.falls_short([str(spent)])
+        self._candidates.crowded |= isinstance(spent, MemorySpent)
 
     def _across(self, start: CandidateSet) -> Found:
         """The search of any order, cut by cut."""
         levels: list[Level] = [{self._order.start: Reached(start, ())}]
         for done in range(1, len(self._sights) + 1):
             try:
-                following = self._following(levels[-1])
+                following = self._within_limit(self._following(levels[-1]), done)
             except Spent as spent:
-                self._budget.falls_short([str(spent)])
+                self._ended(spent)
                 following = {}
             if not following:
                 return self._found(_Levels(levels), self._blocked(levels[-1]))
-            levels.append(self._within_limit(following, done))
+            levels.append(following)
+            self._budget.tell(done)
         return self._found(_Levels(levels), ())
 
     def _found(self, trail: Trail, blocked: tuple[Blocked, ...]) -> Found:
@@ -339,9 +387,11 @@ class _Search:
         """The events that might have been next. Where time ran out, they were not all tried."""
         states: dict[int, list[State]] = {}
         for cut, reached in level.items():
-            closure = reached.candidates.closure
-            tried: Iterable[Candidate] = closure.reached if closure else reached.candidates.members
             for event in self._order.ready(cut):
+                closure = reached.candidates.closures.get(self._sights[event].owner)
+                tried: Iterable[Candidate] = (
+                    closure.reached if closure else reached.candidates.members
+                )
                 states.setdefault(event, []).extend(one.state for one in tried)
         return tuple(
             Blocked(event, tuple(tried[:_KEPT]), len(tried)) for event, tried in states.items()
@@ -352,6 +402,7 @@ class _Search:
         most = self._most
         if _size(level) <= most:
             return level
+        self._budget.holds(_size(level), f"after {done} events")
         self._budget.falls_short([f"more than {most:,} candidates after {done} events"])
         ranked = sorted(
             (len(_origin(reached, one).unseen), canonical_key(one.state), cut, one)
@@ -397,21 +448,30 @@ def survivors(found: Found, candidates: Candidates) -> Trail:
 
 def _alive(level: Level, later: Level, candidates: Candidates, budget: Budget) -> Level:
     """The candidates of a level from which some candidate of the later one is reached."""
-    befores: dict[Cut, set[Candidate]] = {}
+    befores: dict[Cut, dict[str | None, set[Candidate]]] = {}
     for reached in later.values():
         for way in reached.ways:
             arrived = [one for one in reached.candidates.members if one in way.arrival.sources]
+            wanted = befores.setdefault(way.cut, {}).setdefault(way.arrival.owner, set())
             for one in arrived:
-                befores.setdefault(way.cut, set()).update(way.arrival.sources[one])
+                wanted.update(way.arrival.sources[one])
     alive: dict[Cut, Reached] = {}
-    for cut, wanted in befores.items():
+    for cut, by_owner in befores.items():
         members = level[cut].candidates.members
         if len(members) > 1:
-            members = tuple(one for one in members if _leads(one, wanted, candidates, budget))
+            members = tuple(one for one in members if _leads(one, by_owner, candidates, budget))
         alive[cut] = Reached(candidates.among(members), level[cut].ways)
     return alive
 
 
-def _leads(one: Candidate, wanted: set[Candidate], candidates: Candidates, budget: Budget) -> bool:
-    closure = candidates.closure(candidates.among([one]), budget)
-    return not wanted.isdisjoint(closure.reached)
+def _leads(
+    one: Candidate,
+    wanted: Mapping[str | None, set[Candidate]],
+    candidates: Candidates,
+    budget: Budget,
+) -> bool:
+    alone = candidates.among([one])
+    return any(
+        not befores.isdisjoint(candidates.closure(alone, budget, owner).reached)
+        for owner, befores in wanted.items()
+    )

@@ -100,19 +100,20 @@ class _Choices:
 
     def _unknown(self, given: Mapping[str, Value]) -> frozenset[str]:
         """The variables that neither the event nor the mapping shows whole."""
-        seen = {n for n, parts in self._parts.items() if any(not p.place.path for p in parts)}
+        seen = {n for n, parts in self._parts.items() if any(p.place.is_whole for p in parts)}
         return frozenset(self._parts) - seen - frozenset(given)
 
     def _choice(
         self, name: str, given: Mapping[str, Value], domains: Mapping[str, object]
     ) -> _Set | None:
         for part in self._parts[name]:
-            if not part.place.path:
+            if part.place.is_whole:
                 return _Listed((part.value,))
         if name in given:
             return _Listed((given[name],))
         domain = domains.get(name)
-        return None if domain is None else _within(domain, self._parts[name])
+        shown = [part for part in self._parts[name] if part.place.aspect is None]
+        return None if domain is None else _within(domain, shown)
 
     def open_variables(self) -> tuple[str, ...]:
         """The variables that leave most open, those without any bound first."""

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from conformance.tla import Action, ActionPattern, Selection, Spec, State
+from conformance.tla import (
+    Action,
+    ActionPattern,
+    PartialRecord,
+    SeenArgument,
+    Selection,
+    Spec,
+    State,
+    format_value,
+)
 
 Step = tuple[Action, State]
 
@@ -20,16 +29,26 @@ class Steps(Protocol):
     def taken(self, state: State, patterns: Sequence[ActionPattern]) -> Sequence[Step]:
         """Every step by one of these actions."""
 
-    def silent(self, state: State) -> Sequence[Step]:
-        """Every step that may happen unseen."""
+    def silent(self, state: State, owner: str | None = None) -> Sequence[Step]:
+        """Every step that may happen unseen before an event of this owner; None: of anybody."""
+
+    def owner(self, process: str, actions: Sequence[ActionPattern]) -> str | None:
+        """Whose an event is, if that decides what may happen unseen directly before it."""
 
 
 class SpecSteps:
     """The steps of a bound spec, its actions found by their patterns, once for each pattern."""
 
-    def __init__(self, spec: Spec, silent: Sequence[ActionPattern]) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        silent: Sequence[ActionPattern],
+        directly: Sequence[ActionPattern] = (),
+    ) -> None:
         self._spec = spec
         self._silent = spec.select(silent)
+        self._directly = spec.select(directly) if directly else None
+        self._of_owner: dict[str | None, Selection] = {}
         self._selections: dict[tuple[str, ...], Selection] = {}
 
     @property
@@ -47,5 +66,34 @@ class SpecSteps:
             found = self._selections[key] = self._spec.select(patterns)
         return found
 
-    def silent(self, state: State) -> Sequence[Step]:
-        return self._spec.successors_in(self._silent, state)
+    def silent(self, state: State, owner: str | None = None) -> Sequence[Step]:
+        steps = self._spec.successors_in(self._silent, state)
+        if self._directly is None:
+            return steps
+        direct = self._spec.successors_in(self._direct(self._directly, owner), state)
+        return [*steps, *(step for step in direct if _may_be_of(step[0], owner))]
+
+    def _direct(self, directly: Selection, owner: str | None) -> Selection:
+        """The instances that may be of this owner."""
+        if owner is None:
+            return directly
+        if owner not in self._of_owner:
+            self._of_owner[owner] = directly.only(lambda action: _may_be_of(action, owner))
+        return self._of_owner[owner]
+
+    def owner(self, process: str, actions: Sequence[ActionPattern]) -> str | None:
+        if self._directly is None:
+            return None
+        return process or (process_of(actions[0].args or ()) if len(actions) == 1 else None)
+
+
+def _may_be_of(action: Action, owner: str | None) -> bool:
+    """Whether an action may be of a process; one that names no process is of any."""
+    return owner is None or process_of(action.args) in (None, owner)
+
+
+def process_of(args: Sequence[SeenArgument | None]) -> str | None:
+    """The process that the first argument names, as an event would name it."""
+    if not args or args[0] is None or isinstance(args[0], PartialRecord):
+        return None
+    return args[0] if isinstance(args[0], str) else format_value(args[0])

@@ -52,6 +52,8 @@ def seen_after(parts: Sequence[Part], nearest: Blocker, variables: Sequence[str]
     state = nearest.allowed or nearest.state
     around: Mapping[str, Value] = dict(zip(variables, state, strict=True))
     for part in parts:
+        if part.place.aspect is not None:
+            continue  # a length or a member is no value that could stand there
         name = part.place.variable
         base = values.get(name, around[name])
         values[name] = _with(base, part.place.path, part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import msgspec
 
@@ -16,7 +17,9 @@ from conformance.tla import (
     Fn,
     ModelValue,
     Part,
+    PartialRecord,
     Place,
+    SeenArgument,
     Value,
     canonical_sorted,
     format_value,
@@ -166,7 +169,12 @@ class _Translator:
 
     def _part(self, part: Part) -> Part:
         place = Place(part.place.variable, tuple(map(self._named, part.place.path)))
-        return Part(place, self._value(place, self._named(part.value)))
+        aspect = part.place.aspect
+        if aspect is None:
+            return Part(place, self._value(place, self._named(part.value)))
+        if aspect.member is not None:
+            aspect = replace(aspect, member=self._value(place, self._named(aspect.member)))
+        return Part(replace(place, aspect=aspect), part.value)
 
     def _named(self, value: Value) -> Value:
         return _changed(value, lambda leaf: self.names(leaf) if isinstance(leaf, str) else leaf)
@@ -180,15 +188,24 @@ class _Translator:
     def _action(self, pattern: ActionPattern) -> ActionPattern:
         if pattern.args is None:
             return pattern
-        args = [None if arg is None else self._named(arg) for arg in pattern.args]
+        args = [None if arg is None else _each(arg, self._named) for arg in pattern.args]
         for rule in self.rules:
             for spot in rule.spots:
                 at = spot.argument - 1
                 if spot.action == pattern.name and 0 <= at < len(args):
                     argument = args[at]
                     if argument is not None:
-                        args[at] = _changed(argument, rule.leaf)
+                        args[at] = _each(argument, partial(_changed, change=rule.leaf))
         return ActionPattern(pattern.name, tuple(args))
+
+
+def _each(argument: SeenArgument, change: Change) -> SeenArgument:
+    """An argument with its value changed; of a partial record, with the values of its parts."""
+    if not isinstance(argument, PartialRecord):
+        return change(argument)
+    parts = argument.parts
+    changed = (p if p.place.aspect else Part(p.place, change(p.value)) for p in parts)
+    return PartialRecord(tuple(changed))
 
 
 def _changed(value: Value, change: Change) -> Value:
@@ -259,6 +276,8 @@ _PROCESS = _Spot(place=Place("process"))
 
 def _named_by(event: Event, spots: Sequence[_Spot]) -> Iterator[Value]:
     for part in (*event.before, *event.after):
+        if part.place.aspect is not None:
+            continue
         for place, value in _leaves(part.place, part.value):
             if any(spot.covers(place) for spot in spots):
                 yield value
@@ -269,7 +288,9 @@ def _named_by(event: Event, spots: Sequence[_Spot]) -> Iterator[Value]:
             args = pattern.args or ()
             if spot.action == pattern.name and spot.argument <= len(args):
                 argument = args[spot.argument - 1]
-                if argument is not None:
+                if isinstance(argument, PartialRecord):
+                    yield from (p.value for p in argument.parts if p.place.aspect is None)
+                elif argument is not None:
                     yield argument
 
 

@@ -20,7 +20,7 @@ from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.inputs import read_text
 from conformance.judge.behaviour import behaviour_of
-from conformance.judge.candidates import Limits
+from conformance.judge.budget import Limits
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
 from conformance.judge.processes import judge_here
@@ -240,6 +240,15 @@ class _Bench:
     ) -> Iterator[Judgement]:
         """The judgements, counted as they come; progress in bytes that were judged."""
         told, done, total = 0.0, 0, bytes_of(self.request.files)
+
+        def tell(events: int) -> None:
+            nonlocal told
+            if time.monotonic() - told > _TELL_EVERY:
+                told = time.monotonic()
+                message = f"{counted(events, 'event')} of a long trace explained, in bytes"
+                context.emit(Progress(name, done, total, message))
+
+        self.judge.tell = tell
         for located, judgement in judgements:
             done = min(total, done + located.size)  # of a compressed file, more comes out
             finding = self._finding(judgement) if judgement.verdict is Verdict.FAIL else None

@@ -118,8 +118,10 @@ if TYPE_CHECKING:
         to_itf,
     )
     from conformance.tla.values.observation import (
+        Aspect,
         Part,
         Partial,
+        PartialRecord,
         Place,
         agree,
         differing,
@@ -129,6 +131,7 @@ if TYPE_CHECKING:
     )
     from conformance.tla.values.patterns import (
         ActionPattern,
+        SeenArgument,
         parse_pattern,
     )
     from conformance.tla.values.schema import (
@@ -186,8 +189,10 @@ _NAMES = {
     ),
     "values.foreign": "objection",
     "values.itf": "ItfTrace dump_trace from_itf load_trace to_itf",
-    "values.observation": ("Part Partial Place agree differing parse_place shows value_at"),
-    "values.patterns": ("ActionPattern parse_pattern"),
+    "values.observation": (
+        "Aspect Part Partial PartialRecord Place agree differing parse_place shows value_at"
+    ),
+    "values.patterns": ("ActionPattern SeenArgument parse_pattern"),
     "values.schema": "Schema UntypableError infer infer_schema",
     "values.strict_json": "Json load_json",
     "values.text": "StateReader ValueReader format_state parse_action parse_value",
@@ -225,6 +230,7 @@ __all__ = [
     "ActionFormula",
     "ActionPattern",
     "Argument",
+    "Aspect",
     "Assumption",
     "Binding",
     "Builtin",
@@ -250,12 +256,14 @@ __all__ = [
     "Override",
     "Part",
     "Partial",
+    "PartialRecord",
     "Place",
     "Property",
     "Records",
     "Scalar",
     "Schema",
     "ScopedValue",
+    "SeenArgument",
     "Selection",
     "SequenceOf",
     "SetOf",

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 from msgspec import structs
 
-from conformance.judge.candidates import Limits
+from conformance.judge.budget import Limits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping, Start

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import UserError
-from conformance.judge.candidates import Limits, Spent
+from conformance.judge.budget import Limits, Spent
 from conformance.judge.events import Event
 from conformance.judge.follow import Following
 from conformance.systems.client.answers import (

@@ -4,12 +4,17 @@ TLC (Tool.getActions, version 2.15) descends through disjunctions, `\\E` over se
 constant, LET, and operators whose arguments are constant. The label of what it reaches is the
 operator that it entered last, with whose arguments we complete it; an operator whose arguments
 are not constant is not entered, but gives its name.
+
+A pattern may also name an operator that TLC does not enter, because its arguments depend on the
+state: the `Receive` of `\\E m \\in messages : Receive(m)`. The step keeps the name that TLC gives
+it; what the pattern says of the arguments becomes a condition in the formula (`_Condition`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from math import prod
 from types import MappingProxyType
 
@@ -19,8 +24,10 @@ from conformance.tla.python.machine import Machine
 from conformance.tla.python.runtime import unpack
 from conformance.tla.semantics.equality import value_of
 from conformance.tla.semantics.errors import EvaluationError
+from conformance.tla.semantics.program import Program
 from conformance.tla.values import Action, ModelValue, Value, canonical_sorted, equal
-from conformance.tla.values.patterns import ActionPattern
+from conformance.tla.values.observation import PartialRecord, Place
+from conformance.tla.values.patterns import ActionPattern, SeenArgument
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class Reached:
     values: Mapping[int, Value]
     names: Mapping[int, s.Bound]
     operators: Mapping[int, s.OperatorArg]
+    within: bool = False
+    """Whether it is the part of an instance that goes through the pattern's operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +94,12 @@ class ActionLister:
         self._machine = machine
         self._within: dict[tuple[int, int], s.Expr] = {}
         self._goal: ActionPattern | None = None
+        self._unentered = False
         self._most: int | None = None
         self._filled = False
         self._named_in: dict[int, frozenset[str]] = {}
         self._calls: dict[int, tuple[s.Definition, ...]] = {}
+        self._conditions: dict[tuple[object, ...], tuple[s.Expr, tuple[s.Bound, ...]]] = {}
 
     def instances(self, next_: s.Definition) -> list[Reached]:
         """All instances, in TLC's order."""
@@ -109,16 +120,21 @@ class ActionLister:
     def matching(self, next_: s.Definition, pattern: ActionPattern) -> list[Reached]:
         """The instances that a pattern admits, in TLC's order.
 
-        What the pattern says of an argument is not enumerated. Raises TooManyInstances, and
-        SpecError if no operator of that name is within the next-state relation.
+        What the pattern says of an argument is not enumerated. If no action has the name, an
+        operator may have it that is not entered. Raises TooManyInstances, and SpecError if no
+        operator of that name is within the next-state relation, or none that can be told apart.
         """
         if pattern.name != next_.name and pattern.name not in self._names(next_.body):
             raise SpecError(f"the spec has no action {pattern.name}")
         self._goal = pattern
         try:
-            return [one for one in self.instances(next_) if pattern.admits(one.action)]
+            named = [one for one in self.instances(next_) if one.action.name == pattern.name]
+            if named:
+                return [one for one in named if pattern.admits(one.action)]
+            self._unentered = True
+            return [one for one in self.instances(next_) if one.within]
         finally:
-            self._goal = None
+            self._goal, self._unentered = None, False
 
     # --- what cannot lead to the goal ---------------------------------------------------------
 
@@ -157,7 +173,7 @@ class ActionLister:
                 if isinstance(meaning, s.Definition):
                     yield meaning
 
-    def _known_values(self, body: s.Expr, place: _Place) -> Mapping[int, Value]:
+    def _known_values(self, body: s.Expr, place: _Place) -> Mapping[int, SeenArgument]:
         """What bound names must be for a call of the goal's operator to have its arguments."""
         goal = self._goal
         if goal is None or goal.args is None or place.action.name == goal.name:
@@ -192,20 +208,36 @@ class ActionLister:
             case s.Binding(kind=r"\E", binders=binders, body=body):
                 bindings = self._bindings(binders, place, self._known_values(body, place))
                 if bindings is None:
-                    yield self._reached(node, place)
+                    yield self._in_some_states(node, place)
                 else:
                     for inner in bindings:
                         yield from self._list(body, inner)
             case s.Call(target=int()) | s.Constant():
                 inner_place = self._enter(node, place)
                 if inner_place is None:
-                    yield self._reached(node, self._named(node, place))
+                    yield self._in_some_states(node, self._named(node, place))
                 else:
                     yield from self._list(*inner_place)
             case s.Let(body=body):
                 yield from self._list(body, replace(place, lets=(*place.lets, node)))
             case _:
-                yield self._reached(node, place)
+                yield self._in_some_states(node, place)
+
+    def _in_some_states(self, node: s.Expr, place: _Place) -> Reached:
+        """An instance, which TLC does not enter; of the goal's operator, that part of it."""
+        goal = self._goal
+        if goal is None or not self._unentered:
+            return self._reached(node, place)
+        key = (id(node), goal.name, None if goal.args is None else _shapes(goal.args))
+        if key not in self._conditions:
+            condition = _Condition(goal, self._machine.program, self._names)
+            part = condition.part(node)
+            if part is None:  # other disjuncts led here
+                return self._reached(node, place)
+            self._conditions[key] = part, tuple(condition.names)
+        part, names = self._conditions[key]
+        values = () if goal.args is None else tuple(_seen_values(goal.args))
+        return replace(self._reached(part, place.bind(names, values)), within=True)
 
     def _named(self, node: s.Call | s.Constant, place: _Place) -> _Place:
         """The place with the label of an operator that is not entered."""
@@ -263,7 +295,7 @@ class ActionLister:
         return facts.timeless
 
     def _bindings(
-        self, binders: tuple[s.Binder, ...], place: _Place, known: Mapping[int, Value]
+        self, binders: tuple[s.Binder, ...], place: _Place, known: Mapping[int, SeenArgument]
     ) -> list[_Place] | None:
         """The places for all values of bound names; None if their sets are not constant.
 
@@ -317,12 +349,174 @@ class ActionLister:
             return None
 
 
-def _narrowed(elements: list[Value], name: s.Bound, known: Mapping[int, Value]) -> Iterable[Value]:
+def _narrowed(
+    elements: list[Value], name: s.Bound, known: Mapping[int, SeenArgument]
+) -> Iterable[Value]:
     """The elements that the name may stand for."""
     if name.uid not in known:
         return elements
-    value = known[name.uid]
-    return [item for item in elements if item == value and equal(item, value)]
+    seen = known[name.uid]
+    if isinstance(seen, PartialRecord):
+        return filter(seen.admits, elements)
+    return [item for item in elements if item == seen and equal(item, seen)]
+
+
+# --- operators that are not entered ---------------------------------------------------------------
+
+
+def _shapes(args: Sequence[SeenArgument | None]) -> object:
+    return tuple([_shape(seen) for seen in args])
+
+
+def _shape(seen: SeenArgument | None) -> object:
+    """What the condition on an argument depends on, apart from values."""
+    if isinstance(seen, PartialRecord):
+        return tuple([part.place for part in seen.parts])
+    return seen is not None
+
+
+def _seen_values(args: Sequence[SeenArgument | None]) -> Iterator[Value]:
+    """The values that conditions compare with, in their order."""
+    for seen in args:
+        if isinstance(seen, PartialRecord):
+            yield from (part.value for part in seen.parts)
+        elif seen is not None:
+            yield seen
+
+
+@dataclass(slots=True)
+class _Condition:
+    """Makes of a formula the part that goes through a call of the goal's operator.
+
+    That is the disjuncts that have the call, and before the call one equation for each value that
+    the goal gives. The values are `names`, so that one formula serves all patterns of a shape.
+    """
+
+    goal: ActionPattern
+    program: Program
+    called: Callable[[s.Argument], frozenset[str]]
+    names: list[s.Bound] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """The names; no name of a module has a uid below zero."""
+        count = len(list(_seen_values(self.goal.args or ())))
+        self.names = [s.Bound(_NOWHERE, -number - 1, f"seen{number}") for number in range(count)]
+
+    def part(self, node: s.Argument, depth: int = 0) -> s.Expr | None:
+        """The part of a node, None if it has no such call.
+
+        SpecError where the call cannot be told from the rest.
+        """
+        if self.goal.name not in self.called(node):
+            return None
+        match node:
+            case s.Builtin(operator=r"\lor", args=disjuncts):
+                return _joined(r"\lor", (self.part(part, depth) for part in disjuncts))
+            case s.Builtin(operator=r"\land", args=parts):
+                return _joined(r"\lor", (self._conjunct(node, n, depth) for n in range(len(parts))))
+            case s.Binding(kind=r"\E", body=body) | s.Let(body=body):
+                inner = self.part(body, depth)
+                return None if inner is None else replace(node, body=inner)
+            case s.Call() | s.Constant() if self._is_goal(node):
+                args = node.args if isinstance(node, s.Call) else ()
+                conditions = list(self._conditions(args))
+                return s.Builtin(node.location, r"\land", (*conditions, node))
+            case s.Call() | s.Constant() if depth < _DEEPEST:
+                return self._inlined(node, depth)
+        raise SpecError(
+            f"{node.location}: {self.goal.name} is part of an expression from which its steps "
+            "cannot be told apart. Name the action around it."
+        )
+
+    def _inlined(self, node: s.Call | s.Constant, depth: int) -> s.Expr | None:
+        """The part of another operator's body, in which its parameters are its arguments."""
+        meaning = self.program.meaning(node)
+        if not isinstance(meaning, s.Definition):
+            return None
+        part = self.part(meaning.body, depth + 1)
+        args = node.args if isinstance(node, s.Call) else ()
+        for param, arg in zip(meaning.params, args, strict=True):
+            if part is None or isinstance(arg, s.OperatorArg):
+                raise SpecError(
+                    f"{node.location}: {meaning.name} has an operator as argument. Name the "
+                    f"action around it instead of {self.goal.name}."
+                )
+            only = s.Builtin(arg.location, "{}", (arg,))
+            part = s.Binding(node.location, r"\E", (s.Binder(node.location, (param,), only),), part)
+        return part
+
+    def _conjunct(self, node: s.Builtin, number: int, depth: int) -> s.Expr | None:
+        """The conjunction, if the call is in its conjunct of this number."""
+        inner = self.part(node.args[number], depth)
+        if inner is None:
+            return None
+        return replace(node, args=(*node.args[:number], inner, *node.args[number + 1 :]))
+
+    def _is_goal(self, node: s.Call | s.Constant) -> bool:
+        meaning = self.program.meaning(node)
+        if not isinstance(meaning, s.Definition) or meaning.name != self.goal.name:
+            return False
+        known = self.goal.args
+        return known is None or len(known) == sum(not param.arity for param in meaning.params)
+
+    def _conditions(self, args: Sequence[s.Argument]) -> Iterator[s.Expr]:
+        names = iter(self.names)
+        values = [arg for arg in args if not isinstance(arg, s.OperatorArg)]
+        for arg, seen in zip(values, self.goal.args or (), strict=False):
+            if isinstance(seen, PartialRecord):
+                for part in seen.parts:
+                    yield from _place_shows(arg, part.place, next(names))
+            elif seen is not None:
+                yield s.Builtin(arg.location, "=", (arg, next(names)))
+
+
+_NOWHERE = s.Location("", 0, 0, 0, 0)
+
+
+def _joined(operator: str, parts: Iterable[s.Expr | None]) -> s.Expr | None:
+    kept = [part for part in parts if part is not None]
+    if len(kept) < 2:
+        return kept[0] if kept else None
+    return s.Builtin(kept[0].location, operator, tuple(kept))
+
+
+def _place_shows(record: s.Expr, place: Place, value: s.Bound) -> Iterator[s.Expr]:
+    """That a place, whose variable is a field of the record, has the value; each entry is there."""
+    where, at = record.location, record
+    for key in (place.variable, *place.path):
+        argument = literal(key, where)
+        yield s.Builtin(where, r"\in", (argument, s.Builtin(where, "DOMAIN", (at,))))
+        at = s.Apply(where, at, argument)
+    aspect = place.aspect
+    if aspect is not None and aspect.member is None:
+        at = s.Builtin(where, aspect.operator, (at,))
+    elif aspect is not None and aspect.member is not None:
+        among = s.Builtin(where, "DOMAIN", (at,)) if "DOMAIN" in aspect.operator else at
+        at = s.Builtin(where, r"\in", (literal(aspect.member, where), among))
+    yield s.Builtin(where, "=", (at, value))
+
+
+def literal(value: Value, where: s.Location) -> s.Expr:
+    """The expression that a value is written as."""
+
+    def within(operator: str, values: Iterable[Value]) -> s.Expr:
+        return s.Builtin(where, operator, tuple([literal(one, where) for one in values]))
+
+    match value:
+        case bool():
+            return s.Builtin(where, "TRUE" if value else "FALSE")
+        case int():
+            return s.Number(where, value)
+        case str():
+            return s.String(where, value)
+        case ModelValue():
+            return s.Constant(where, value.name)
+        case tuple():
+            return within("<<>>", value)
+        case frozenset():
+            return within("{}", canonical_sorted(value))
+    pairs = [within(":>", pair) for pair in value.items()]
+    return reduce(lambda one, other: s.Builtin(where, "@@", (one, other)), pairs)
 
 
 __all__ = ["ActionLister", "Reached", "TooManyInstances"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front import syntax as s
@@ -131,6 +131,17 @@ class Selection:
         """The instances, each once."""
         found = (instance[-1] for one in self.templates for instance in one.instances)
         return tuple(dict.fromkeys(action for action in found if isinstance(action, Action)))
+
+    def only(self, wanted: Callable[[Action], bool]) -> Selection:
+        """The same without instances that are not wanted.
+
+        Where a formula has no value, `successors_in` may ask all instances of the patterns again.
+        """
+        kept = (
+            replace(one, instances=tuple(i for i in one.instances if wanted(cast("Action", i[-1]))))
+            for one in self.templates
+        )
+        return replace(self, templates=tuple(one for one in kept if one.instances))
 
 
 _T = TypeVar("_T")

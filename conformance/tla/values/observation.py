@@ -1,21 +1,33 @@
 """What was seen of a state, and whether a state shows it: nowhere else are the two compared.
 
 TRUE is not 1, at any depth; what was not seen (None) may be anything. What was seen may be a
-whole variable or, at a `Place`, one entry of a function or field of a record.
+whole variable or, at a `Place`, one entry of a function or field of a record. Of a value that was
+not seen itself, a length or a member may have been seen: its `Aspect`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from conformance.tla.errors import DataError
 from conformance.tla.values import Fn, State, Value, equal, format_value
 from conformance.tla.values.text import parse_value
 
-__all__ = ["Part", "Partial", "Place", "agree", "differing", "parse_place", "shows", "value_at"]
+__all__ = [
+    "Aspect",
+    "Part",
+    "Partial",
+    "PartialRecord",
+    "Place",
+    "agree",
+    "differing",
+    "parse_place",
+    "shows",
+    "value_at",
+]
 
 Partial: TypeAlias = "Sequence[Value | None]"
 """The values of the spec's variables in the spec's order; None where nothing was observed."""
@@ -45,18 +57,65 @@ def differing(
 
 
 @dataclass(frozen=True, slots=True)
+class Aspect:
+    """What TLA+ says of a value: `Len(v)`, `Cardinality(v)`, `m \\in v`, `m \\in DOMAIN v`."""
+
+    operator: str
+    member: Value | None = None
+
+    def of(self, value: Value) -> Value | None:
+        """What it is of a value; None of a value of another kind."""
+        match (self.operator, value):
+            case "Len", tuple():
+                return len(value)
+            case "Cardinality", frozenset():
+                return len(value)
+            case "\\in", frozenset():
+                return self._among(value)
+            case "\\in DOMAIN", Fn():
+                return self._among(value.keys())
+            case "\\in DOMAIN", tuple():
+                return self._among(range(1, len(value) + 1))
+        return None
+
+    def _among(self, values: Iterable[Value]) -> bool:
+        return any(agree(value, self.member) for value in values)
+
+    def text(self, place: str) -> str:
+        """The expression, of the value at a place."""
+        if self.member is None:
+            return f"{self.operator}({place})"
+        return f"{format_value(self.member)} {self.operator} {place}"
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """A variable, or what one of its entries holds: `log.b1`, `owned[3]`, `channel.b2.error`."""
+    """A variable, or what one of its entries holds: `log.b1`, `owned[3]`, `channel.b2.error`.
+
+    With an aspect, what that says of it: `Len(log.b1)`.
+    """
 
     variable: str
     path: tuple[Value, ...] = ()
+    aspect: Aspect | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a variable, of which nothing is left out."""
+        return not self.path and self.aspect is None
 
     def entry(self, key: Value) -> Place:
         """The place of an entry of the function or record that is here."""
         return Place(self.variable, (*self.path, key))
 
+    def within(self, value: Value) -> Value | None:
+        """What is there in a value of the variable; None if there is no such entry."""
+        found = value_at(value, self.path)
+        return found if found is None or self.aspect is None else self.aspect.of(found)
+
     def __str__(self) -> str:
-        return self.variable + "".join(map(_selector, self.path))
+        text = self.variable + "".join(map(_selector, self.path))
+        return text if self.aspect is None else self.aspect.text(text)
 
 
 def _selector(key: Value) -> str:
@@ -73,8 +132,29 @@ class Part:
 
     def shown_by(self, state: State, position: int) -> bool:
         """Whether the state, in which the variable is at this position, has the value there."""
-        found = value_at(state[position], self.place.path)
+        found = self.place.within(state[position])
         return found is not None and agree(found, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialRecord:
+    """A record of which some fields were seen, or parts and aspects of them.
+
+    The place of each part begins with the field.
+    """
+
+    parts: tuple[Part, ...]
+
+    def admits(self, value: Value) -> bool:
+        """Whether it may have been this value."""
+        return isinstance(value, Fn) and all(
+            part.place.variable in value and part.shown_by((value[part.place.variable],), 0)
+            for part in self.parts
+        )
+
+    def __str__(self) -> str:
+        shown = [f"{part.place} = {format_value(part.value)}" for part in self.parts]
+        return f"[{', '.join(shown)}]"
 
 
 def value_at(value: Value, path: Sequence[Value]) -> Value | None:
@@ -94,11 +174,37 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _FIELD = re.compile(r"\.([A-Za-z_]\w*)", re.ASCII)
 
 
+_SIZE = re.compile(r"\s*(Len|Cardinality)\s*\((.*)\)\s*", re.DOTALL)
+_MEMBER = re.compile(r"(.*)\\in\b(\s+DOMAIN\b)?(.*)", re.DOTALL)
+
+
 def parse_place(text: str) -> Place:
     """The place that `log["b1"]`, `channel["b2"].error` or `registration` names.
 
-    DataError where the text is none.
+    Also what `Len(log["b1"])` or `"b1" \\in isr` says of one. DataError where the text is none.
     """
+    try:
+        return _entry(text)
+    except DataError:
+        aspect = _aspect(text)
+        if aspect is None:
+            raise
+        return aspect
+
+
+def _aspect(text: str) -> Place | None:
+    size = _SIZE.fullmatch(text)
+    if size is not None:
+        return replace(_entry(size[2].strip()), aspect=Aspect(size[1]))
+    member = _MEMBER.fullmatch(text)
+    if member is None:
+        return None
+    operator = "\\in DOMAIN" if member[2] else "\\in"
+    aspect = Aspect(operator, parse_value(member[1].strip()))
+    return replace(_entry(member[3].strip()), aspect=aspect)
+
+
+def _entry(text: str) -> Place:
     variable = _NAME.match(text)
     if variable is None:
         raise _no_place(text)
@@ -131,5 +237,6 @@ def _closing(text: str) -> int:
 def _no_place(text: str) -> DataError:
     return DataError(
         f"{text} names no part of a state: write a variable, and after it arguments in brackets "
-        'and fields after a dot, as in channel["b2"].error.'
+        'and fields after a dot, as in channel["b2"].error. Of it may be said Len(...), '
+        "Cardinality(...), VALUE \\in ... and VALUE \\in DOMAIN ..."
     )

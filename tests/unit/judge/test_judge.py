@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
 from conformance.tla import Spec
 from conformance.verdict import Verdict
-from tests.unit.judge.locks import judged, locks, mapping
+from tests.unit.judge.locks import judged, locks, mapping, recording
 
 pytestmark = pytest.mark.tlc
 
@@ -257,27 +258,139 @@ def test_a_trace_may_look_at_so_many_states_and_no_more(spec: Spec, tmp_path: Pa
     assert "more than 5 states were looked at" in found.decide
 
 
+EVERYTHING = '[silent]\nactions = ["Ask", "Queue", "Grant", "Release"]\nsteps = {}\n'
+
+
 def test_a_search_that_was_cut_short_finds_no_failure(spec: Spec, tmp_path: Path) -> None:
-    everything = '[silent]\nactions = ["Ask", "Queue", "Grant", "Release"]\nsteps = 9\n'
-    limits = "[limits]\ncandidates = 3\n"
+    everything = EVERYTHING.format(9)
     impossible = {"state": {"granted": 9}}
-    found = judged(spec, mapping(tmp_path, everything + limits), impossible)
+    found = judged(spec, mapping(tmp_path, everything + "[limits]\nstates = 9\n"), impossible)
     assert found.verdict is UNCLEAR
-    assert any("more than 3" in hint for hint in found.decide)
+    assert any("more than 9 states" in hint for hint in found.decide)
     assert judged(spec, mapping(tmp_path, everything), impossible).verdict is FAIL
 
 
-@pytest.mark.parametrize(("most", "verdict"), [(60, PASS), (10, PASS), (8, UNCLEAR)])
-def test_where_candidates_are_too_many_an_explanation_is_looked_for_with_few(
-    spec: Spec, tmp_path: Path, most: int, verdict: Verdict
+@pytest.mark.parametrize("most", [60, 10, 1])
+def test_where_candidates_are_too_many_an_explanation_is_looked_for_depth_first(
+    spec: Spec, tmp_path: Path, most: int
 ) -> None:
-    """With ten at most, the closure of all of them ends before the third grant is reached."""
-    everything = '[silent]\nactions = ["Ask", "Queue", "Grant", "Release"]\nsteps = 4\n'
     limits = f"[limits]\ncandidates = {most}\n"
     grants = [{"state": {"granted": number}} for number in range(4)]
-    found = judged(spec, mapping(tmp_path, everything + limits), *grants)
-    assert found.verdict is verdict
-    assert ("not every other one was looked at" in found.reason) is (most == 10)
+    found = judged(spec, mapping(tmp_path, EVERYTHING.format(4) + limits), *grants)
+    assert found.verdict is PASS
+    assert ("not every other one was looked at" in found.reason) is (most < 60)
+
+
+def test_no_explanation_is_proved_depth_first_where_candidates_are_too_many(
+    spec: Spec, tmp_path: Path
+) -> None:
+    """Then all of them are followed, so the failure is told like any other."""
+    limits = "[limits]\ncandidates = 1\n"
+    found = judged(
+        spec,
+        mapping(tmp_path, EVERYTHING.format(4) + limits),
+        {"state": {"granted": 1}},
+        {"state": {"granted": 3, "holder": "a"}},
+    )
+    assert (found.verdict, found.explained) == (FAIL, 1)
+    assert found.failure is not None
+    assert found.failure.candidates > 1
+
+
+def test_an_explanation_that_violates_a_formula_is_not_enough(spec: Spec, tmp_path: Path) -> None:
+    """All behaviours have three grants: only all of them together show that."""
+    limits = "[limits]\ncandidates = 1\n"
+    three = [{"state": {"granted": number}} for number in (1, 2, 3)]
+    few = ["FewGrants"]
+    one = mapping(tmp_path, EVERYTHING.format(4) + limits)
+    assert judged(spec, one, *three, invariants=few).verdict is UNCLEAR
+    all_ = mapping(tmp_path, EVERYTHING.format(4))
+    assert judged(spec, all_, *three, invariants=few).verdict is FAIL
+
+
+@pytest.mark.parametrize(("steps", "verdict"), [(2, PASS), (5, PASS), (9, PASS), (1, FAIL)])
+def test_a_larger_bound_loses_nothing(
+    spec: Spec, tmp_path: Path, steps: int, verdict: Verdict
+) -> None:
+    """The purse is as small as the smallest bound needs it; each bound has its own."""
+    limits = "[limits]\nstates = 150\ncandidates = 1\n"
+    text = EVERYTHING.format(steps) + limits
+    found = judged(spec, mapping(tmp_path, text), *GRANTS, invariants=())
+    assert found.verdict is verdict, found.reason
+
+
+def test_what_happens_directly_before_an_event_happens_nowhere_else(
+    spec: Spec, tmp_path: Path
+) -> None:
+    """`a` asks before the event of `b`, or before its own."""
+    text = '[silent]\n{} = ["Ask"]\nsteps = 2\n'
+    queued = [act("Queue", "b") | {"state": {'wire["a"]': "asked"}}, act("Queue", "a")]
+    anywhere = mapping(tmp_path, text.format("actions"))
+    assert judged(spec, anywhere, *queued, invariants=()).verdict is PASS
+    directly = mapping(tmp_path, text.format("directly"))
+    assert judged(spec, directly, *queued, invariants=()).verdict is FAIL
+    queued[0]["state"] = {'wire["a"]': "idle"}
+    assert judged(spec, directly, *queued, invariants=()).verdict is PASS
+    of_nobody = [{"state": {'wire["a"]': "asked"}}]
+    assert judged(spec, directly, *of_nobody, invariants=()).verdict is PASS
+
+
+def test_a_busy_machine_changes_no_verdict(
+    spec: Spec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock on the wall leaps; the processor's does not."""
+    ticks = iter(range(10**9))
+    monkeypatch.setattr("time.monotonic", lambda: 1e6 * next(ticks))
+    found = judged(spec, mapping(tmp_path, HIDDEN.format(2)), *GRANTS)
+    assert found.verdict is PASS
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [("seconds = 3", "3 seconds of the processor"), ("memory = 9", "9 megabytes of memory")],
+)
+def test_time_and_memory_end_a_search_without_a_verdict(
+    spec: Spec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, reason: str
+) -> None:
+    ticks, held = iter(range(10**9)), iter(range(10**9))
+    monkeypatch.setattr("time.process_time", lambda: next(ticks) / 10)
+    monkeypatch.setattr("conformance.judge.budget.resident", lambda: 1_000_000 * next(held))
+    monkeypatch.setattr("conformance.judge.search.resident", lambda: 0)
+    monkeypatch.setattr("conformance.judge.budget._ASKED", 1)
+    text = EVERYTHING.format(9) + f"[limits]\n{limit}\n"
+    found = judged(spec, mapping(tmp_path, text), {"state": {"granted": 9}})
+    assert found.verdict is UNCLEAR
+    assert any(reason in hint for hint in found.decide)
+
+
+def test_it_is_told_how_far_a_long_search_is(spec: Spec, tmp_path: Path) -> None:
+    judge = Judge(spec, mapping(tmp_path, HIDDEN.format(2) + "[limits]\ncandidates = 1\n"))
+    explained: list[int] = []
+    judge.tell = explained.append
+    judge.judge(recording(*GRANTS))
+    assert explained[-3:] == [1, 2, 3]
+
+
+SEEN = {
+    "a length": ({"Cardinality(waiting)": 1}, {"Cardinality(waiting)": 2}),
+    "a member": ({'"a" \\in waiting': True}, {'"b" \\in waiting': True}),
+    "none of the members": ({'"b" \\in waiting': False}, {'"a" \\in waiting': False}),
+    "in the domain": ({'"a" \\in DOMAIN wire': True}, {'"z" \\in DOMAIN wire': True}),
+    "of another kind": ({'wire["a"]': "queued"}, {"Len(waiting)": 1}),
+}
+
+
+@pytest.mark.parametrize("case", SEEN)
+def test_a_next_state_is_bound_by_a_length_or_a_member(
+    spec: Spec, tmp_path: Path, case: str
+) -> None:
+    right, wrong = SEEN[case]
+    declared = mapping(tmp_path, "")
+    for seen, verdict in ((right, PASS), (wrong, FAIL)):
+        found = judged(spec, declared, act("Ask", "a"), act("Queue", "a", **seen), invariants=())
+        assert found.verdict is verdict, found.reason
+    (difference,) = found.failure.blockers[0].differences if found.failure else ()
+    assert difference.variable == next(iter(wrong))
 
 
 @pytest.mark.parametrize("shown_by", ["a step", "a snapshot"])

@@ -11,9 +11,9 @@ import pytest
 
 from conformance.errors import UserError
 from conformance.judge import reading
-from conformance.judge.events import Clock, EventReader, Recording
+from conformance.judge.events import Clock, EventReader, Recording, read_event
 from conformance.judge.reading import RecordingReader, locate, read_recordings
-from conformance.tla import ActionPattern, Part, parse_place
+from conformance.tla import Action, ActionPattern, Part, Value, make_record, parse_place
 from tests.unit.judge.paths import path_of
 from tests.unit.traces.test_store import FREE, HELD, IDENTITY, trace
 
@@ -83,7 +83,7 @@ BROKEN = {
     "no place": (event("x", state={"holder[": 1}), "names no part of a state"),
     "no action": (event("x", action=3), "not of the form"),
     "no number": (event("x", sequence="a"), "sequence is no whole number"),
-    "no time": (event("x", time="noon"), "numbers of seconds"),
+    "no time": (event("x", time="noon"), "a time of ISO 8601"),
 }
 
 
@@ -257,3 +257,39 @@ def test_a_file_that_cannot_be_read_is_a_trace_with_a_problem(tmp_path: Path) ->
     assert not good.problem
     assert "begins as gzip" in half.problem
     assert "No such file" in gone.problem
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [
+        (12.5, 12.5),
+        ("2026-01-05T10:00:00.123Z", 1767607200.123),
+        ("2026-01-05T11:00:00.123+01:00", 1767607200.123),
+        ("2026-01-05 10:00:00,123456789", 1767607200.123456),
+    ],
+)
+def test_a_time_is_seconds_or_of_iso_8601(
+    tmp_path: Path, time: float | str, seconds: float
+) -> None:
+    (one,) = load(tmp_path, [event("x", time=time)])
+    assert one.events[0].clock is not None
+    assert one.events[0].clock.time == pytest.approx(seconds, abs=1e-6)
+    assert read_event({"time": time}).clock == one.events[0].clock
+
+
+def test_a_record_may_be_seen_in_part(tmp_path: Path) -> None:
+    seen = {"#fields": {"epoch": 3, "Len(entries)": 2, "to.id": "b1"}}
+    (one,) = load(tmp_path, [event("x", action={"name": "Receive", "args": [seen, None]})])
+    (pattern,) = one.events[0].actions
+    assert str(pattern) == 'Receive([epoch = 3, Len(entries) = 2, to.id = "b1"], _)'
+    entries: Value = (1, 1)
+    to: Value = make_record(id="b1")
+    right = make_record(epoch=3, entries=entries, to=to)
+    assert pattern.admits(Action("Receive", (right, 1)))
+    for wrong in (
+        make_record(epoch=4, entries=entries, to=to),
+        make_record(epoch=3, entries=(1,), to=to),
+        make_record(epoch=3, entries=entries),
+        3,
+    ):
+        assert not pattern.admits(Action("Receive", (wrong, 1)))

@@ -1,0 +1,159 @@
+"""How the judge's cost grows with the length of a recording: `python -m benchmarks.judge_growth`.
+
+A lock that ten processes ask for in turn; a third of the steps was not recorded, and the lock's
+queue is never seen. Every length is judged in one run, in processor time, compiling included; the
+last column is the cost of an event beside that of the shortest recording. Then a recorded group of
+consumers (a random behaviour of the specification, as the members see it) of which a share of the
+events was removed. Each recording is judged alone, from nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.judge.budget import Limits
+from conformance.judge.events import Event, Recording
+from conformance.judge.judge import Judge
+from conformance.judge.mapping import Mapping
+from conformance.judge.verdict import Judgement
+from conformance.modelcheck.manifest import find_models
+from conformance.modelcheck.prepare import bound
+from conformance.tla import (
+    ActionPattern,
+    Part,
+    Place,
+    Spec,
+    bind,
+    find_tools,
+    load_module,
+    parse_config,
+)
+
+LOCK = r"""---- MODULE Lock ----
+EXTENDS Naturals
+CONSTANT Processes
+VARIABLES at, waiting, owner, turns
+Init == /\ at = [p \in Processes |-> "idle"]
+        /\ waiting = {}
+        /\ owner = "nobody"
+        /\ turns = 0
+Ask(p) == /\ at[p] = "idle"
+          /\ at' = [at EXCEPT ![p] = "asked"]
+          /\ UNCHANGED <<waiting, owner, turns>>
+Queue(p) == /\ at[p] = "asked"
+            /\ at' = [at EXCEPT ![p] = "queued"]
+            /\ waiting' = waiting \union {p}
+            /\ UNCHANGED <<owner, turns>>
+Take(p) == /\ owner = "nobody"
+           /\ p \in waiting
+           /\ waiting' = waiting \ {p}
+           /\ owner' = p
+           /\ at' = [at EXCEPT ![p] = "holds"]
+           /\ turns' = turns + 1
+Work(p) == /\ at[p] = "holds"
+           /\ at' = [at EXCEPT ![p] = "worked"]
+           /\ UNCHANGED <<waiting, owner, turns>>
+Release(p) == /\ at[p] = "worked"
+              /\ owner' = "nobody"
+              /\ at' = [at EXCEPT ![p] = "idle"]
+              /\ UNCHANGED <<waiting, turns>>
+Next == \E p \in Processes : Ask(p) \/ Queue(p) \/ Take(p) \/ Work(p) \/ Release(p)
+===="""
+
+STEPS = 9
+"""At most so many steps in a row go unseen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A judgement, and the seconds of the processor that it took."""
+
+    judgement: Judgement
+    seconds: float
+
+    def row(self, *cells: object) -> str:
+        found = self.judgement
+        return (
+            f"{' '.join(f'{cell:>8}' for cell in cells)} {found.events:>7,} "
+            f"{found.verdict.name.lower():>13} {found.silent:>7,} {found.tried:>10,} "
+            f"{self.seconds:>8.1f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", type=int, default=10)
+    parser.add_argument("--events", type=int, nargs="*", default=[60, 125, 250, 500, 1000])
+    parser.add_argument("--hidden", type=float, default=1 / 3)
+    parser.add_argument("--group", default="group/dynamic-2m")
+    parser.add_argument("--group-events", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    print(f"{'lock of':>8} {'events':>7} {'verdict':>13} {'unseen':>7} {'tried':>10} {'s':>8}")
+    each = 0.0
+    for events in options.events:
+        with tempfile.TemporaryDirectory() as folder:
+            spec = lock(Path(folder), options.processes)
+        recording = hidden(spec, events, options.hidden, options.seed, shown=("owner", "turns"))
+        measured = timed(spec, recording)
+        cost = measured.seconds / measured.judgement.events
+        each = each or cost
+        print(f"{measured.row(options.processes)}   {cost / each:.1f} an event")
+    prepared = bound(find_models([options.group])[0], find_tools())
+    print(f"\n{'removed':>8} {'events':>7} {'verdict':>13} {'unseen':>7} {'tried':>10} {'s':>8}")
+    for share in (0.1, 0.2, 0.3, 0.4):
+        spec = bind(prepared.module, prepared.spec.config)
+        shown = spec.variables[: len(spec.variables) // 3]
+        recording = hidden(spec, options.group_events, share, options.seed, shown=shown)
+        print(timed(spec, recording).row(f"{share:.0%}"))
+
+
+def lock(folder: Path, processes: int) -> Spec:
+    """The lock, bound."""
+    path = folder / "Lock.tla"
+    path.write_text(LOCK)
+    names = ", ".join(f'"p{number}"' for number in range(processes))
+    return bind(load_module(path), parse_config(f"CONSTANT Processes = {{{names}}}"))
+
+
+def hidden(spec: Spec, count: int, share: float, seed: int, *, shown: Sequence[str]) -> Recording:
+    """So many events of a random behaviour, of whose steps a share was not recorded."""
+    rng = random.Random(seed)
+    state = next(iter(spec.initial_states()))
+    events: list[Event] = []
+    row = 0
+    while len(events) < count:
+        steps = spec.successors(state)
+        if not steps:
+            break
+        action, state = rng.choice(steps)
+        if rng.random() < share and row < STEPS:
+            row += 1
+            continue
+        row = 0
+        seen = dict(zip(spec.variables, state, strict=True))
+        parts = tuple(Part(Place(name), seen[name]) for name in shown)
+        process = action.args[0] if action.args and isinstance(action.args[0], str) else ""
+        events.append(
+            Event((ActionPattern(action.name, action.args),), after=parts, process=process)
+        )
+    return Recording(f"run-{seed}", tuple(events), "benchmark")
+
+
+def timed(spec: Spec, recording: Recording) -> Measured:
+    """Judge it, where every action may have gone unseen."""
+    silent = tuple(map(ActionPattern, spec.kinds))
+    mapping = Mapping(declared=True, silent=silent, limits=Limits(STEPS))
+    began = time.process_time()
+    judgement = Judge(spec, mapping).judge(recording)
+    return Measured(judgement, time.process_time() - began)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,272 @@
+"""Looks for one behaviour that explains a recording, depth first, with a memory of dead ends.
+
+A *node* is a cut of the order and the state after it. From a node, every event that may be next is
+tried after 0, 1, 2, ... unseen steps; of the events that can follow after equally many steps, the
+one with the fewest ways comes first. A node is entered once: whatever is possible from it depends
+on the node alone, so a node that led nowhere is a dead end for ever.
+
+**Unseen steps that matter come first.** An unseen step without which an event can happen all the
+same can nearly always happen later as well; so a search that takes every step as late as it can
+finds an explanation soon. Before all unseen steps, those alone are tried that name a value that
+the next event names; then those with the steps of one process more, for each. This is an order,
+and no restriction: all unseen steps follow, and a node is a dead end only after all of them. So
+the reduction is sound: what is found is a behaviour, and nothing is lost.
+
+**The bound is deepened.** A search with a bound of b unseen steps has a purse of its own, whatever
+the largest bound is: first a small one for each b from 0 on, then a larger one. A search that ended
+without having spent its purse need not be made again; if it was never held up by its bound, there
+is no explanation at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from conformance.judge.budget import Budget, Limits, MemorySpent, Spent
+from conformance.judge.candidates import NO_LOAD, Candidate, Candidates, Load, Origin, Sight
+from conformance.judge.order import Cut, Order
+from conformance.tla import Action, PartialRecord, State, Value
+
+__all__ = ["Chosen", "Move", "explanation"]
+
+
+class Move(NamedTuple):
+    """An event, how it came about, and the node after it."""
+
+    event: int
+    cut: Cut
+    after: Candidate
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the search came to."""
+
+    start: tuple[Cut, Candidate]
+    path: tuple[Move, ...] | None
+    """The moves that explain all events, from the start; None if none were found."""
+    absent: bool
+    """Whether there are none within the bound."""
+    tried: int
+
+
+_FIRST_PURSE = 2_000
+_PER_EVENT = 20
+"""States that a search may look at first, and for each event."""
+_GROWTH = 8
+"""The next purse is so many times as large."""
+
+
+def explanation(
+    candidates: Candidates,
+    sights: Sequence[Sight],
+    order: Order,
+    initial: Sequence[State],
+    base: int,
+    tell: Callable[[int], None],
+) -> Chosen:
+    """Look for one explanation; `base` are the bytes that the process held before."""
+    limits, start = candidates.limits, candidates.start(initial)
+    left = dict.fromkeys(range(limits.silent + 1), limits.seconds)
+    tried = 0
+    for states in _purses(limits, len(sights)):
+        for bound in list(left):
+            budget = Budget(limits, states, 0, base=base, tell=tell, seconds=left[bound])
+            attempt = _DepthFirst(candidates, sights, order, budget, bound)
+            try:
+                path = attempt.path(start.members)
+            except MemorySpent:
+                candidates.crowded = True
+                return Chosen((order.start, start.members[0]), None, False, tried)
+            except Spent:
+                path = None
+            tried += budget.tried
+            left[bound] = budget.left
+            if path is not None:
+                first = path[0].origin.candidate if path else start.members[0]
+                return Chosen((order.start, first), tuple(path), False, tried)
+            if attempt.exhausted:
+                if not attempt.problems and (bound == limits.silent or not attempt.bounded):
+                    return Chosen((order.start, start.members[0]), None, True, tried)
+                del left[bound]
+            elif left[bound] <= 0:
+                del left[bound]
+    return Chosen((order.start, start.members[0]), None, False, tried)
+
+
+def _purses(limits: Limits, events: int) -> Iterator[int]:
+    states = _FIRST_PURSE + _PER_EVENT * events
+    while states < limits.states:
+        yield states
+        states *= _GROWTH
+    yield limits.states
+
+
+Ahead = dict[tuple[Candidate, Load], tuple[tuple[Action, Candidate], ...]]
+"""States that unseen steps lead to, and by which steps."""
+
+
+@dataclass(slots=True)
+class _Layer:
+    """What equally many unseen steps lead to, before the events of one owner."""
+
+    owner: str | None
+    events: tuple[int, ...]
+    ahead: Ahead
+    known: set[tuple[Candidate, Load]]
+
+
+@dataclass(slots=True)
+class _DepthFirst:
+    """One search, with at most `bound` unseen steps in a row; whether all was tried."""
+
+    candidates: Candidates
+    sights: Sequence[Sight]
+    order: Order
+    budget: Budget
+    bound: int
+    exhausted: bool = False
+    bounded: bool = False
+    """Whether one step more might have led further."""
+    problems: dict[str, None] = field(default_factory=dict)
+    """Why steps may be missing."""
+    _entered: set[tuple[Cut, Candidate]] = field(default_factory=set)
+    _names: dict[int, frozenset[Value]] = field(default_factory=dict)
+
+    def path(self, start: Iterable[Candidate]) -> list[Move] | None:
+        """The moves that explain all events, None if there are none. Spent as of `Budget`."""
+        total, cut = len(self.sights), self.order.start
+        for candidate in start:
+            self._entered.add((cut, candidate))
+            moves, ahead = list[Move](), [self._moves(cut, candidate)]
+            while ahead and len(moves) < total:
+                move = next(ahead[-1], None)
+                if move is None:
+                    ahead.pop()
+                    if moves:
+                        moves.pop()
+                elif (move.cut, move.after) not in self._entered:
+                    self._entered.add((move.cut, move.after))
+                    moves.append(move)
+                    ahead.append(self._moves(move.cut, move.after))
+                    self.budget.tell(len(moves))
+            if len(moves) == total:
+                return moves
+        self.exhausted = True
+        return None
+
+    def _moves(self, cut: Cut, candidate: Candidate) -> Iterator[Move]:
+        """What may follow a node, in the order in which it is tried."""
+        ready = self.order.ready(cut)
+        known: set[tuple[int, Candidate]] = set()
+        near = self._named(ready) if self.bound else None
+        if near:
+            yield from self._ways(cut, candidate, ready, known, near)
+            for value in self._others(candidate, ready, near):
+                yield from self._ways(cut, candidate, ready, known, near | {value})
+        yield from self._ways(cut, candidate, ready, known, None)
+
+    def _others(
+        self, candidate: Candidate, ready: Sequence[int], near: frozenset[Value]
+    ) -> list[Value]:
+        """The first arguments of other steps that may happen unseen now."""
+        owners = dict.fromkeys(self.sights[event].owner for event in ready)
+        steps = (
+            step for owner in owners for step in self.candidates.unseen(candidate, owner).steps
+        )
+        found = dict.fromkeys(action.args[0] for action, _ in steps if action.args)
+        return [value for value in found if value not in near]
+
+    def _ways(
+        self,
+        cut: Cut,
+        candidate: Candidate,
+        ready: Sequence[int],
+        known: set[tuple[int, Candidate]],
+        near: frozenset[Value] | None,
+    ) -> Iterator[Move]:
+        """The moves that are not known yet, those after few unseen steps first.
+
+        With `near`, only by unseen steps that name one of these values.
+        """
+        layers = self._layers(candidate, ready)
+        for depth in range(self.bound + 1):
+            found: dict[int, list[Move]] = {}
+            for layer in layers:
+                self._arrive(cut, candidate, layer, known, found)
+            for event in sorted(found, key=lambda event: len(found[event])):
+                yield from found[event]
+            if depth < self.bound:
+                for layer in layers:
+                    self._advance(layer, near)
+                layers = [layer for layer in layers if layer.ahead]
+        self.bounded |= near is None and bool(layers)
+
+    def _layers(self, candidate: Candidate, ready: Sequence[int]) -> list[_Layer]:
+        owners: dict[str | None, list[int]] = {}
+        for event in ready:
+            owners.setdefault(self.sights[event].owner, []).append(event)
+        begin = candidate, NO_LOAD
+        return [
+            _Layer(owner, tuple(events), {begin: ()}, {begin}) for owner, events in owners.items()
+        ]
+
+    def _arrive(
+        self,
+        cut: Cut,
+        candidate: Candidate,
+        layer: _Layer,
+        known: set[tuple[int, Candidate]],
+        found: dict[int, list[Move]],
+    ) -> None:
+        """Add the moves from the layer's states."""
+        self.budget.tries(len(layer.ahead))
+        for (before, _), unseen in layer.ahead.items():
+            self.budget.in_time()
+            for event in layer.events:
+                for action, after in self.candidates.taken(
+                    before, self.sights[event], self.problems
+                ):
+                    if (event, after) not in known:
+                        known.add((event, after))
+                        move = Move(
+                            event,
+                            self.order.after(cut, event),
+                            after,
+                            Origin(candidate, unseen, action),
+                        )
+                        found.setdefault(event, []).append(move)
+
+    def _advance(self, layer: _Layer, near: frozenset[Value] | None) -> None:
+        """Take one unseen step more."""
+        following: Ahead = {}
+        for (before, load), unseen in layer.ahead.items():
+            self.budget.in_time()
+            ways = self.candidates.unseen(before, layer.owner)
+            if ways.problem:
+                self.problems[ways.problem] = None
+            for step in ways.steps:
+                args = step[0].args
+                if near is not None and args and near.isdisjoint(args):
+                    continue
+                heavier = self.candidates.heavier(load, step[0])
+                if heavier is not None and (step[1], heavier) not in layer.known:
+                    layer.known.add((step[1], heavier))
+                    following[step[1], heavier] = (*unseen, step)
+        layer.ahead = following
+
+    def _named(self, events: Sequence[int]) -> frozenset[Value]:
+        """The values that events name; none if one of them names nothing."""
+        each = [self._named_by(event) for event in events]
+        return frozenset[Value]().union(*each) if all(each) else frozenset()
+
+    def _named_by(self, event: int) -> frozenset[Value]:
+        found = self._names.get(event)
+        if found is None:
+            args = [arg for one in self.sights[event].actions for arg in one.args or ()]
+            seen = [arg for arg in args if arg is not None and not isinstance(arg, PartialRecord)]
+            found = self._names[event] = frozenset(seen)
+        return found
