@@ -69,12 +69,23 @@ def _lazy_filter(writer: CodeWriter, binder: s.Binder, body: s.Expr, context: Fr
     whole = writer.expr(binder.domain, context).text
     rule, item = writer.emitter.fresh("r"), writer.emitter.fresh("v")
     with writer.function(f"def {rule}({item}):"):
-        entries: dict[int, Entry] = {
-            name.uid: Bound(writer.atom(Code(f"{item}[{index}]" if binder.pattern else item)))
-            for index, name in enumerate(binder.names)
-        }
+        entries = _entries(writer, binder, binder.names, item)
         writer.emitter.line(f"return {writer.truth(body, context.bind(entries)).text}")
     return Code(f"Filtered({whole}, {rule})", "lazy")
+
+
+def _entries(
+    writer: CodeWriter, binder: s.Binder, names: tuple[s.Bound, ...], item: str
+) -> dict[int, Entry]:
+    """The names of one element that is given as an argument of a Python function."""
+    parts = [item]
+    if binder.pattern:
+        parts = [writer.emitter.fresh("u") for _ in names]
+        writer.emitter.line(f"{', '.join(parts)}, = unpack({item}, {len(names)})")
+    return {
+        name.uid: Bound(writer.atom(Code(part)))
+        for name, part in zip(names, parts, strict=True)
+    }
 
 
 def _filter_tuples(writer: CodeWriter, node: s.Binding, text: str, context: Frame) -> Code:
@@ -123,8 +134,7 @@ def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     found = writer.emitter.fresh("d")
     writer.emitter.line(f"{found} = {{}}")
     with logic.all_loops(writer, node.binders, context) as inner:
-        names = [name for binder in node.binders for name in _arguments(binder)]
-        keys = [_key(writer, name, inner) for name in names]
+        keys = [key for binder in node.binders for key in _keys(writer, binder, inner)]
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
         writer.emitter.line(f"{found}[{key}] = {writer.value(node.body, inner).text}")
     kind = _function_kind(writer, node.binders)
@@ -135,20 +145,23 @@ def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     return Code(f"make_function({found})")
 
 
-def _arguments(binder: s.Binder) -> list[tuple[s.Bound, ...]]:
-    return [binder.names] if binder.pattern else [(name,) for name in binder.names]
+def _keys(writer: CodeWriter, binder: s.Binder, context: Frame) -> list[str]:
+    """The arguments that a binder stands for: `<<x>> \\in S` is one, the tuple of x."""
+    codes = [writer.expr(name, context).text for name in binder.names]
+    return [f"({', '.join(codes)},)"] if binder.pattern else codes
 
 
-def _key(writer: CodeWriter, names: tuple[s.Bound, ...], context: Frame) -> str:
-    codes = [writer.expr(name, context).text for name in names]
-    return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
+def _arguments(binder: s.Binder) -> int:
+    """The number of arguments that a binder stands for."""
+    return 1 if binder.pattern else len(binder.names)
 
 
 def _function_kind(writer: CodeWriter, binders: Sequence[s.Binder]) -> Kind:
     """ "fn" or "tuple" where the domain tells which it is, in order for a tuple."""
-    if len(binders) != 1 or len(binders[0].names) != 1 or binders[0].domain is None:
+    if len(binders) != 1 or len(binders[0].names) != 1 or binders[0].pattern:
         return None
     domain = binders[0].domain
+    assert domain is not None, "SANY knows no function without a domain"
     overridden = writer.services.program.meaning(domain) is not None
     if isinstance(domain, s.Builtin) and domain.operator == ".." and not overridden:
         first = domain.args[0]
@@ -194,7 +207,7 @@ def _lazy_function(
     domains = [
         writer.expr(binder.domain, context).text
         for binder in binders
-        for _ in _arguments(binder)
+        for _ in range(_arguments(binder))
         if binder.domain is not None
     ]
     whole = domains[0] if len(domains) == 1 else f"Product([{', '.join(domains)}])"
@@ -203,12 +216,10 @@ def _lazy_function(
     if function is not None:
         entries[function.uid] = Bound(Code(self_name, "lazy", atom=True))
     with writer.function(f"def {rule}({self_name}, {argument}):"):
-        names = [names for binder in binders for names in _arguments(binder)]
-        for index, parts in enumerate(names):
-            item = argument if len(names) == 1 else f"{argument}[{index}]"
-            for place, name in enumerate(parts):
-                text = item if len(parts) == 1 else f"{item}[{place}]"
-                entries[name.uid] = Bound(writer.atom(Code(text)))
+        rounds = [(binder, names) for binder in binders for names in logic.rounds(binder)]
+        for index, (binder, names) in enumerate(rounds):
+            item = argument if len(rounds) == 1 else f"{argument}[{index}]"
+            entries.update(_entries(writer, binder, names, item))
         code = writer.expr(body, context.bind(entries))
         writer.emitter.line(f"return {code.text}")
     return Code(f"LazyFunction({whole}, {rule})", "lazy")
