@@ -17,7 +17,7 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from conformance.events import Event, Finding, StageFinished, StageStarted
+from conformance.events import Event, Finding, Printed, StageFinished, StageStarted
 from conformance.events import Progress as ProgressEvent
 from conformance.report.text import finding_lines, printable
 from conformance.verdict import Verdict
@@ -70,6 +70,8 @@ class Terminal:
                 self._started(event)
             case ProgressEvent():
                 self._advanced(event)
+            case Printed():
+                self.line(event.line)
             case Finding():
                 self.finding(event)
             case StageFinished():

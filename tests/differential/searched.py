@@ -41,6 +41,8 @@ class Outcome(StrEnum):
 
     SUCCESS = "success"
     SAFETY = "safety failure"
+    PROPERTY = "property failure"
+    """Of an initial state, or of a step."""
     DEADLOCK = "deadlock failure"
     ASSUMPTION = "assumption failure"
     ERROR = "evaluation error"
@@ -71,15 +73,13 @@ class Answer:
 
 _KINDS = {
     FormulaKind.INVARIANT: Outcome.SAFETY,
-    FormulaKind.INITIAL_PROPERTY: Outcome.SAFETY,
-    FormulaKind.ACTION_PROPERTY: Outcome.SAFETY,
+    FormulaKind.INITIAL_PROPERTY: Outcome.PROPERTY,
+    FormulaKind.ACTION_PROPERTY: Outcome.PROPERTY,
     FormulaKind.DEADLOCK: Outcome.DEADLOCK,
 }
 
 
-def searched(
-    module: Path, config: Path, *, seconds: int, deadlock: bool | None = None
-) -> Answer:
+def searched(module: Path, config: Path, *, seconds: int, deadlock: bool | None = None) -> Answer:
     """Search in a process of its own, at most so many seconds of processor time."""
     command = [sys.executable, "-m", "tests.differential.searched", str(module), str(config)]
     if deadlock is not None:
@@ -110,10 +110,10 @@ def search_here(module: Path, config: Path, *, deadlock: bool | None = None) -> 
         tools = find_tools()
         parsed = read_xml(Parser().xml(module, (), tools), module)
         read = parse_config(config_text(config), source=config.name)
+        if deadlock is not None:
+            read = replace(read, check_deadlock=deadlock and read.check_deadlock)
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         problem = problem_of(bind(parsed, read))
-        if deadlock is not None:
-            problem = replace(problem, check_deadlock=deadlock and problem.check_deadlock)
         return _answer(search(problem), tuple(problem.unchecked))
     except UserError as error:
         return Answer(_kind(error), " ".join(str(error).split())[:400])

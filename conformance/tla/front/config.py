@@ -79,12 +79,15 @@ _SECTIONS = {
     "VIEW": "view",
     "CHECK_DEADLOCK": "check_deadlock",
     "ALIAS": "alias",
+    "_POSSIBLE": "possible",
     "POSTCONDITION": "postconditions",
     "POSTCONDITIONS": "postconditions",
 }
 _IGNORED = ("alias",)
 _SINGLE = ("specification", "init", "next", "symmetry", "view", "check_deadlock", *_IGNORED)
-_LISTS = ("invariants", "properties", "constraints", "action_constraints", "postconditions")
+_LISTS = (
+    "invariants", "properties", "constraints", "action_constraints", "postconditions", "possible",
+)  # fmt: skip
 _NOT_OURS = {"TYPE", "TYPE_CONSTRAINT"}
 
 _OPERATORS = (
@@ -170,7 +173,10 @@ class _Parser:
             view=single.get("view"),
             check_deadlock=single.get("check_deadlock", "TRUE") == "TRUE",
             postconditions=tuple(self._lists["postconditions"]),
-            ignored=tuple(f"{key.upper()} {single[key]}" for key in _IGNORED if key in single),
+            ignored=(
+                *(f"{key.upper()} {single[key]}" for key in _IGNORED if key in single),
+                *(f"_POSSIBLE {name}" for name in self._lists["possible"]),
+            ),
             source=self._source,
         )
 

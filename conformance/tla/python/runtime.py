@@ -6,7 +6,7 @@ compared) and comes here for the rest, so these functions put correctness before
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn
 
 from conformance.tla.semantics.equality import LazyFunction, Unforced, member, value_of
@@ -14,10 +14,13 @@ from conformance.tla.semantics.errors import EvaluationError, shown
 from conformance.tla.semantics.kinds import is_element, is_subset
 from conformance.tla.semantics.sets import (
     AnySet,
+    Filtered,
     SymbolicSet,
     all_in,
     cardinality,
     combine,
+    needed,
+    union_of,
 )
 from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted
 
@@ -113,12 +116,11 @@ def big_union(sets: Unforced) -> AnySet:
     return union_of(iterate(sets))
 
 
-def union_of(sets: Iterable[Unforced]) -> AnySet:
-    """The union of sets that may be rules."""
-    result: AnySet = frozenset()
-    for part in sets:
-        result = set_operation(r"\union", result, part)
-    return result
+def filtered(elements: Unforced, rule: Callable[[object], bool]) -> AnySet:
+    """{x \\in elements : rule}, a rule itself of a set that is one."""
+    if isinstance(elements, frozenset):
+        return frozenset(filter(rule, elements))
+    return Filtered(needed(elements), rule)
 
 
 def size(elements: Unforced) -> int:
@@ -267,13 +269,12 @@ def lookup(f: Unforced, x: Value) -> object:
     raise EvaluationError(f"EXCEPT on {shown(f)}, which is not a function")
 
 
-def replaced(f: Unforced, x: Value, value: Value) -> Value:
+def replaced(f: Unforced, x: Value, value: Value) -> Unforced:
     """[f EXCEPT ![x] = value] for x in the domain."""
     if isinstance(f, Fn):
         return f.except_(x, value)
     if isinstance(f, LazyFunction):
-        f = f.value()
-        return replaced(f, x, value)
+        return f.except_(x, value)
     if isinstance(f, tuple) and type(x) is int:
         return (*f[: x - 1], value, *f[x:])
     raise EvaluationError(f"EXCEPT on {shown(f)}, which is not a function")

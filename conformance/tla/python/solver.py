@@ -317,10 +317,12 @@ class Solver:
             then(context)
 
     def _assigns(self, node: s.Expr, context: Frame) -> bool:
-        """Whether a formula mentions variables that are yet to be assigned."""
+        """Whether a formula mentions variables that are yet to be assigned, perhaps by the name
+        of a parameter."""
         facts = self.writer.services.analysis.of(node)
         missing = set(self.variables) - set(self._assignments.of(context))
-        return (facts.primes or self.initial) and bool(facts.variables & missing)
+        itself = (facts.primes or self.initial) and bool(facts.variables & missing)
+        return itself or self.writer.volatile(node, context)
 
     # --- operators ------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ def _lazy_filter(writer: CodeWriter, binder: s.Binder, body: s.Expr, context: Fr
     with writer.function(f"def {rule}({item}):"):
         entries = _entries(writer, binder, binder.names, item)
         writer.emitter.line(f"return {writer.truth(body, context.bind(entries)).text}")
-    return Code(f"Filtered({whole}, {rule})", "lazy")
+    return Code(f"filtered({whole}, {rule})", "lazy")
 
 
 def _entries(
@@ -83,8 +83,7 @@ def _entries(
         parts = [writer.emitter.fresh("u") for _ in names]
         writer.emitter.line(f"{', '.join(parts)}, = unpack({item}, {len(names)})")
     return {
-        name.uid: Bound(writer.atom(Code(part)))
-        for name, part in zip(names, parts, strict=True)
+        name.uid: Bound(writer.atom(Code(part))) for name, part in zip(names, parts, strict=True)
     }
 
 
@@ -109,6 +108,15 @@ def _map(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     return Code(f"frozenset({found})", "set")
 
 
+def listed_images(writer: CodeWriter, node: s.Binding, context: Frame) -> str:
+    """The images of {e : x \\in S} in a list: sets among them may stay rules."""
+    found = writer.emitter.fresh("s")
+    writer.emitter.line(f"{found} = []")
+    with logic.all_loops(writer, node.binders, context) as inner:
+        writer.emitter.line(f"{found}.append({writer.expr(node.body, inner).text})")
+    return found
+
+
 def _map_one(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     binder = node.binders[0]
     text, kind = logic.domain(writer, binder, context)
@@ -130,7 +138,7 @@ def _map_one(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
 
 def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     if _is_infinite(writer, node.binders):
-        return _lazy_function(writer, node.binders, node.body, None, context)
+        return function_by_rule(writer, node, context)
     found = writer.emitter.fresh("d")
     writer.emitter.line(f"{found} = {{}}")
     with logic.all_loops(writer, node.binders, context) as inner:
@@ -177,7 +185,7 @@ def _is_by_rule(writer: CodeWriter, domain: s.Expr | None) -> bool:
     match domain:
         case s.RecordSet():
             return True
-        case s.Builtin(operator="SUBSET" | "[->]" | "Seq"):
+        case s.Builtin(operator="SUBSET" | "[->]" | "Seq" | "UNION"):
             return writer.services.program.meaning(domain) is None
         case _:
             return False
@@ -190,6 +198,11 @@ def _is_infinite(writer: CodeWriter, binders: Sequence[s.Binder]) -> bool:
         return writer.services.infinite(domain)
 
     return any(infinite(binder.domain) for binder in binders)
+
+
+def function_by_rule(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
+    """[x \\in S |-> e] of which no result is computed before somebody asks for it."""
+    return _lazy_function(writer, node.binders, node.body, None, context)
 
 
 def recursive_function(writer: CodeWriter, node: s.RecursiveFunction, context: Frame) -> Code:
@@ -332,7 +345,8 @@ def _update(
         else:
             new = writer.value(update.value, context.bind({update.at.uid: Bound(current)}))
         writer.emitter.line(f"{result} = {_replaced(f, step, new.text)}")
-    return Code(result, f.kind if f.kind in ("fn", "tuple") else None, atom=True)
+    kept = f.kind in ("fn", "tuple", "lazy")  # of a function kept as a rule it is one too
+    return Code(result, f.kind if kept else None, atom=True)
 
 
 def _lookup(f: Code, step: Code) -> str:

@@ -11,8 +11,36 @@ from conformance.tla.semantics.sets import AnySet, SymbolicSet, contains
 from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted, make_function
 
 
+class _TooDeep(Exception):
+    """A recursive function needs a result that lies deeper than Python's stack should go."""
+
+    def __init__(self, function: LazyFunction, argument: Value) -> None:
+        self.function, self.argument = function, argument
+
+
+_DEEPEST = 50
+"""Applications of recursive functions one within the other, on one stretch of the stack."""
+
+
+class _Depth:
+    """How many applications are being computed, and how many may be: one evaluation at a time."""
+
+    __slots__ = ("most", "now")
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.most = _DEEPEST
+
+
+_depth = _Depth()
+
+
 class LazyFunction:
-    """A function kept as a rule: of an infinite domain, or recursive. Results are remembered."""
+    """A function kept as a rule: of an infinite domain, or recursive. Results are remembered.
+
+    A recursion may be as deep as it likes: what lies too deep is given up, computed from the
+    outermost application on, and then met as a remembered result.
+    """
 
     __slots__ = ("_known", "_rule", "_running", "domain")
 
@@ -34,12 +62,44 @@ class LazyFunction:
             raise EvaluationError(
                 f"the recursive function needs its own value at {shown(argument)}"
             )
+        if _depth.now >= _depth.most:
+            raise _TooDeep(self, argument)
+        return self._compute(argument) if _depth.now else self._outermost(argument)
+
+    def _compute(self, argument: Value) -> Value:
         self._running.add(argument)
+        _depth.now += 1
         try:
             result = self._known[argument] = value_of(self._rule(self, argument))
         finally:
+            _depth.now -= 1
             self._running.discard(argument)
         return result
+
+    def _outermost(self, argument: Value) -> Value:
+        """The result, and before it what turns out to lie too deep; the deepest comes first.
+
+        A rule that makes its functions anew finds no result remembered, however often it is
+        tried: so each further attempt may go deeper than the one before it.
+        """
+        needed: list[tuple[LazyFunction, Value, int]] = [(self, argument, 1)]
+        while True:
+            function, wanted, attempt = needed.pop()
+            _depth.most = _DEEPEST * attempt
+            try:
+                result = function._compute(wanted)
+            except _TooDeep as deeper:
+                needed.append((function, wanted, attempt + 1))
+                needed.append((deeper.function, deeper.argument, 1))
+                continue
+            finally:
+                _depth.most = _DEEPEST
+            if not needed:
+                return result
+
+    def except_(self, argument: Value, result: Value) -> LazyFunction:
+        """The function with another result for one argument of its domain."""
+        return LazyFunction(self.domain, lambda _, x: result if eq(x, argument) else self(x))
 
     def value(self) -> tuple[Value, ...] | Fn:
         """The function as a value: applied to its whole domain."""

@@ -40,6 +40,7 @@ class TestClass:
     """One run of TLC: `module` and `folder` as the class names them; the exit code it expects.
 
     `stats` are the numbers of generated and of distinct states that it expects, if it says so.
+    `special` says in what it is no run of TLC with files and arguments alone.
     """
 
     __test__ = False
@@ -48,9 +49,11 @@ class TestClass:
     module: str
     folder: str
     arguments: tuple[str, ...]
-    exit_code: int
+    exit_code: int | None
+    """None where the class does not look at it."""
     deadlock: bool
     stats: tuple[int, int] | None
+    special: str
 
     def option(self, name: str) -> str | None:
         """What follows an option of the command line."""
@@ -189,10 +192,27 @@ class _Reader:
             module=one.name.lower() if named else strings[0],
             folder=strings[1] if len(strings) == 2 else "",
             arguments=lists[0] if lists else (),
-            exit_code=codes[0] if codes else 0,
+            exit_code=self._exit_code(ancestors, codes[0] if codes else 0),
             deadlock=self._says(ancestors, "checkDeadLock") == "true",
             stats=self._stats(one, named),
+            special=self._special(ancestors),
         )
+
+    def _exit_code(self, ancestors: Sequence[str], expected: int) -> int | None:
+        known = (self._classes[name].body for name in ancestors if name != BASE)
+        return None if any("void assertExitStatus()" in body for body in known) else expected
+
+    def _special(self, ancestors: Sequence[str]) -> str:
+        bodies = [self._classes[name].body for name in ancestors if name != BASE]
+        if any("distributed" in body.lower() for body in (*ancestors, *bodies)):
+            return "TLC is distributed over processes"
+        if any("@Evaluation(" in body or "@TLAPlusOperator" in body for body in bodies):
+            return "an operator is written in Java"
+        found = (
+            re.search(r"System\.setProperty\((?!FPSet|.*FPSet)([^;]*)\)", body) for body in bodies
+        )
+        name = next((match[1] for match in found if match), None)
+        return "" if name is None else f"a system property of Java is set: {name[:60]}"
 
     def _says(self, ancestors: Sequence[str], method: str) -> str | None:
         for name in ancestors:
@@ -215,7 +235,7 @@ class _Reader:
 
     def _construct(self, one: _Class, given: Sequence[_Value]) -> list[_Value]:
         """What the base class is constructed with."""
-        if one.name == BASE or one.name in _NAMED_BY_CLASS and not one.constructors:
+        if one.name == BASE or (one.name in _NAMED_BY_CLASS and not one.constructors):
             return list(given)
         if one.name in _NAMED_BY_CLASS:
             rest = [value for value in given if not isinstance(value, str)]

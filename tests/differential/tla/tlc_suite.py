@@ -11,6 +11,7 @@ not know all of the suite's language. The table says for each class
   states;
 * liveness: TLC finds a temporal property violated, which our engine reports as not judged;
 * refused: an error of ours that says what we lack;
+* bounds: TLC ends at a bound of its own, such as integers of 32 bits, that our engine lacks;
 * slow: not finished within `--seconds` of processor time;
 * differ: another verdict or another number, which is a fault of ours;
 * crashed: the same, with a traceback;
@@ -25,10 +26,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
+import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -42,7 +46,16 @@ from tests.differential.tla.junit import TestClass, read_classes
 DIFFER = 3
 """The exit code where the table names a fault of ours; one of this program gives Python's 1."""
 _ROOT = "tlatools/org.lamport.tlatools"
-_OTHER_MODES = ("-simulate", "-dfid", "-continue", "-inv", "-invlevel", "-maxSetSize", "-modelcheck")
+_OTHER_MODES = (
+    "-simulate",
+    "-dfid",
+    "-continue",
+    "-inv",
+    "-invlevel",
+    "-maxSetSize",
+    "-modelcheck",
+)
+_BOUNDS = re.compile("overflow|too many elements|too large|cannot be represented", re.IGNORECASE)
 _LIVENESS = (13, 77)
 _ERRORS = (75, 76, 77, 152, 153, 255)
 _UNREADABLE = (150, 151)
@@ -52,8 +65,13 @@ _UNREADABLE = (150, 151)
 class Reference:
     """How TLC ends; its numbers of generated and distinct states, if they are known."""
 
-    exit_code: int
+    exit_code: int | None
+    """None where the class does not say, and the jar was not asked."""
     numbers: tuple[int, int] | None
+    bounds: str = ""
+    """What TLC says where it ends at a bound of its own, such as integers of 32 bits."""
+    jar: int | None = None
+    """How the default jar ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +101,8 @@ class Suite:
 
     def incomparable(self, one: TestClass) -> str | None:
         """Why a class is no exhaustive search of files that are here; None if it is one."""
+        if one.special:
+            return one.special
         for option in _OTHER_MODES:
             if option in one.arguments:
                 return f"{option} is another mode than an exhaustive search"
@@ -107,7 +127,7 @@ class Suite:
             options = TlcOptions(timeout=3.0 * self._seconds, heap="3g")
             result = run_tlc(job, find_tools(), options, processes, lambda _g, _d: None)
         if result.timed_out:
-            return Answer(Outcome.SLOW)
+            return Answer(Outcome.SLOW, "not finished")
         said = " ".join(" ".join(result.transcript.errors).split())[:300]
         return Answer(
             Outcome.SUCCESS,
@@ -128,6 +148,7 @@ class Answers:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = threading.Lock()
         self._known: dict[tuple[str, str], Answer] = {}
         if path.is_file():
             for line in path.read_text().splitlines():
@@ -139,18 +160,24 @@ class Answers:
 
     def put(self, engine: str, name: str, answer: Answer) -> Answer:
         self._known[engine, name] = answer
-        with self._path.open("a") as file:
-            entry = {"engine": engine, "name": name, "answer": asdict(answer)}
+        entry = {"engine": engine, "name": name, "answer": asdict(answer)}
+        with self._lock, self._path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
         return answer
 
 
-def reference(one: TestClass, tlc: Answer) -> Reference:
+def reference(one: TestClass, tlc: Answer | None) -> Reference:
     """What is to come out: the class's word, and the jar's numbers if it ends as expected."""
-    code = int(tlc.said.split()[0]) if tlc.outcome is not Outcome.SLOW else None
-    if code == one.exit_code and code == 0:
-        return Reference(one.exit_code, (tlc.generated, tlc.distinct))
-    return Reference(one.exit_code, one.stats if one.exit_code == 0 else None)
+    code = _exit_code_of(tlc)
+    expected = code if one.exit_code is None else one.exit_code
+    if tlc is not None and code == 0 and expected == 0:
+        return Reference(0, (tlc.generated, tlc.distinct))
+    bounds = "" if tlc is None or code == 0 or not _BOUNDS.search(tlc.said) else tlc.said
+    return Reference(expected, one.stats if expected == 0 else None, bounds, code)
+
+
+def _exit_code_of(tlc: Answer | None) -> int | None:
+    return None if tlc is None or tlc.outcome is not Outcome.SUCCESS else int(tlc.said.split()[0])
 
 
 def compare(expected: Reference, ours: Answer) -> Row:
@@ -161,26 +188,37 @@ def compare(expected: Reference, ours: Answer) -> Row:
     if ours.outcome is Outcome.SLOW:
         return Row("slow", ours.said)
     if _agrees(code, ours):
-        return _numbers(expected, ours) if code == 0 else Row("agree", f"{ours.outcome} {ours.said}")
-    if code in _LIVENESS and ours.outcome is Outcome.SUCCESS and ours.unchecked:
+        return (
+            _numbers(expected, ours) if code == 0 else Row("agree", f"{ours.outcome} {ours.said}")
+        )
+    if expected.jar is not None and _agrees(expected.jar, ours):
+        return Row("agree", f"{ours.outcome} {ours.said}, as the default jar")
+    if code in (*_LIVENESS, 255) and ours.outcome is Outcome.SUCCESS and ours.unchecked:
         return Row("liveness", f"not judged here: {', '.join(ours.unchecked)}")
+    if expected.bounds and ours.outcome not in (Outcome.UNSUPPORTED, Outcome.UNREADABLE):
+        return Row("bounds", expected.bounds)
+    if code is None:
+        return Row("other", "the class does not say how TLC is to end, and the jar was not asked")
     if ours.outcome in (Outcome.UNSUPPORTED, Outcome.UNREADABLE):
         return Row("refused", ours.said)
     return Row("differ", f"{ours.outcome} {ours.said}, TLC ends with {code}")
 
 
-def _agrees(code: int, ours: Answer) -> bool:
+def _agrees(code: int | None, ours: Answer) -> bool:
     match ours.outcome:
         case Outcome.SUCCESS:
             return code == 0
         case Outcome.SAFETY:
             return code == 12
+        case Outcome.PROPERTY:
+            return code in (12, 13)
         case Outcome.DEADLOCK:
             return code == 11
         case Outcome.ASSUMPTION:
             return code == 10
         case Outcome.ERROR:
-            return code in (*_ERRORS, 14)
+            # TLC has the code of a false assumption for one without a value, too.
+            return code in (*_ERRORS, *_UNREADABLE, 10, 14)
         case Outcome.UNREADABLE | Outcome.UNSUPPORTED:
             return code in (*_ERRORS, *_UNREADABLE)
         case _:
@@ -196,24 +234,22 @@ def _numbers(expected: Reference, ours: Answer) -> Row:
     return Row("agree", f"{ours.distinct} states{known}{note}")
 
 
-def rows(suite: Suite, answers: Answers, only: str, again: str | None) -> Iterator[tuple[str, Row]]:
-    """The lines of the table as they come."""
-    for one in suite.classes:
-        if only not in one.name:
-            continue
-        if (why := suite.incomparable(one)) is not None:
-            yield one.name, Row("other", why)
-            continue
-        tlc = answers.get("tlc", one.name) or answers.put("tlc", one.name, suite.tlc(one))
-        expected = reference(one, tlc)
-        ours = answers.get("python", one.name)
-        if ours is None or _asked_again(again, one, compare(expected, ours)):
-            ours = answers.put("python", one.name, suite.ours(one))
-        yield one.name, compare(expected, ours)
+def row(suite: Suite, answers: Answers, again: str | None, one: TestClass, *, jar: bool) -> Row:
+    """The line of a class; without the `jar`, as the class expects it."""
+    if (why := suite.incomparable(one)) is not None:
+        return Row("other", why)
+    tlc = answers.get("tlc", one.name)
+    if tlc is None and jar:
+        tlc = answers.put("tlc", one.name, suite.tlc(one))
+    expected = reference(one, tlc)
+    ours = answers.get("python", one.name)
+    if ours is None or _asked_again(again, one, compare(expected, ours)):
+        ours = answers.put("python", one.name, suite.ours(one))
+    return compare(expected, ours)
 
 
-def _asked_again(word: str | None, one: TestClass, row: Row) -> bool:
-    return word is not None and (word in one.name or word == row.kind)
+def _asked_again(word: str | None, one: TestClass, known: Row) -> bool:
+    return word is not None and (word in one.name or word == known.kind)
 
 
 def summary(kinds: Mapping[str, int]) -> str:
@@ -233,6 +269,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="classes whose name contains this")
     parser.add_argument("--again", help="ask our engine again: part of a name, or an outcome")
     parser.add_argument("--seconds", type=int, default=60, help="processor time for each class")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--without-jar", action="store_true", help="only what the classes expect")
     parser.add_argument("--kinds", default="", help="print these outcomes only, as differ,crashed")
     options = parser.parse_args(arguments)
     suite = Suite(options.checkout, options.seconds)
@@ -241,10 +279,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = set(filter(None, options.kinds.split(",")))
     total: Counter[str] = Counter()
     width = max(len(one.name) for one in suite.classes)
-    for name, row in rows(suite, Answers(options.answers), options.only, options.again):
-        total[row.kind] += 1
-        if not wanted or row.kind in wanted:
-            print(f"{name:<{width}}  {row.kind:<8} {row.said[:160]}", flush=True)
+    answers = Answers(options.answers)
+    jar = not options.without_jar
+    chosen = [one for one in suite.classes if options.only in one.name]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        lines = pool.map(lambda one: row(suite, answers, options.again, one, jar=jar), chosen)
+        for one, line in zip(chosen, lines, strict=True):
+            total[line.kind] += 1
+            if not wanted or line.kind in wanted:
+                print(f"{one.name:<{width}}  {line.kind:<8} {line.said[:160]}", flush=True)
     total["other"] += len(suite.unread)
     print(summary(total))
     return DIFFER if total["differ"] or total["crashed"] else 0
