@@ -73,7 +73,9 @@ def in_interval(x: Value, low: Value, high: Value) -> bool:
         return low <= x <= high
     if isinstance(x, ModelValue) or low > high:
         return False
-    raise EvaluationError(f"whether {shown(x)} is an element of {low}..{high} is not defined")
+    raise EvaluationError(
+        f"whether {shown(x)} is an element of {shown(low)}..{shown(high)} is not defined"
+    )
 
 
 def subset(a: Unforced, b: Unforced) -> bool:
@@ -187,7 +189,7 @@ def modulo(a: Value, b: Value) -> int:
     if type(a) is not int or type(b) is not int:
         type_error("integer", a, b)
     if b <= 0:
-        raise EvaluationError(f"the second operand of % must be positive, not {b}")
+        raise EvaluationError(f"the second operand of % must be positive, not {shown(b)}")
     return a % b
 
 
@@ -196,7 +198,7 @@ def power(a: Value, b: Value) -> int:
     if type(a) is not int or type(b) is not int:
         type_error("integer", a, b)
     if b < 0 or (a == 0 and b == 0):
-        raise EvaluationError(f"{a}^{b} is not defined")
+        raise EvaluationError(f"{shown(a)}^{shown(b)} is not defined")
     return int(a**b)
 
 
@@ -217,7 +219,7 @@ def at_most(a: Value, b: Value) -> bool:
 # Functions
 
 
-def apply(f: Unforced, x: Unforced) -> Value:
+def apply(f: Unforced, x: Unforced) -> Value | LazyFunction:
     """f[x]."""
     if isinstance(f, Fn):
         x = value_of(x)
@@ -269,11 +271,14 @@ def lookup(f: Unforced, x: Value) -> object:
     raise EvaluationError(f"EXCEPT on {shown(f)}, which is not a function")
 
 
-def replaced(f: Unforced, x: Value, value: Value) -> Unforced:
-    """[f EXCEPT ![x] = value] for x in the domain."""
-    if isinstance(f, Fn):
-        return f.except_(x, value)
+def replaced(f: Unforced, x: Value, result: Unforced) -> Unforced:
+    """[f EXCEPT ![x] = result] for x in the domain."""
     if isinstance(f, LazyFunction):
+        return f.except_(x, result)
+    if isinstance(result, LazyFunction) and cardinality(result.domain) is None:
+        return LazyFunction(domain(f), lambda _, y: apply(f, y)).except_(x, result)
+    value = value_of(result)
+    if isinstance(f, Fn):
         return f.except_(x, value)
     if isinstance(f, tuple) and type(x) is int:
         return (*f[: x - 1], value, *f[x:])
@@ -371,7 +376,9 @@ def sub_seq(s: Unforced, first: Value, last: Value) -> Value:
     if first > last:
         return s[:0]
     if first < 1 or last > len(s):
-        raise EvaluationError(f"SubSeq from {first} to {last} of a sequence of length {len(s)}")
+        raise EvaluationError(
+            f"SubSeq from {shown(first)} to {shown(last)} of a sequence of length {len(s)}"
+        )
     return s[first - 1 : last]
 
 

@@ -137,7 +137,7 @@ def _map_one(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
 
 
 def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
-    if _is_infinite(writer, node.binders):
+    if _is_infinite(writer, node.binders) or context.recursive & _free(writer, node.body):
         return function_by_rule(writer, node, context)
     found = writer.emitter.fresh("d")
     writer.emitter.line(f"{found} = {{}}")
@@ -151,6 +151,10 @@ def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     if kind == "tuple":
         return Code(f"tuple({found}.values())", "tuple")
     return Code(f"make_function({found})")
+
+
+def _free(writer: CodeWriter, node: s.Expr) -> frozenset[int]:
+    return writer.services.analysis.of(node).free
 
 
 def _keys(writer: CodeWriter, binder: s.Binder, context: Frame) -> list[str]:
@@ -205,6 +209,15 @@ def function_by_rule(writer: CodeWriter, node: s.Binding, context: Frame) -> Cod
     return _lazy_function(writer, node.binders, node.body, None, context)
 
 
+def _is_infinite_function(writer: CodeWriter, node: s.Expr) -> bool:
+    """Whether an expression is written as a function of an infinite domain."""
+    return (
+        isinstance(node, s.Binding)
+        and node.kind == "function"
+        and _is_infinite(writer, node.binders)
+    )
+
+
 def recursive_function(writer: CodeWriter, node: s.RecursiveFunction, context: Frame) -> Code:
     """f[x \\in S] == ... f[...] ...: results are computed on demand and remembered."""
     return _lazy_function(writer, node.binders, node.body, node.function, context)
@@ -233,7 +246,10 @@ def _lazy_function(
         for index, (binder, names) in enumerate(rounds):
             item = argument if len(rounds) == 1 else f"{argument}[{index}]"
             entries.update(_entries(writer, binder, names, item))
-        code = writer.expr(body, context.bind(entries))
+        inner = context.bind(entries)
+        if function is not None:
+            inner = inner.within_function(function.uid)
+        code = writer.expr(body, inner)
         writer.emitter.line(f"return {code.text}")
     return Code(f"LazyFunction({whole}, {rule})", "lazy")
 
@@ -242,7 +258,9 @@ def application(writer: CodeWriter, node: s.Apply, context: Frame) -> Code:
     """f[x]."""
     function = writer.expr(node.function, context)
     argument = writer.expr(node.argument, context)
-    if function.kind == "lazy" or argument.kind in ("lazy", "bool"):
+    if function.kind == "lazy":
+        return Code(f"apply({function.text}, {argument.text})", "lazy")
+    if argument.kind in ("lazy", "bool"):
         return Code(f"apply({function.text}, {argument.text})")
     if function.kind == "fn":
         return Code(f"{function.text}.mapping[{argument.text}]")
@@ -282,7 +300,10 @@ def _written_field(
     match node:
         case s.Record(fields=fields):
             for field_name, value in fields:
-                if field_name == name and isinstance(value, s.Apply | s.Variable | s.Bound):
+                if field_name == name and (
+                    isinstance(value, s.Apply | s.Variable | s.Bound)
+                    or _is_infinite_function(writer, value)
+                ):
                     return value, context
         case s.Call() | s.Bound() if depth < 8 and _may_be_record(writer, node):
             callee = writer.callee(node, context)
@@ -339,14 +360,18 @@ def _update(
     with writer.emitter.block(f"if {old} is UNSET:"):
         writer.emitter.line(f"{result} = {f.text}")
     with writer.emitter.block("else:"):
-        current = Code(old, None, atom=True)
+        rule = f.kind == "lazy" or _is_infinite_function(writer, update.value)
+        current = Code(old, "lazy" if f.kind == "lazy" else None, atom=True)
         if len(path) > 1:
             new = _update(writer, current, path[1:], update, context)
         else:
-            new = writer.value(update.value, context.bind({update.at.uid: Bound(current)}))
+            inner = context.bind({update.at.uid: Bound(current)})
+            compute = writer.argument if rule else writer.value
+            new = compute(update.value, inner)
         writer.emitter.line(f"{result} = {_replaced(f, step, new.text)}")
-    kept = f.kind in ("fn", "tuple", "lazy")  # of a function kept as a rule it is one too
-    return Code(result, f.kind if kept else None, atom=True)
+    if f.kind == "lazy" or _is_infinite_function(writer, update.value):
+        return Code(result, "lazy", atom=True)
+    return Code(result, f.kind if f.kind in ("fn", "tuple") else None, atom=True)
 
 
 def _lookup(f: Code, step: Code) -> str:

@@ -44,13 +44,13 @@ class LazyFunction:
 
     __slots__ = ("_known", "_rule", "_running", "domain")
 
-    def __init__(self, domain: AnySet, rule: Callable[[LazyFunction, Value], Value]) -> None:
+    def __init__(self, domain: AnySet, rule: Callable[[LazyFunction, Value], Unforced]) -> None:
         self.domain = domain
         self._rule = rule
-        self._known: dict[Value, Value] = {}
+        self._known: dict[Value, Value | LazyFunction] = {}
         self._running: set[Value] = set()
 
-    def __call__(self, argument: Value) -> Value:
+    def __call__(self, argument: Value) -> Value | LazyFunction:
         if argument in self._known:
             return self._known[argument]
         if not contains(self.domain, argument):
@@ -66,17 +66,20 @@ class LazyFunction:
             raise _TooDeep(self, argument)
         return self._compute(argument) if _depth.now else self._outermost(argument)
 
-    def _compute(self, argument: Value) -> Value:
+    def _compute(self, argument: Value) -> Value | LazyFunction:
         self._running.add(argument)
         _depth.now += 1
         try:
-            result = self._known[argument] = value_of(self._rule(self, argument))
+            result = self._rule(self, argument)
+            if not isinstance(result, LazyFunction):  # a function of functions is a rule, too
+                result = value_of(result)
+            self._known[argument] = result
         finally:
             _depth.now -= 1
             self._running.discard(argument)
         return result
 
-    def _outermost(self, argument: Value) -> Value:
+    def _outermost(self, argument: Value) -> Value | LazyFunction:
         """The result, and before it what turns out to lie too deep; the deepest comes first.
 
         A rule that makes its functions anew finds no result remembered, however often it is
@@ -97,14 +100,14 @@ class LazyFunction:
             if not needed:
                 return result
 
-    def except_(self, argument: Value, result: Value) -> LazyFunction:
+    def except_(self, argument: Value, result: Unforced) -> LazyFunction:
         """The function with another result for one argument of its domain."""
         return LazyFunction(self.domain, lambda _, x: result if eq(x, argument) else self(x))
 
     def value(self) -> tuple[Value, ...] | Fn:
         """The function as a value: applied to its whole domain."""
         return make_function(
-            {argument: self(argument) for argument in canonical_sorted(self.domain)}
+            {argument: value_of(self(argument)) for argument in canonical_sorted(self.domain)}
         )
 
 

@@ -53,13 +53,13 @@ class SymbolicSet:
         size = self.size()
         if size is None:
             raise EvaluationError(
-                f"the elements of the infinite set {self} are needed here. Bound it, or override "
-                "it in the configuration (for example `Nat <- SmallNat`)."
+                f"the elements of the infinite set {shown(self)} are needed here. Bound it, or "
+                "override it in the configuration (for example `Nat <- SmallNat`)."
             )
         if size > LARGEST_ENUMERATION:
             raise EvaluationError(
-                f"the {size} elements of the set {self} are needed here, more than the limit of "
-                f"{LARGEST_ENUMERATION}. Bound the set."
+                f"the {shown(size)} elements of {shown(self)} are needed here, more than "
+                f"{LARGEST_ENUMERATION:,}. Bound the set."
             )
         return self.elements()
 
