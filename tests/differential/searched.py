@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
@@ -62,7 +64,7 @@ class Answer:
     generated: int = 0
     distinct: int = 0
     unchecked: tuple[str, ...] = ()
-    """Temporal properties that a search does not judge."""
+    """Temporal properties, and entries of the configuration, that a search does not judge."""
 
     @classmethod
     def read(cls, fields: Mapping[str, object]) -> Answer:
@@ -81,21 +83,24 @@ _KINDS = {
 
 def searched(module: Path, config: Path, *, seconds: int, deadlock: bool | None = None) -> Answer:
     """Search in a process of its own, at most so many seconds of processor time."""
-    command = [sys.executable, "-m", "tests.differential.searched", str(module), str(config)]
+    files = [str(module.resolve()), str(config.resolve())]
+    command = [sys.executable, "-m", "tests.differential.searched", *files]
     if deadlock is not None:
         command += ["--deadlock", "yes" if deadlock else "no"]
 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
-    run = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=limited,
-        cwd=Path(__file__).parents[2],
-    )
+    with tempfile.TemporaryDirectory() as folder:  # a specification may write files
+        run = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=limited,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
     if run.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return Answer(Outcome.SLOW, f"not finished after {seconds} s")
     if run.returncode != 0:
@@ -114,7 +119,8 @@ def search_here(module: Path, config: Path, *, deadlock: bool | None = None) -> 
             read = replace(read, check_deadlock=deadlock and read.check_deadlock)
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         problem = problem_of(bind(parsed, read))
-        return _answer(search(problem), tuple(problem.unchecked))
+        unchecked = (*problem.unchecked, *read.postconditions, *read.ignored)
+        return _answer(search(problem), unchecked)
     except UserError as error:
         return Answer(_kind(error), " ".join(str(error).split())[:400])
     except MemoryError:

@@ -205,6 +205,8 @@ class _Parser:
         module = self._scope()
         if sign.text == "=":
             value = self._value()
+            if module is None and self._constants.get(name) == value:
+                return
             self._once(sign, name, module)
             if module is None:
                 self._constants[name] = value
@@ -226,6 +228,7 @@ class _Parser:
         return module
 
     def _once(self, sign: _Token, name: str, module: str | None) -> None:
+        """A name has one meaning; TLC has no objection to what says the same twice."""
         given = {(one.name, one.module) for one in self._overrides}
         given |= {(one.name, one.module) for one in self._scoped_values}
         if (name, module) in given or (module is None and name in self._constants):

@@ -116,7 +116,9 @@ def _read(file: Unforced) -> str:
 
 def _write(file: Unforced, text: str) -> None:
     try:
-        _path(file).write_text(text, encoding="utf-8")
+        path = _path(file)
+        path.parent.mkdir(parents=True, exist_ok=True)  # as the community module does
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise EvaluationError(f"{file} cannot be written: {error}") from None
 

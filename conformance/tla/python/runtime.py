@@ -235,6 +235,11 @@ def apply(f: Unforced, x: Unforced) -> Value | LazyFunction:
     raise EvaluationError(f"{shown(f)} is applied to {shown(x)}, but is not a function")
 
 
+def not_in_domain(x: Unforced) -> NoReturn:
+    """An action that is written as a function, applied outside its domain."""
+    raise EvaluationError(f"a function is applied to {shown(x)}, which is not in its domain")
+
+
 def outside(f: Unforced, x: Unforced) -> NoReturn:
     """A function applied outside its domain."""
     raise EvaluationError(f"{shown(f)} is applied to {shown(x)}, which is not in its domain")

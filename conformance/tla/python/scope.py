@@ -138,7 +138,7 @@ def kind_of(value: object) -> Kind:
         case str():
             return "str"
         case ModelValue():
-            return "model"
+            return "model" if value.letter is None else None
         case frozenset():
             return "set"
         case tuple():

@@ -7,11 +7,13 @@ who wants the lines gives `show`.
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from conformance.tla.errors import UnsupportedError
 from conformance.tla.python.runtime import iterate
 from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError, shown
@@ -26,6 +28,16 @@ SEED = 0
 
 _NAMED = "s:"
 """TLC's mark of a register that has a name instead of a number."""
+
+_PROPERTIES = {
+    "-Dfile.separator": os.sep,
+    "-Dpath.separator": os.pathsep,
+    "-Dline.separator": os.linesep,
+}
+"""Of the properties of Java's that TLCGet gives, those that say something about the machine."""
+
+_LACKING = frozenset({"spec", "action", "coverage", "behavior", "id", "install"})
+"""What TLCGet gives of TLC's own inner life."""
 
 _REVISION = Fn(
     {
@@ -238,6 +250,8 @@ class Session:
             case "all:named":
                 named = {k: v for k, v in self._registers.items() if isinstance(k, str)}
                 return make_function({k: (v,) for k, v in named.items()})
+        if name in _PROPERTIES:
+            return _PROPERTIES[name]
         numbers = {} if self.statistics is None else self.statistics()
         if name == "stats" and numbers:
             counts: dict[Value, Value] = {}
@@ -245,6 +259,10 @@ class Session:
             return Fn(counts)
         if name in numbers:
             return numbers[name]
+        if name in _LACKING or name.startswith("-D"):
+            raise UnsupportedError(
+                f"TLCGet({shown(name)}) is not supported by the Python evaluator."
+            )
         raise EvaluationError(f"TLCGet({shown(name)}) has no value here")
 
 

@@ -665,6 +665,7 @@ class Spec:
 
     def false_assumptions(self) -> list[s.Assumption]:
         """The module's ASSUMEs that are false for these constants."""
+        self.session.level = 0  # as TLC has it before there is a state
         try:
             return [
                 assumption
@@ -672,7 +673,7 @@ class Spec:
                 if self._expression_of(assumption.body)((), ()) is not True
             ]
         finally:
-            self.session.settle()
+            self.search_at(None)
 
     def explain_assumption(self, assumption: s.Assumption) -> Explanation:
         """Why an ASSUME has the value that it has for these constants."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from conformance.tla.semantics.errors import EvaluationError, shown
-from conformance.tla.semantics.kinds import match_classes, member_of, same
+from conformance.tla.semantics.kinds import match_classes, match_model_values, member_of, same
 from conformance.tla.semantics.sets import AnySet, SymbolicSet, contains
 from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted, make_function
 
@@ -127,7 +127,8 @@ def eq(a: Unforced, b: Unforced) -> bool:
     if a.__class__ is b.__class__ and not isinstance(a, SymbolicSet | LazyFunction):
         return same(a, b)
     if isinstance(a, ModelValue) or isinstance(b, ModelValue):
-        return a is b
+        match_model_values(a, b)
+        return False
     if isinstance(a, SymbolicSet | LazyFunction) or isinstance(b, SymbolicSet | LazyFunction):
         if a is b:
             return True

@@ -127,8 +127,8 @@ def _clash(path: str, values: Sequence[Value]) -> str:
     other = next(value for value in values if type(value) is not type(first))
     return (
         f"The values of {path} have no common type: {abridged_value(first, 200)} and "
-        f"{abridged_value(other, 200)}. Columns need values of one kind: give records the same fields, "
-        "and mark an absent value by a field of its own instead of a value of another kind."
+        f"{abridged_value(other, 200)}. Columns need values of one kind: give records the same "
+        "fields, and mark an absent value by a field of its own instead of a value of another kind."
     )
 
 

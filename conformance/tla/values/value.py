@@ -50,7 +50,11 @@ __all__ = [
 
 
 class ModelValue:
-    """An uninterpreted constant, equal to itself only. One object per name and process."""
+    """An uninterpreted constant, equal to itself only. One object per name and process.
+
+    TLC compares a typed one, whose name begins with a letter and `_`, with those of its type and
+    with untyped ones only.
+    """
 
     __slots__ = ("name",)
 
@@ -64,6 +68,12 @@ class ModelValue:
             found.name = name
             found = cls._interned.setdefault(name, found)
         return found
+
+    @property
+    def letter(self) -> str | None:
+        """The letter of a typed model value."""
+        typed = len(self.name) > 2 and self.name[1] == "_" and self.name[0].isalpha()
+        return self.name[0] if typed else None
 
     def __repr__(self) -> str:
         return f"ModelValue({self.name!r})"
