@@ -103,7 +103,8 @@ class Parser:
     def xml(self, path: Path, search: Sequence[Path], tools: Tools) -> bytes:
         """SANY's export of the module, from the cache or by a JVM."""
         files = module_files(path, [*search, *OWN_MODULES])
-        key = cache_key(["xml", tools.jar_sha256], files)
+        # Two modules that name each other have the same files: which is the root, the key says.
+        key = cache_key(["xml", path.stem, tools.jar_sha256], files)
         kept = None if self.cold else self._cache.load(_KIND, key)
         if kept is not None:
             return zlib.decompress(kept)

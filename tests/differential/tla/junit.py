@@ -116,7 +116,7 @@ def read_classes(folder: Path) -> tuple[list[TestClass], list[str]]:
 
 
 def _parse(text: str) -> _Class | None:
-    text = re.sub(r"/\*.*?\*/|(?m:^\s*//.*$)", "", text, flags=re.DOTALL)
+    text = re.sub(r"/\*.*?\*/|(?m:^[ \t]*//[^\n]*$)", "", text, flags=re.DOTALL)
     head = re.search(r"(abstract\s+)?class\s+(\w+)\s+extends\s+(\w+)[^{]*\{", text)
     if head is None:
         return None
