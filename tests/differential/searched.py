@@ -34,7 +34,7 @@ from conformance.tla.search import (
 )
 from conformance.tla.semantics.errors import EvaluationError
 
-_MEMORY = 6 << 30
+_MEMORY = 3 << 30
 """Bytes of address space that a search may use: the machine serves others too."""
 
 
