@@ -370,8 +370,8 @@ class Machine:
         if missing:
             writer.emitter.line(f"incomplete({label!r}, {missing!r})")
             return
-        values = "".join(f"{assigned[name]}, " for name in self.variables)
-        writer.emitter.line(statement.format(f"({values})"))
+        values = ", ".join(assigned[name] for name in self.variables)
+        writer.emitter.line(statement.format(f"({values},)"))
 
     def _indexed(self, state: str) -> Mapping[str, str]:
         return {name: f"{state}[{index}]" for index, name in enumerate(self.variables)}

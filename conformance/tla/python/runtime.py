@@ -15,6 +15,7 @@ from conformance.tla.semantics.kinds import is_element, is_subset
 from conformance.tla.semantics.sets import (
     AnySet,
     Filtered,
+    Powerset,
     SymbolicSet,
     all_in,
     cardinality,
@@ -82,6 +83,8 @@ def subset(a: Unforced, b: Unforced) -> bool:
     """a \\subseteq b."""
     if isinstance(a, frozenset) and isinstance(b, frozenset):
         return is_subset(a, b)
+    if isinstance(a, Powerset) and isinstance(b, Powerset):
+        return subset(a.of, b.of)
     if isinstance(b, SymbolicSet):
         return all_in(iterate(a), b)
     return all(member(x, b) for x in iterate(a))

@@ -17,7 +17,7 @@ from conformance.tla.errors import UnsupportedError
 from conformance.tla.python.runtime import iterate
 from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError, shown
-from conformance.tla.semantics.sets import Functions, Product, Records, SymbolicSet
+from conformance.tla.semantics.sets import Functions, Powerset, Product, Records, SymbolicSet
 from conformance.tla.values import Fn, Value, canonical_sorted, format_value, make_function
 
 Show = Callable[[str], None]
@@ -174,6 +174,9 @@ class Session:
             return Fn({name: self.random_element(of) for name, of in fields.items()})
         if isinstance(elements, Product):
             return tuple(map(self.random_element, elements.factors))
+        if isinstance(elements, Powerset):
+            items = canonical_sorted(elements.of)
+            return frozenset(item for item in items if self._random.random() < 0.5)
         items = canonical_sorted(iterate(elements))
         if not items:
             raise EvaluationError("RandomElement of the empty set")

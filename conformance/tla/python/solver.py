@@ -142,8 +142,12 @@ class Solver:
                 return None
 
     def _meant(self, node: s.Argument, context: Frame) -> tuple[s.Argument, Frame]:
-        """What a parameter, or an operator without parameters, stands for."""
-        while isinstance(node, s.Bound) or (isinstance(node, s.Call) and not node.args):
+        """What a parameter, or an operator without parameters, stands for, also below a LET."""
+        while isinstance(node, s.Bound | s.Let) or (isinstance(node, s.Call) and not node.args):
+            if isinstance(node, s.Let):
+                context = self.writer.let(node, context)
+                node = node.body
+                continue
             callee = self.writer.callee(node, context)
             if callee is None:
                 break

@@ -235,11 +235,8 @@ class Spec:
 
     @cached_property
     def has_behaviours(self) -> bool:
-        """False of a module that only assumes: no variables, and nothing named to begin with."""
-        config = self.config
-        if config.specification is not None or config.init is not None or config.next is not None:
-            return True
-        return bool(self.variables) or self.module.operator("Init") is not None
+        """False of a module without variables, which only assumes, whatever is to begin it."""
+        return bool(self.variables)
 
     @cached_property
     def _init_and_next(self) -> tuple[s.Expr, s.Definition]:
@@ -252,14 +249,12 @@ class Spec:
     def _from_specification(self, name: str) -> tuple[s.Expr, s.Definition]:
         definition = self.program.operator(name, "the specification")
         parts = self._reader.parts(definition.body)  # fairness says nothing about single steps
-        if len(parts.steps) != 1 or parts.always or (self.variables and not parts.initial):
+        if len(parts.steps) != 1 or parts.always or not parts.initial:
             raise UnsupportedError(
                 f"{definition.location}: the specification {name} is not of the form Init /\\ "
                 "[][Next]_vars, perhaps with fairness. Give INIT and NEXT in the configuration."
             )
-        step = parts.steps[0]
-        initial = parts.initial or (s.Builtin(step.location, "TRUE"),)  # without variables
-        return self._joined(initial), self._named(_unboxed(step))
+        return self._joined(parts.initial), self._named(_unboxed(parts.steps[0]))
 
     def _named(self, step: s.Expr) -> s.Definition:
         meaning = self.program.meaning(step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -83,17 +84,20 @@ class LazyFunction:
         """The result, and before it what turns out to lie too deep; the deepest comes first.
 
         A rule that makes its functions anew finds no result remembered, however often it is
-        tried: so each further attempt may go deeper than the one before it.
+        tried: when another function than last time lies too deep, the stack alone is the limit.
         """
-        needed: list[tuple[LazyFunction, Value, int]] = [(self, argument, 1)]
+        needed: list[tuple[LazyFunction, Value, LazyFunction | None, int]] = []
+        needed.append((self, argument, None, _DEEPEST))
         while True:
-            function, wanted, attempt = needed.pop()
-            _depth.most = _DEEPEST * attempt
+            function, wanted, before, _depth.most = needed.pop()
             try:
                 result = function._compute(wanted)
             except _TooDeep as deeper:
-                needed.append((function, wanted, attempt + 1))
-                needed.append((deeper.function, deeper.argument, 1))
+                if before is not None and before is not deeper.function:
+                    needed.append((function, wanted, None, sys.maxsize))
+                    continue
+                needed.append((function, wanted, deeper.function, _DEEPEST))
+                needed.append((deeper.function, deeper.argument, None, _DEEPEST))
                 continue
             finally:
                 _depth.most = _DEEPEST

@@ -199,6 +199,11 @@ class Powerset(SymbolicSet):
     def __init__(self, of: AnySet) -> None:
         self._of = needed(of)
 
+    @property
+    def of(self) -> AnySet:
+        """S."""
+        return self._of
+
     def __contains__(self, value: object) -> bool:
         if isinstance(value, frozenset):
             of = self._of
