@@ -58,8 +58,8 @@ class SymbolicSet:
             )
         if size > LARGEST_ENUMERATION:
             raise EvaluationError(
-                f"the {shown(size)} elements of {shown(self)} are needed here, more than "
-                f"{LARGEST_ENUMERATION:,}. Bound the set."
+                f"the {shown(size)} elements of {shown(self)} are needed here, more than the "
+                f"limit of {LARGEST_ENUMERATION:,}. Bound the set."
             )
         return self.elements()
 
