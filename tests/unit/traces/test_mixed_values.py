@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from conformance.tla import Fn, ModelValue, Value
@@ -27,3 +28,6 @@ def test_a_column_holds_values_of_several_kinds(values: list[Value]) -> None:
     columns = infer_columns(["x"], states)
     assert is_mixed(columns.schema.variables[0][1])
     assert columns.from_json(columns.to_json()) == columns
+    table = columns.table(np.arange(len(states), dtype=np.int64), states)
+    read = columns.states(table)
+    assert [repr(state) for state in read] == [repr(state) for state in states]
