@@ -1,4 +1,4 @@
-"""Our search against published results: `python benchmarks/public_examples.py CHECKOUT`.
+"""Our search against published results: `python -m benchmarks.public_examples CHECKOUT`.
 
 CHECKOUT is a folder with the public collection of TLA+ examples (github.com/tlaplus/Examples).
 Its manifests say of each model how TLC searched it and what came out. Each small model (at most
@@ -19,9 +19,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,19 +26,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import UserError
-from conformance.tla import bind, load_module, parse_config
-from conformance.tla.search import FormulaKind, SearchResult, problem_of, search
+from tests.differential.searched import Answer, Outcome, searched
 
 DIFFER = 3
 """The exit code where the table names a difference; a fault of this program gives Python's 1."""
 _COUNTS = ("distinctStates", "totalStates")
-_KINDS = {
-    FormulaKind.INVARIANT: "safety failure",
-    FormulaKind.INITIAL_PROPERTY: "safety failure",
-    FormulaKind.ACTION_PROPERTY: "safety failure",
-    FormulaKind.DEADLOCK: "deadlock failure",
+_PUBLISHED = {
+    Outcome.SUCCESS: "success",
+    Outcome.SAFETY: "safety failure",
+    Outcome.PROPERTY: "safety failure",
+    Outcome.DEADLOCK: "deadlock failure",
 }
+"""What the collection calls them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,73 +82,41 @@ def _seconds(model: Mapping[str, str]) -> float:
     return 3600 * hours + 60 * minutes + seconds
 
 
-def run_one(module: Path, config: Path) -> dict[str, object]:
-    """Search one model; the answer as the collection's manifests write it."""
-    try:
-        spec = bind(
-            load_module(module),
-            parse_config(config.read_text(encoding="utf-8"), source=config.name),
-        )
-        problem = problem_of(spec)
-        return _published(search(problem)) | {"unchecked": list(problem.unchecked)}
-    except UserError as error:
-        said = " ".join(str(error).split()).replace(f"{Path.cwd()}/", "")
-        return {"result": "refused", "said": said[:200]}
-
-
-def _published(found: SearchResult) -> dict[str, object]:
-    violated = found.violated
-    return {
-        "result": "success" if violated is None else _KINDS[violated.kind],
-        "said": "" if violated is None else violated.name,
-        "distinctStates": len(found.states),
-        "totalStates": found.generated,
-    }
-
-
 def judge(example: Example, seconds: int) -> Row:
     """Search the model in a process of its own and compare."""
-    command = [sys.executable, __file__, "--one", str(example.module), str(example.config)]
-
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
-
-    run = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limited)
-    if run.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        return Row("slow", f"not finished after {seconds:.0f} s")
-    if run.returncode != 0:
-        return Row("differ", f"crashed: {run.stderr.strip().splitlines()[-1]}")
-    return compare(example, json.loads(run.stdout.splitlines()[-1]))
+    return compare(example, searched(example.module, example.config, seconds=seconds))
 
 
-def compare(example: Example, found: Mapping[str, object]) -> Row:
+def compare(example: Example, found: Answer) -> Row:
     """Whether the answer is the published one."""
-    if found["result"] == "refused":
-        return Row("refused", str(found["said"]))
-    unchecked = found["unchecked"]
-    assert isinstance(unchecked, list)
-    if example.result == "liveness failure" and found["result"] == "success" and unchecked:
-        return Row("refused", f"temporal formulas are not checked: {', '.join(unchecked)}")
-    if found["result"] != example.result:
-        return Row("differ", f"{found['result']} {found['said']}, published {example.result}")
-    if found["result"] != "success":
-        return Row("agree", f"{found['result']} {found['said']}")
+    match found.outcome:
+        case Outcome.SLOW:
+            return Row("slow", found.said)
+        case Outcome.CRASH:
+            return Row("differ", f"crashed: {found.said}")
+        case Outcome.UNSUPPORTED | Outcome.UNREADABLE | Outcome.ERROR | Outcome.ASSUMPTION:
+            return Row("refused", found.said)
+    result = _PUBLISHED[found.outcome]
+    if example.result == "liveness failure" and result == "success" and found.unchecked:
+        return Row("refused", f"temporal formulas are not checked: {', '.join(found.unchecked)}")
+    if result != example.result:
+        return Row("differ", f"{result} {found.said}, published {example.result}")
+    if result != "success":
+        return Row("agree", f"{result} {found.said}")
+    numbers = {"distinctStates": found.distinct, "totalStates": found.generated}
     differing = [
-        f"{name} {found[name]}, published {count}"
+        f"{name} {numbers[name]}, published {count}"
         for name, count in example.counts.items()
-        if found[name] != count
+        if numbers[name] != count
     ]
     if differing:
         return Row("differ", "; ".join(differing))
-    note = f"; not checked here: {', '.join(unchecked)}" if unchecked else ""
-    return Row("agree", f"{found['distinctStates']} states{note}")
+    note = f"; not checked here: {', '.join(found.unchecked)}" if found.unchecked else ""
+    return Row("agree", f"{found.distinct} states{note}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; DIFFER if anything differs."""
-    if arguments is None and len(sys.argv) == 4 and sys.argv[1] == "--one":
-        print(json.dumps(run_one(Path(sys.argv[2]), Path(sys.argv[3]))))
-        return 0
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -34,6 +34,14 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Printed:
+    """A line that the specification prints, by `Print` or `PrintT`, as TLC prints it."""
+
+    stage: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """One variable in which the implementation's state differs from what the spec allows."""
 
@@ -187,7 +195,7 @@ class StageFinished:
     """Who was at it, and when; empty: the command's own process until now."""
 
 
-Event = StageStarted | Progress | Held | Finding | StageFinished
+Event = StageStarted | Progress | Printed | Held | Finding | StageFinished
 Emit = Callable[[Event], None]
 
 

@@ -94,20 +94,21 @@ class Parser:
             path = Path(folder) / f"{name}.tla"
             path.write_text(text, encoding="utf-8")
             try:
-                return read_xml(self._xml(path, model, tools), path, model.search)
+                return read_xml(self.xml(path, model.search, tools), path, model.search)
             except SpecError as error:
                 if not str(error).startswith(str(path)):
                     raise  # the spec's own text is at fault, not what the model adds to it
                 raise _unreadable(model, text, str(error)) from None
 
-    def _xml(self, path: Path, model: Model, tools: Tools) -> bytes:
+    def xml(self, path: Path, search: Sequence[Path], tools: Tools) -> bytes:
         """SANY's export of the module, from the cache or by a JVM."""
-        files = module_files(path, [*model.search, *OWN_MODULES])
-        key = cache_key(["xml", tools.jar_sha256], files)
+        files = module_files(path, [*search, *OWN_MODULES])
+        # Two modules that name each other have the same files: which is the root, the key says.
+        key = cache_key(["xml", path.stem, tools.jar_sha256], files)
         kept = None if self.cold else self._cache.load(_KIND, key)
         if kept is not None:
             return zlib.decompress(kept)
-        xml = export_xml(path, tools, model.search)
+        xml = export_xml(path, tools, search)
         self._cache.store(_KIND, key, zlib.compress(xml, _LEVEL))
         return xml
 

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from conformance.events import Event, Finding, StageFinished, StageStarted
+from conformance.events import Event, Finding, Printed, StageFinished, StageStarted
 from conformance.events import Progress as ProgressEvent
 from conformance.report.text import finding_lines, printable
 from conformance.verdict import Verdict
@@ -78,6 +78,8 @@ class Terminal:
                 self._started(event)
             case ProgressEvent():
                 self._advanced(event)
+            case Printed():
+                self.line(event.line)
             case Finding():
                 self._findings.append(event)  # below the line of its stage, which ends later
             case StageFinished():

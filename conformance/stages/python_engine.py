@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conformance.errors import UserError
-from conformance.events import Progress, Reason, StageStarted
+from conformance.events import Printed, Progress, Reason, StageStarted
 from conformance.modelcheck.left_out import left_out
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import (
@@ -69,6 +69,7 @@ def _check(context: Context, model: Model) -> CheckResult:
 def _searched(context: Context, prepared: PreparedModel) -> tuple[EngineOutcome, tuple[str, ...]]:
     """What the search found, and the properties that it could not check in full."""
     model = prepared.model
+    prepared.spec.session.show = lambda line: context.emit(Printed("check", line))
     try:
         problem = problem_of(prepared.spec)
     except FalseAssumption as error:

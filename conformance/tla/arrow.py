@@ -10,6 +10,7 @@ string, model value    string
 ``StructOf``           struct with one field per argument, named as the argument prints
 ``TupleOf``            struct with the fields ``_1``, ``_2``, ...
 ``MapOf``              list of struct<key, value>, sorted by key
+mixed                  string: the value as TLC prints it
 =====================  ==============================================================
 
 Canonical order is the order that Spark's ``sort_array`` gives, so equal values are equal
@@ -31,14 +32,17 @@ from conformance.tla.values import (
     ModelValue,
     State,
     Value,
+    abridged_value,
     canonical_key,
     canonical_sorted,
     format_value,
     make_function,
 )
 from conformance.tla.values.schema import Schema, pairs_of
+from conformance.tla.values.text import parse_value
 from conformance.tla.values.types import (
     KEY,
+    MIXED,
     RESULT,
     MapOf,
     Scalar,
@@ -97,7 +101,7 @@ def write_states(schema: Schema, states: Sequence[State]) -> pa.Table:
         except _OtherTypeError as error:
             raise DataError(
                 f"The variable {name} has a value that its type does not hold: expected "
-                f"{describe(error.kind)}, found {format_value(error.value)}."
+                f"{describe(error.kind)}, found {abridged_value(error.value, 200)}."
             ) from None
     return pa.Table.from_arrays(arrays, schema=arrow_schema(schema))
 
@@ -110,7 +114,7 @@ def read_states(schema: Schema, table: pa.Table) -> list[State]:
 
 class _OtherTypeError(DataError):
     def __init__(self, kind: Type | None, value: Value) -> None:
-        super().__init__(f"expected {describe(kind)}, found {format_value(value)}")
+        super().__init__(f"expected {describe(kind)}, found {abridged_value(value, 200)}")
         self.kind = kind
         self.value = value
 
@@ -140,6 +144,8 @@ _PYTHON_TYPES: dict[str, type] = {
 
 
 def _write_scalars(kind: Scalar | None, values: Sequence[Value]) -> pa.Array:
+    if kind == MIXED:
+        return pa.array(map(format_value, values), pa.string())
     expected = None if kind is None else _PYTHON_TYPES[kind.kind]
     if set(map(type, values)) - {expected}:
         raise _OtherTypeError(kind, next(item for item in values if type(item) is not expected))
@@ -261,8 +267,18 @@ def _read_scalars(kind: Scalar | None, array: pa.Array) -> list[Value]:
     # Few distinct strings: each becomes one object.
     encoded = array.dictionary_encode()
     texts: list[str] = encoded.dictionary.to_pylist()
-    distinct = [ModelValue(text) for text in texts] if kind.kind == "model value" else texts
+    distinct: list[Value] = [_of_text(kind, text) for text in texts]
     return [distinct[index] for index in encoded.indices.to_numpy().tolist()]
+
+
+def _of_text(kind: Scalar, text: str) -> Value:
+    match kind.kind:
+        case "model value":
+            return ModelValue(text)
+        case "mixed":
+            return parse_value(text)
+        case _:
+            return text
 
 
 def _slices(array: pa.Array) -> Iterable[tuple[int, int]]:

@@ -27,8 +27,8 @@ from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front import syntax as s
 from conformance.tla.front.tree import head, tree_lines
 from conformance.tla.python.machine import Listing, Machine
+from conformance.tla.python.session import Session
 from conformance.tla.python.spec import Spec
-from conformance.tla.python.standard import SearchLevel
 from conformance.tla.search import reachable_states
 from conformance.tla.spark.api import (
     SparkFormula,
@@ -87,7 +87,7 @@ class Subject:
     @cached_property
     def machine(self) -> Machine:
         """A machine that has compiled nothing yet."""
-        return Machine(self.spec.program, SearchLevel())
+        return Machine(self.spec.program, Session())
 
     @cached_property
     def is_action(self) -> bool:

@@ -118,7 +118,8 @@ def infer_columns(
 
     Where an implementation's values have no common type, the type is that of `reference`
     (states of the spec), and what does not fit it is stored aside, in the column `UNFIT`.
-    Raises UntypableError where `reference` gives no type either.
+    Where that has none either, as in a set of records of several shapes or with model values
+    beside strings, the place with values of several kinds is stored as text.
     """
     values = list(zip(*states, strict=True)) or [()] * len(variables)
     known = list(zip(*reference, strict=True)) or [()] * len(variables)
@@ -127,11 +128,18 @@ def infer_columns(
         try:
             kind = infer(_present((*sure, *column)), name)
         except UntypableError:
-            kind = infer(_present(sure), name)
+            kind = _type_of_reference(_present(sure), name)
             if kind is None:
-                raise
+                kind = infer(_present((*sure, *column)), name, mixed=True)
         kinds.append((name, kind or INTEGER))
     return StateColumns(Schema(tuple(kinds)))
+
+
+def _type_of_reference(values: Sequence[Value], name: str) -> Type | None:
+    try:
+        return infer(values, name)
+    except UntypableError:
+        return None
 
 
 def _present(values: Iterable[Value | None]) -> list[Value]:

@@ -81,12 +81,15 @@ _SECTIONS = {
     "VIEW": "view",
     "CHECK_DEADLOCK": "check_deadlock",
     "ALIAS": "alias",
+    "_POSSIBLE": "possible",
     "POSTCONDITION": "postconditions",
     "POSTCONDITIONS": "postconditions",
 }
 _IGNORED = ("alias",)
 _SINGLE = ("specification", "init", "next", "symmetry", "view", "check_deadlock", *_IGNORED)
-_LISTS = ("invariants", "properties", "constraints", "action_constraints", "postconditions")
+_LISTS = (
+    "invariants", "properties", "constraints", "action_constraints", "postconditions", "possible",
+)  # fmt: skip
 _NOT_OURS = {"TYPE", "TYPE_CONSTRAINT"}
 
 _OPERATORS = (
@@ -179,7 +182,10 @@ class _Parser:
             view=single.get("view"),
             check_deadlock=single.get("check_deadlock", "TRUE") == "TRUE",
             postconditions=tuple(self._lists["postconditions"]),
-            ignored=tuple(f"{key.upper()} {single[key]}" for key in _IGNORED if key in single),
+            ignored=(
+                *(f"{key.upper()} {single[key]}" for key in _IGNORED if key in single),
+                *(f"_POSSIBLE {name}" for name in self._lists["possible"]),
+            ),
             source=self._source,
         )
 
@@ -208,6 +214,8 @@ class _Parser:
         module = self._scope()
         if sign.text == "=":
             value = self._value()
+            if module is None and self._constants.get(name) == value:
+                return
             self._once(sign, name, module)
             if module is None:
                 self._constants[name] = value
@@ -229,6 +237,7 @@ class _Parser:
         return module
 
     def _once(self, sign: _Token, name: str, module: str | None) -> None:
+        """A name has one meaning; TLC has no objection to what says the same twice."""
         given = {(one.name, one.module) for one in self._overrides}
         given |= {(one.name, one.module) for one in self._scoped_values}
         if (name, module) in given or (module is None and name in self._constants):

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from conformance.tla.errors import SpecError
+from conformance.tla.front.monolith import write_further_modules
 from conformance.tla.front.tools import Tools
 
 COMMUNITY_MODULES = Path(__file__).resolve().parents[1] / "modules"
@@ -53,6 +54,8 @@ def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes
     if not module.is_file():
         raise SpecError(f"There is no TLA+ module {module}. Name an existing .tla file.")
     with tempfile.TemporaryDirectory(prefix="sany-") as scratch:
+        write_further_modules(module, Path(scratch))
+        search = (*search, Path(scratch))
         # SANY unpacks its standard modules into java.io.tmpdir: shared, two runs would collide.
         jvm = (
             f"-Djava.io.tmpdir={scratch}",

@@ -103,6 +103,18 @@ _TLC = (
     "ToString TLCEval"
 )
 _RANDOMIZATION = "RandomSubset RandomSetOfSubsets TestRandomSetOfSubsets"
+_TLC_EXT = (
+    "AssertError TLCGetOrDefault TLCGetAndSet Trace CounterExample ToTrace TLCModelValue TLCFP "
+    "TLCEvalDefinition TLCCache"
+)
+_JSON = (
+    "ToJson ToJsonArray ToJsonObject JsonSerialize JsonDeserialize ndJsonSerialize "
+    "ndJsonDeserialize"
+)
+_IO_UTILS = (
+    "IOEnv atoi zeroPadN IOSerialize IODeserialize Serialize Deserialize IOExec IOEnvExec "
+    "IOExecTemplate IOEnvExecTemplate"
+)
 STANDARD_MODULES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "Naturals": frozenset(_NUMBERS.split()),
@@ -113,6 +125,9 @@ STANDARD_MODULES: Mapping[str, frozenset[str]] = MappingProxyType(
         "Bags": frozenset(_BAGS.split()),
         "TLC": frozenset(_TLC.split()),
         "Randomization": frozenset(_RANDOMIZATION.split()),
+        "TLCExt": frozenset(_TLC_EXT.split()),
+        "Json": frozenset(_JSON.split()),
+        "IOUtils": frozenset(_IO_UTILS.split()),
     }
 )
 """The operators that are builtins, by the standard module that defines them."""
@@ -121,10 +136,13 @@ DEFINED = frozenset[str]().union(*STANDARD_MODULES.values())
 """The builtins that a standard module defines: a configuration can override them, as TLC does."""
 
 _ARITIES = {
-    0: "Nat Int Real EmptyBag Any JavaTime",
+    0: "Nat Int Real EmptyBag Any JavaTime Trace CounterExample IOEnv",
     1: "-. Seq Len Head Tail IsFiniteSet Cardinality IsABag BagToSet SetToBag BagUnion SubBag "
-    "BagCardinality PrintT TLCGet Permutations RandomElement ToString TLCEval",
-    3: "SubSeq RandomSetOfSubsets TestRandomSetOfSubsets",
+    "BagCardinality PrintT TLCGet Permutations RandomElement ToString TLCEval ToTrace "
+    "TLCModelValue TLCFP TLCEvalDefinition ToJson ToJsonArray ToJsonObject JsonDeserialize "
+    "ndJsonDeserialize atoi IOExec",
+    3: "SubSeq RandomSetOfSubsets TestRandomSetOfSubsets IOSerialize Serialize IOEnvExecTemplate",
+    4: "TLCGetAndSet",
 }
 ARITY: Mapping[str, int] = MappingProxyType(
     dict.fromkeys(DEFINED, 2)

@@ -2,6 +2,7 @@
 (* More operators on bags: functions from elements to how often they occur. *)
 LOCAL INSTANCE Bags
 LOCAL INSTANCE Integers
+LOCAL INSTANCE Folds
 
 BagAdd(B, x) ==
   IF x \in DOMAIN B
@@ -14,4 +15,16 @@ BagRemove(B, x) ==
   ELSE [e \in DOMAIN B \ {x} |-> B[e]]
 
 BagRemoveAll(B, x) == [e \in DOMAIN B \ {x} |-> B[e]]
+
+(* op over f of the elements, each as often as it occurs, one after the other. *)
+MapThenFoldBag(op(_, _), base, f(_), choose(_), B) ==
+  LET all(x) ==
+        LET times[n \in 0..B[x]] == IF n = 0 THEN base ELSE op(times[n - 1], f(x))
+        IN times[B[x]]
+  IN MapThenFoldSet(op, base, all, choose, DOMAIN B)
+
+FoldBag(op(_, _), base, B) ==
+  MapThenFoldBag(op, base, LAMBDA x : x, LAMBDA S : CHOOSE x \in S : TRUE, B)
+SumBag(B) == FoldBag(LAMBDA a, b : a + b, 0, B)
+ProductBag(B) == FoldBag(LAMBDA a, b : a * b, 1, B)
 =============================================================================

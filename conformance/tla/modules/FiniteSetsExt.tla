@@ -3,7 +3,7 @@
 (* Operators on finite sets under the names of the TLA+ community modules, *)
 (* in definitions of our own that TLC and kconform evaluate alike.         *)
 (***************************************************************************)
-EXTENDS FiniteSets, Functions
+EXTENDS FiniteSets, Functions, Folds
 LOCAL INSTANCE Integers
 
 (* Op over the elements, op(element, rest), ending in base; in no particular order: op should *)
@@ -13,17 +13,15 @@ FoldSet(op(_, _), base, S) ==
   IF S = {} THEN base
   ELSE LET x == CHOOSE y \in S : TRUE IN op(x, FoldSet(op, base, S \ {x}))
 
+ReduceSet(op(_, _), S, base) == FoldSet(op, base, S)
+
 SumSet(S) == FoldSet(LAMBDA a, b : a + b, 0, S)
 ProductSet(S) == FoldSet(LAMBDA a, b : a * b, 1, S)
 Sum(S) == SumSet(S)
 Product(S) == ProductSet(S)
 
-(* The sum, or the fold, of f over the elements. *)
+(* The sum of f over the elements. *)
 MapThenSumSet(f(_), S) == FoldSet(LAMBDA x, rest : f(x) + rest, 0, S)
-MapThenFoldSet(op(_, _), base, f(_), choose(_), S) ==
-  LET fold[T \in SUBSET S] ==
-        IF T = {} THEN base ELSE LET x == choose(T) IN op(f(x), fold[T \ {x}])
-  IN fold[S]
 
 Max(S) == CHOOSE x \in S : \A y \in S : x >= y
 Min(S) == CHOOSE x \in S : \A y \in S : x <= y

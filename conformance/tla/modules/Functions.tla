@@ -45,4 +45,10 @@ FoldFunctionOnSet(op(_, _), base, f, S) ==
        IN op(f[x], FoldFunctionOnSet(op, base, f, S \ {x}))
 
 FoldFunction(op(_, _), base, f) == FoldFunctionOnSet(op, base, f, DOMAIN f)
+
+SumFunctionOnSet(f, S) == FoldFunctionOnSet(LAMBDA a, b : a + b, 0, f, S)
+SumFunction(f) == SumFunctionOnSet(f, DOMAIN f)
+
+(* T on the values of f and g, argument by argument. *)
+Pointwise(f, g, T(_, _)) == [x \in DOMAIN f |-> T(f[x], g[x])]
 ==============================================================================

@@ -15,12 +15,18 @@ IsLoopFreeUndirectedGraph(G) ==
 UndirectedSubgraph(G) ==
   {H \in [node : SUBSET G.node, edge : SUBSET G.edge] : IsUndirectedGraph(H)}
 
-(* The paths in which no node comes twice.                                   *)
+(* The graphs, also those with loops, whose nodes are S. *)
+UndirectedGraphs(S) == [node : {S}, edge : SUBSET {{a, b} : a, b \in S}]
+
+(* The paths, of which there are infinitely many; those in which no node comes twice.                                   *)
 SimplePath(G) ==
   UNION {{p \in [1 .. n -> G.node] :
             /\ \A i, j \in 1 .. n : p[i] = p[j] => i = j
             /\ \A i \in 1 .. (n - 1) : {p[i], p[i + 1]} \in G.edge} :
           n \in 1 .. Cardinality(G.node)}
+
+Path(G) ==
+  {p \in Seq(G.node) : p # <<>> /\ \A i \in 1 .. (Len(p) - 1) : {p[i], p[i + 1]} \in G.edge}
 
 (* The nodes to which paths lead from `reached`, which `steps` more extend.  *)
 LOCAL Reach(G, from) ==

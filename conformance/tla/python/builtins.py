@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from conformance.tla.front import syntax as s
-from conformance.tla.python import logic
+from conformance.tla.python import logic, structures
 from conformance.tla.python.protocol import CodeWriter, unsupported
 from conformance.tla.python.scope import FALSE, TRUE, Bound, Closure, Code, Frame, Kind
-from conformance.tla.values import format_value
 
 _UNARY_NAMES = (
     r"\lnot SUBSET UNION DOMAIN -. Seq Len Head Tail IsFiniteSet Cardinality IsABag BagToSet "
-    "SetToBag BagUnion SubBag BagCardinality PrintT ToString TLCEval Permutations TLCGet"
+    "SetToBag BagUnion SubBag BagCardinality PrintT ToString TLCEval Permutations TLCGet "
+    "RandomElement"
 )
 UNARY = frozenset(_UNARY_NAMES.split())
 """Operators of one operand, among those that can be passed as an argument."""
@@ -71,6 +71,27 @@ _CALLS: Mapping[str, tuple[str, Kind]] = MappingProxyType(
         "Assert": ("assertion", "bool"),
         "ToString": ("to_string", "str"),
         "TLCEval": ("value_of", None),
+        "Print": ("print_both", None),
+        "PrintT": ("print_true", "bool"),
+        "JavaTime": ("java_time", "int"),
+        "TLCGet": ("tlc_get", None),
+        "TLCSet": ("tlc_set", "bool"),
+        "RandomElement": ("random_element", None),
+        "RandomSubset": ("random_subset", "set"),
+        "RandomSetOfSubsets": ("random_set_of_subsets", "set"),
+        "TestRandomSetOfSubsets": ("test_random_set_of_subsets", "tuple"),
+        "TLCGetOrDefault": ("tlc_get_or", None),
+        "TLCModelValue": ("model_value", "model"),
+        "ToJson": ("to_json", "str"),
+        "ToJsonArray": ("to_json_array", "str"),
+        "ToJsonObject": ("to_json_object", "str"),
+        "JsonSerialize": ("json_serialize", "bool"),
+        "ndJsonSerialize": ("nd_json_serialize", "bool"),
+        "JsonDeserialize": ("json_deserialize", None),
+        "ndJsonDeserialize": ("nd_json_deserialize", None),
+        "IOEnv": ("io_env", "fn"),
+        "atoi": ("atoi", "int"),
+        "zeroPadN": ("zero_padded", "str"),
     }
 )
 
@@ -211,6 +232,8 @@ def _big_union(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     match args[0]:
         case s.Builtin(operator="{}", args=(only,)):
             return Code(f"union_of([{writer.argument(only, context).text}])", "lazy")
+        case s.Binding(kind="map") as images:
+            return Code(f"union_of({structures.listed_images(writer, images, context)})", "lazy")
         case sets:
             return Code(f"big_union({writer.argument(sets, context).text})", "lazy")
 
@@ -334,15 +357,24 @@ def _bag_of_all(writer: CodeWriter, args: _Args, context: Frame) -> Code:
     return Code(f"bag_of_all({function}, {writer.argument(args[1], context).text})")
 
 
-def _print(writer: CodeWriter, args: _Args, context: Frame) -> Code:
-    # The engine never prints: Print(out, value) is value, PrintT(out) is TRUE.
-    return writer.argument(args[-1], context)
+def _tlc_cache(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+    expression, closure = args
+    key = writer.argument(closure, context).text
+    compute = writer.emitter.fresh("g")
+    with writer.function(f"def {compute}():"):
+        writer.emitter.line(f"return {writer.argument(expression, context).text}")
+    return Code(f"tlc_cache({str(expression.location)!r}, {key}, {compute})")
 
 
-def _tlc_get(writer: CodeWriter, args: _Args, context: Frame) -> Code:
-    if isinstance(args[0], s.Number | s.String) and args[0].value != "level":
-        raise unsupported(args[0], f"TLCGet({format_value(args[0].value)})")
-    return Code(f"tlc_get({writer.argument(args[0], context).text})", "int")
+def _tlc_get_and_set(writer: CodeWriter, args: _Args, context: Frame) -> Code:
+    register, operator, value, default = args
+    passed = [
+        writer.argument(register, context).text,
+        writer.callable(operator, context),
+        writer.argument(value, context).text,
+        writer.argument(default, context).text,
+    ]
+    return Code(f"tlc_get_and_set({', '.join(passed)})")
 
 
 def _prime(writer: CodeWriter, args: _Args, context: Frame) -> Code:
@@ -424,9 +456,8 @@ _HANDLERS: Mapping[str, _Handler] = MappingProxyType(
         "SortSeq": _sort_seq,
         "BagOfAll": _bag_of_all,
         "EmptyBag": _fixed(Code("()", "tuple", atom=True)),
-        "Print": _print,
-        "PrintT": _fixed(TRUE),
-        "TLCGet": _tlc_get,
+        "TLCGetAndSet": _tlc_get_and_set,
+        "TLCCache": _tlc_cache,
         "'": _prime,
         "UNCHANGED": _unchanged,
         "[A]_v": _square,

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from conformance.tla.front import syntax as s
 from conformance.tla.python.machine import Machine
 from conformance.tla.python.runtime import unpack
+from conformance.tla.python.session import Session
 from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError, shown
 from conformance.tla.semantics.sets import SymbolicSet
@@ -74,9 +75,9 @@ _Outcome = tuple["Unforced | None", str]
 class Explainer:
     """Explains formulas of one machine's program. Compiles what it looks at: not for hot paths."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, session: Session) -> None:
         assert machine.patient, "else a value could depend on the order of a set"
-        self._machine = machine
+        self._machine, self._session = machine, session
         self._texts: dict[str, list[str]] = {}
         self._wrapped: dict[tuple[int, tuple[int, ...]], s.Expr] = {}
         self._states: tuple[State, State] = ((), ())
@@ -323,7 +324,9 @@ class Explainer:
             whole = self._wrapped.setdefault(key, s.Let(node.location, scope.lets, node))
         try:
             compiled = self._machine.expression(whole, scope.names)
-            return compiled(*self._states, *(scope.values[n.uid] for n in scope.names)), ""
+            values = (scope.values[name.uid] for name in scope.names)
+            with self._session.muted():
+                return compiled(*self._states, *values), ""
         except EvaluationError as error:
             return None, error.reason
 

@@ -35,6 +35,8 @@ class Reached:
     """An action instance: its label, its formula, and what the names in scope stand for.
 
     `operators` are the operator arguments on the way, in the order in which they were passed.
+    `within` are the operators with arguments that were entered before the one that gives the
+    label: of `One(i) == Add(i, 0)` TLC's label is Add(1, 0), and a user may say One(1).
     """
 
     action: Action
@@ -42,8 +44,17 @@ class Reached:
     values: Mapping[int, Value]
     names: Mapping[int, s.Bound]
     operators: Mapping[int, s.OperatorArg]
-    within: bool = False
+    within: tuple[Action, ...] = ()
+    in_part: bool = False
     """Whether it is the part of an instance that goes through the pattern's operator."""
+
+    def has_name(self, name: str) -> bool:
+        """Whether its label or an operator around it has the name."""
+        return any(action.name == name for action in (self.action, *self.within))
+
+    def is_called(self, pattern: ActionPattern) -> bool:
+        """Whether a pattern admits the instance, by its label or an operator around it."""
+        return any(map(pattern.admits, (self.action, *self.within)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +65,16 @@ class _Place:
     operators: Mapping[int, s.OperatorArg] = field(default_factory=lambda: MappingProxyType({}))
     lets: tuple[s.Let, ...] = ()
     depth: int = 0
+    within: tuple[Action, ...] = ()
+
+    def enter(self, action: Action) -> _Place:
+        """Within one operator more, which gives the label from now on."""
+        within = (*self.within, self.action) if self.depth else ()
+        return replace(self, action=action, within=within, depth=self.depth + 1)
+
+    def is_within(self, name: str) -> bool:
+        """Whether an operator of that name was entered."""
+        return any(action.name == name for action in (self.action, *self.within))
 
     def bind(self, names: tuple[s.Bound, ...], values: tuple[Value, ...]) -> _Place:
         pairs = list(zip(names, values, strict=True))
@@ -128,11 +149,11 @@ class ActionLister:
             raise SpecError(f"the spec has no action {pattern.name}")
         self._goal = pattern
         try:
-            named = [one for one in self.instances(next_) if one.action.name == pattern.name]
+            named = [one for one in self.instances(next_) if one.has_name(pattern.name)]
             if named:
-                return [one for one in named if pattern.admits(one.action)]
+                return [one for one in named if one.is_called(pattern)]
             self._unentered = True
-            return [one for one in self.instances(next_) if one.within]
+            return [one for one in self.instances(next_) if one.in_part]
         finally:
             self._goal, self._unentered = None, False
 
@@ -141,7 +162,7 @@ class ActionLister:
     def _leads_nowhere(self, node: s.Expr, place: _Place) -> bool:
         """Whether no instance that the goal admits can be found within a node."""
         goal = self._goal
-        if goal is None or place.action.name == goal.name:
+        if goal is None or place.is_within(goal.name):
             return False
         return goal.name not in self._names(node)
 
@@ -176,7 +197,7 @@ class ActionLister:
     def _known_values(self, body: s.Expr, place: _Place) -> Mapping[int, SeenArgument]:
         """What bound names must be for a call of the goal's operator to have its arguments."""
         goal = self._goal
-        if goal is None or goal.args is None or place.action.name == goal.name:
+        if goal is None or goal.args is None or place.is_within(goal.name):
             return {}
         calls = []
         for part in s.walk(body):
@@ -237,14 +258,14 @@ class ActionLister:
             self._conditions[key] = part, tuple(condition.names)
         part, names = self._conditions[key]
         values = () if goal.args is None else tuple(_seen_values(goal.args))
-        return replace(self._reached(part, place.bind(names, values)), within=True)
+        return replace(self._reached(part, place.bind(names, values)), in_part=True)
 
     def _named(self, node: s.Call | s.Constant, place: _Place) -> _Place:
         """The place with the label of an operator that is not entered."""
         definition = self._machine.program.meaning(node)
         if not isinstance(definition, s.Definition):
             return place
-        return replace(place, action=Action(definition.name))
+        return place.enter(Action(definition.name))
 
     def _reached(self, node: s.Expr, place: _Place) -> Reached:
         for let in reversed(place.lets):
@@ -253,7 +274,7 @@ class ActionLister:
             if key not in self._within:
                 self._within[key] = s.Let(let.location, let.definitions, node)
             node = self._within[key]
-        return Reached(place.action, node, place.values, place.names, place.operators)
+        return Reached(place.action, node, place.values, place.names, place.operators, place.within)
 
     def _enter(self, node: s.Call | s.Constant, place: _Place) -> tuple[s.Expr, _Place] | None:
         """The body of a called operator, if its arguments are constant."""
@@ -275,11 +296,11 @@ class ActionLister:
             values.append(value)
         if definition.substituted and not values:
             return definition.body, replace(
-                place, action=Action(definition.name), depth=_DEEPEST + 1
+                place.enter(Action(definition.name)), depth=_DEEPEST + 1
             )
         action = Action(definition.name, tuple(values))
         operators = {**place.operators, **operators}
-        inner = replace(place, action=action, operators=operators, depth=place.depth + 1)
+        inner = replace(place.enter(action), operators=operators)
         params = tuple(param for param in definition.params if not param.arity)
         return definition.body, inner.bind(params, tuple(values))
 

@@ -166,7 +166,7 @@ def _steps(
     return [
         (binder, names, *domain(writer, binder, context, ordered=ordered))
         for binder in binders
-        for names in _rounds(binder)
+        for names in rounds(binder)
     ]
 
 
@@ -196,7 +196,7 @@ def in_order(writer: CodeWriter, node: s.Expr) -> bool:
     return interval and writer.services.program.meaning(node) is None
 
 
-def _rounds(binder: s.Binder) -> list[tuple[s.Bound, ...]]:
+def rounds(binder: s.Binder) -> list[tuple[s.Bound, ...]]:
     """`x, y \\in S` is two loops, `<<x, y>> \\in S` one."""
     return [binder.names] if binder.pattern else [(name,) for name in binder.names]
 

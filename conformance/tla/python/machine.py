@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import CodeType, FunctionType, TracebackType
 from typing import cast
 
 from conformance.tla.front import syntax as s
 from conformance.tla.front.syntax import Location
-from conformance.tla.python import logic, runtime, standard
+from conformance.tla.python import interchange, logic, runtime, standard
 from conformance.tla.python.branches import UNDEFINED, Branches, branch_code
 from conformance.tla.python.emitter import TooLong
 from conformance.tla.python.protocol import CodeWriter
 from conformance.tla.python.scope import Bound, Code, Entry, Frame, Kind, Lazy, Named, kind_of
+from conformance.tla.python.session import Session
 from conformance.tla.python.solver import Solver, missing_variables
-from conformance.tla.python.writer import Writer
+from conformance.tla.python.writer import LARGEST_LITERAL, Writer
 from conformance.tla.semantics import equality, sets
 from conformance.tla.semantics.errors import EvaluationError, shown
 from conformance.tla.semantics.program import Program
 from conformance.tla.values import Action, Fn, State, Value, canonical_sorted, make_function
+
+_ROOM = 10_000
+"""Frames of Python's stack for an evaluation that the usual limit was too low for: not so many
+that calls through functions in C, of some hundred bytes each, overflow a C stack of 8 MB."""
 
 _LARGEST_TABLE = 10_000
 """Elements of a constant set up to which it is enumerated once and for all."""
@@ -29,6 +36,13 @@ _LONG = 100
 
 _TOO_LONG = 3000
 """Lines after which an attempt is given up, to share what was repeated until then."""
+
+_OF_SESSION = (
+    "print_both", "print_true", "java_time", "tlc_get", "tlc_set", "tlc_get_or", "tlc_get_and_set",
+    "tlc_cache", "random_element", "random_subset", "random_set_of_subsets",
+    "test_random_set_of_subsets",
+)  # fmt: skip
+"""What generated code calls of the session of its specification."""
 
 _RAISED_BY_GENERATED_CODE = (KeyError, AttributeError, TypeError, IndexError)
 
@@ -72,9 +86,7 @@ class Machine:
     same.
     """
 
-    def __init__(
-        self, program: Program, level: standard.SearchLevel, *, patient: bool = False
-    ) -> None:
+    def __init__(self, program: Program, session: Session, *, patient: bool = False) -> None:
         self.program = program
         self.patient = patient
         self.analysis = program.analysis()
@@ -83,7 +95,7 @@ class Machine:
             **_runtime_namespace(),
             UNDEFINED: (EvaluationError, RecursionError, *_RAISED_BY_GENERATED_CODE),
             "decide": self._decide,
-            "tlc_get": level,
+            **{name: getattr(session, name) for name in _OF_SESSION},
         }
         self._places: dict[str, list[Location | None]] = {}
         self._listings: list[Listing] = []
@@ -119,7 +131,7 @@ class Machine:
     def pool(self, value: object) -> Code:
         """A name for a constant value."""
         kind = kind_of(value)
-        if kind in ("int", "str", "bool"):
+        if kind in ("str", "bool") or (isinstance(value, int) and abs(value) < LARGEST_LITERAL):
             return Code(repr(value), kind, atom=True)
         if id(value) not in self._pooled:
             name = f"K_{len(self._pooled)}"
@@ -187,9 +199,11 @@ class Machine:
 
         def write(writer: Writer) -> None:
             entries = self._parameters(writer, routine, definition, names, Frame(now=now))
-            routine.kind = self._return(writer, definition.body, Frame(env=entries, now=now))
+            routine.kind = self._return(writer, definition, Frame(env=entries, now=now))
 
-        self._make(write, routine.name, (*now.values(), *names), label=definition.name)
+        made = self._make(write, routine.name, (*now.values(), *names), label=definition.name)
+        if routine.lazy and not now and not names:
+            self._namespace[routine.name] = cache(made)
 
     def _parameters(
         self,
@@ -211,11 +225,15 @@ class Machine:
                 entries[param.uid] = Lazy(None, context, declaration, 0, 0, thunk=name, kind=kind)
         return entries
 
-    def _return(self, writer: Writer, body: s.Expr, context: Frame) -> Kind:
+    def _return(self, writer: Writer, definition: s.Definition, context: Frame) -> Kind:
+        body = definition.body
         if isinstance(body, s.Binding) and body.kind in (r"\A", r"\E"):
             self._return_truth(writer, body, context)
             return "bool"
-        code = writer.expr(body, context)
+        if self.analysis.recursive(definition.uid):
+            code = writer.body(definition.params, body, context)
+        else:
+            code = writer.expr(body, context)
         writer.emitter.line(f"return {code.text}")
         return code.kind
 
@@ -411,7 +429,7 @@ class Machine:
     def guarded(self, function: Callable[..., object], *args: object) -> object:
         """Calls generated code; its errors become EvaluationError with a place in the module."""
         try:
-            return function(*args)
+            return self._with_room(function, *args) if self.patient else function(*args)
         except EvaluationError as error:
             if error.location is not None:
                 raise
@@ -423,6 +441,15 @@ class Machine:
             if not self._raised_by_generated_code(error.__traceback__):
                 raise
             raise EvaluationError(_reason(error), self._place(error.__traceback__)) from None
+
+    def _with_room(self, function: Callable[..., object], *args: object) -> object:
+        """The call with a deeper stack: a recursive operator needs some frames for each level."""
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(before, _ROOM))
+        try:
+            return function(*args)
+        finally:
+            sys.setrecursionlimit(before)
 
     def _decide(
         self,
@@ -483,6 +510,7 @@ def _runtime_namespace() -> dict[str, object]:
         "Fn": Fn,
         "make_function": make_function,
         "FunctionType": FunctionType,
+        "cache": cache,
         "Filtered": sets.Filtered,
         "Powerset": sets.Powerset,
         "Sequences": sets.Sequences,
@@ -495,6 +523,6 @@ def _runtime_namespace() -> dict[str, object]:
         "INT": sets.Integers(None),
         "ANY": sets.Everything(),
     }
-    for module in (equality, runtime, standard):
+    for module in (equality, runtime, standard, interchange):
         names.update({name: value for name, value in vars(module).items() if name[0] != "_"})
     return names

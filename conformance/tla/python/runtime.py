@@ -6,7 +6,7 @@ compared) and comes here for the rest, so these functions put correctness before
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn
 
 from conformance.tla.semantics.equality import LazyFunction, Unforced, member, value_of
@@ -14,10 +14,14 @@ from conformance.tla.semantics.errors import EvaluationError, shown
 from conformance.tla.semantics.kinds import is_element, is_subset
 from conformance.tla.semantics.sets import (
     AnySet,
+    Filtered,
+    Powerset,
     SymbolicSet,
     all_in,
     cardinality,
     combine,
+    needed,
+    union_of,
 )
 from conformance.tla.values import Fn, ModelValue, Value, canonical_sorted
 
@@ -70,13 +74,17 @@ def in_interval(x: Value, low: Value, high: Value) -> bool:
         return low <= x <= high
     if isinstance(x, ModelValue) or low > high:
         return False
-    raise EvaluationError(f"whether {shown(x)} is an element of {low}..{high} is not defined")
+    raise EvaluationError(
+        f"whether {shown(x)} is an element of {shown(low)}..{shown(high)} is not defined"
+    )
 
 
 def subset(a: Unforced, b: Unforced) -> bool:
     """a \\subseteq b."""
     if isinstance(a, frozenset) and isinstance(b, frozenset):
         return is_subset(a, b)
+    if isinstance(a, Powerset) and isinstance(b, Powerset):
+        return subset(a.of, b.of)
     if isinstance(b, SymbolicSet):
         return all_in(iterate(a), b)
     return all(member(x, b) for x in iterate(a))
@@ -113,12 +121,11 @@ def big_union(sets: Unforced) -> AnySet:
     return union_of(iterate(sets))
 
 
-def union_of(sets: Iterable[Unforced]) -> AnySet:
-    """The union of sets that may be rules."""
-    result: AnySet = frozenset()
-    for part in sets:
-        result = set_operation(r"\union", result, part)
-    return result
+def filtered(elements: Unforced, rule: Callable[[object], bool]) -> AnySet:
+    """{x \\in elements : rule}, a rule itself of a set that is one."""
+    if isinstance(elements, frozenset):
+        return frozenset(filter(rule, elements))
+    return Filtered(needed(elements), rule)
 
 
 def size(elements: Unforced) -> int:
@@ -185,7 +192,7 @@ def modulo(a: Value, b: Value) -> int:
     if type(a) is not int or type(b) is not int:
         type_error("integer", a, b)
     if b <= 0:
-        raise EvaluationError(f"the second operand of % must be positive, not {b}")
+        raise EvaluationError(f"the second operand of % must be positive, not {shown(b)}")
     return a % b
 
 
@@ -194,7 +201,7 @@ def power(a: Value, b: Value) -> int:
     if type(a) is not int or type(b) is not int:
         type_error("integer", a, b)
     if b < 0 or (a == 0 and b == 0):
-        raise EvaluationError(f"{a}^{b} is not defined")
+        raise EvaluationError(f"{shown(a)}^{shown(b)} is not defined")
     return int(a**b)
 
 
@@ -215,7 +222,7 @@ def at_most(a: Value, b: Value) -> bool:
 # Functions
 
 
-def apply(f: Unforced, x: Unforced) -> Value:
+def apply(f: Unforced, x: Unforced) -> Value | LazyFunction:
     """f[x]."""
     if isinstance(f, Fn):
         x = value_of(x)
@@ -229,6 +236,11 @@ def apply(f: Unforced, x: Unforced) -> Value:
     if isinstance(f, LazyFunction):
         return f(value_of(x))
     raise EvaluationError(f"{shown(f)} is applied to {shown(x)}, but is not a function")
+
+
+def not_in_domain(x: Unforced) -> NoReturn:
+    """An action that is written as a function, applied outside its domain."""
+    raise EvaluationError(f"a function is applied to {shown(x)}, which is not in its domain")
 
 
 def outside(f: Unforced, x: Unforced) -> NoReturn:
@@ -267,13 +279,15 @@ def lookup(f: Unforced, x: Value) -> object:
     raise EvaluationError(f"EXCEPT on {shown(f)}, which is not a function")
 
 
-def replaced(f: Unforced, x: Value, value: Value) -> Value:
-    """[f EXCEPT ![x] = value] for x in the domain."""
+def replaced(f: Unforced, x: Value, result: Unforced) -> Unforced:
+    """[f EXCEPT ![x] = result] for x in the domain."""
+    if isinstance(f, LazyFunction):
+        return f.except_(x, result)
+    if isinstance(result, LazyFunction) and cardinality(result.domain) is None:
+        return LazyFunction(domain(f), lambda _, y: apply(f, y)).except_(x, result)
+    value = value_of(result)
     if isinstance(f, Fn):
         return f.except_(x, value)
-    if isinstance(f, LazyFunction):
-        f = f.value()
-        return replaced(f, x, value)
     if isinstance(f, tuple) and type(x) is int:
         return (*f[: x - 1], value, *f[x:])
     raise EvaluationError(f"EXCEPT on {shown(f)}, which is not a function")
@@ -370,7 +384,9 @@ def sub_seq(s: Unforced, first: Value, last: Value) -> Value:
     if first > last:
         return s[:0]
     if first < 1 or last > len(s):
-        raise EvaluationError(f"SubSeq from {first} to {last} of a sequence of length {len(s)}")
+        raise EvaluationError(
+            f"SubSeq from {shown(first)} to {shown(last)} of a sequence of length {len(s)}"
+        )
     return s[first - 1 : last]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from conformance.tla.front import syntax as s
@@ -102,20 +102,26 @@ class Frame:
     """Entries by uid; Python names of the variables' values in this and in the next state.
 
     `next` lacks a variable that the action has not assigned (yet). Under a prime, `primed`.
+    `recursive` are the recursive functions within whose bodies the code stands.
     """
 
     env: Mapping[int, Entry] = field(default_factory=lambda: MappingProxyType({}))
     now: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     next: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     primed: bool = False
+    recursive: frozenset[int] = frozenset()
 
     def bind(self, entries: Mapping[int, Entry]) -> Frame:
         """With more entries."""
-        return Frame({**self.env, **entries}, self.now, self.next, self.primed)
+        return replace(self, env={**self.env, **entries})
 
     def within(self, env: Mapping[int, Entry], *, primed: bool = False) -> Frame:
         """The same states in another scope."""
-        return Frame(env, self.now, self.next, self.primed or primed)
+        return replace(self, env=env, primed=self.primed or primed)
+
+    def within_function(self, uid: int) -> Frame:
+        """In the body of a recursive function."""
+        return replace(self, recursive=self.recursive | {uid})
 
     def variables(self) -> Mapping[str, str]:
         """The names of the variables' values on this side of the prime."""
@@ -132,7 +138,7 @@ def kind_of(value: object) -> Kind:
         case str():
             return "str"
         case ModelValue():
-            return "model"
+            return "model" if value.letter is None else None
         case frozenset():
             return "set"
         case tuple():

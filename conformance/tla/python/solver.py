@@ -67,6 +67,9 @@ class Solver:
                 self._equation(node, left, right, context, then)
             case s.Builtin(operator=r"\in", args=(left, right)):
                 self._choice(node, left, right, context, then)
+            case s.Builtin(operator=r"\subseteq", args=(left, right)):
+                subsets = s.Builtin(right.location, "SUBSET", (right,))  # as TLC after 2.15
+                self._choice(node, left, subsets, context, then)
             case s.Builtin(operator="UNCHANGED", args=(what,)) if not self.initial:
                 self._unchanged(what, context, then)
             case s.Builtin(operator="[A]_v", args=(action, what)) if not self.initial:
@@ -91,6 +94,8 @@ class Solver:
             case s.Let(body=body):
                 inner = self.writer.let(node, context)
                 self.solve(body, inner, lambda c: then(_in(c, context)))
+            case s.Apply() if self._applied(node, context, then):
+                pass
             case s.Call() | s.Constant() | s.Bound():
                 self._call(node, context, then)
             case _:
@@ -137,8 +142,12 @@ class Solver:
                 return None
 
     def _meant(self, node: s.Argument, context: Frame) -> tuple[s.Argument, Frame]:
-        """What a parameter, or an operator without parameters, stands for."""
-        while isinstance(node, s.Bound) or (isinstance(node, s.Call) and not node.args):
+        """What a parameter, or an operator without parameters, stands for, also below a LET."""
+        while isinstance(node, s.Bound | s.Let) or (isinstance(node, s.Call) and not node.args):
+            if isinstance(node, s.Let):
+                context = self.writer.let(node, context)
+                node = node.body
+                continue
             callee = self.writer.callee(node, context)
             if callee is None:
                 break
@@ -317,10 +326,12 @@ class Solver:
             then(context)
 
     def _assigns(self, node: s.Expr, context: Frame) -> bool:
-        """Whether a formula mentions variables that are yet to be assigned."""
+        """Whether a formula mentions variables that are yet to be assigned, perhaps by the name
+        of a parameter."""
         facts = self.writer.services.analysis.of(node)
         missing = set(self.variables) - set(self._assignments.of(context))
-        return (facts.primes or self.initial) and bool(facts.variables & missing)
+        itself = (facts.primes or self.initial) and bool(facts.variables & missing)
+        return itself or self.writer.volatile(node, context)
 
     # --- operators ------------------------------------------------------------------------
 
@@ -340,6 +351,25 @@ class Solver:
             self._condition(node, context, then)
             return
         self.solve(callee[0], callee[1], lambda c: then(_in(c, context)))
+
+    def _applied(self, node: s.Apply, context: Frame, then: Then) -> bool:
+        """The action of `A[i \\in S] == ...` or `[i \\in S |-> ...]`, applied; False for others."""
+        meant, scope = self._meant(node.function, context)
+        if not isinstance(meant, s.Binding) or meant.kind != "function":
+            return False
+        binders = meant.binders
+        if len(binders) != 1 or binders[0].pattern or len(binders[0].names) != 1:
+            return False
+        facts = self.writer.services.analysis.of(meant.body)
+        domain = binders[0].domain
+        if not facts.primes or domain is None:
+            return False
+        argument = self.writer.atom(self.writer.value(node.argument, context))
+        inside = builtins.membership(self.writer, argument, domain, scope)
+        self.writer.emitter.line(f"if not {inside.text}: not_in_domain({argument.text})")
+        inner = _in(context, scope).bind({binders[0].names[0].uid: Bound(argument)})
+        self.solve(meant.body, inner, lambda c: then(_in(c, context)))
+        return True
 
     def _recursion(self, node: s.Expr, context: Frame, then: Then) -> bool:
         """A recursive operator as a function; False if the node is no call of one."""

@@ -15,7 +15,8 @@ from conformance.tla.python.explain import Explainer, Explanation
 from conformance.tla.python.labels import ActionLister, Reached
 from conformance.tla.python.machine import Instance, Machine, Search, Successor
 from conformance.tla.python.scope import Kind, kind_of
-from conformance.tla.python.standard import SearchLevel
+from conformance.tla.python.session import Session
+from conformance.tla.semantics.analysis import IMPURE
 from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.semantics.program import Program, link
@@ -33,6 +34,7 @@ def bind(module: s.Module, config: ModelConfig) -> Spec:
     """
     spec = Spec(link(module, config))
     spec.check_names()
+    spec.check_constants()
     return spec
 
 
@@ -155,14 +157,14 @@ class Spec:
     """
 
     def __init__(
-        self, program: Program, *, patient: bool = False, level: SearchLevel | None = None
+        self, program: Program, *, patient: bool = False, session: Session | None = None
     ) -> None:
         self.program = program
         self.module = program.module
         self.config = program.config
         self.variables = tuple(variable.name for variable in program.module.variables)
-        self._level = level or SearchLevel()
-        self.machine = Machine(program, self._level, patient=patient)
+        self.session = session or Session(deadlock=program.config.check_deadlock)
+        self.machine = Machine(program, self.session, patient=patient)
         self._state_formulas: dict[str, StateFormula] = {}
         self._action_formulas: dict[str, tuple[s.Definition, Callable[..., bool]]] = {}
         self._branch_places: dict[str, Branches] = {}
@@ -171,7 +173,7 @@ class Spec:
 
     @cached_property
     def _patient(self) -> Spec:
-        return Spec(self.program, patient=True, level=self._level)
+        return Spec(self.program, patient=True, session=self.session)
 
     def _settled(
         self, fast: Callable[..., _T], patient: Callable[[Spec], Callable[..., _T]]
@@ -182,9 +184,11 @@ class Spec:
         compiled: list[Callable[..., _T]] = []
 
         def call(*args: object) -> _T:
+            mark = self.session.mark()
             try:
                 return fast(*args)
             except EvaluationError:
+                self.session.undo(mark)
                 if not compiled:
                     compiled.append(patient(self._patient))
                 return compiled[0](*args)
@@ -209,17 +213,41 @@ class Spec:
             for name in names:
                 self.program.operator(name, why)
 
+    def check_constants(self) -> None:
+        """SpecError if a CONSTANT is replaced by an operator that needs a state to have a value.
+
+        The rule is TLC's: an operator without arguments is evaluated before there is a state, and
+        may mention variables only where that evaluation does not come to them.
+        """
+        declared = {constant.name for constant in self.module.constants}
+        for override in self.config.overrides:
+            if override.name not in declared or override.module is not None:
+                continue
+            meaning = self.program.constants[override.name]
+            if not isinstance(meaning, s.Definition) or meaning.params:
+                continue
+            facts = self.machine.analysis.of(meaning.body)
+            if not facts.variables and not facts.primes and "TLCGet" not in facts.impure:
+                continue
+            try:
+                value_of(self._expression_of(meaning.body)((), ()))
+            except EvaluationError as error:
+                read = ", ".join(sorted(facts.variables)) or error.reason
+                raise SpecError(
+                    f"{self.config.source or self.module.name} replaces the CONSTANT "
+                    f"{override.name} by {override.operator}, which has no value before there is "
+                    f"a state: it depends on {read}. Replace it by a constant, or make "
+                    f"{override.name} a definition of the module."
+                ) from None
+
     @cached_property
     def _reader(self) -> TemporalReader:
         return self.program.temporal_reader()
 
     @cached_property
     def has_behaviours(self) -> bool:
-        """False of a module that only assumes: no variables, and nothing named to begin with."""
-        config = self.config
-        if config.specification is not None or config.init is not None or config.next is not None:
-            return True
-        return bool(self.variables) or self.module.operator("Init") is not None
+        """False of a module without variables, which only assumes, whatever is to begin it."""
+        return bool(self.variables)
 
     @cached_property
     def _init_and_next(self) -> tuple[s.Expr, s.Definition]:
@@ -255,18 +283,34 @@ class Spec:
     # --- states ---------------------------------------------------------------------------
 
     def search_at(self, level: int | None) -> None:
-        """What TLCGet("level") is from now on: 0 for initial states; None outside of a search."""
-        self._level.value = level
+        """What TLCGet("level") is from now on: 0 for initial states; None outside of a search.
+
+        What was printed until then is shown.
+        """
+        self.session.settle()
+        self.session.level = level
+
+    @cached_property
+    def impure(self) -> bool:
+        """Whether anything of the specification prints, remembers or draws at random."""
+        analysis = self.machine.analysis
+        bodies = (one.body for one in self.module.definitions.values())
+        return any(analysis.of(body).impure & (IMPURE - {"TLCGet"}) for body in bodies)
 
     def initial_states(self) -> Sequence[State]:
         """The initial states, each once, in a fixed order."""
+        return tuple(dict.fromkeys(self.generated_initial_states()))
+
+    def generated_initial_states(self) -> Sequence[State]:
+        """The initial states as the initial predicate gives them: one that it finds in several
+        ways is listed several times, as TLC counts it."""
         if not self.has_behaviours:
             return ()
         found = self._settled(
             lambda: self.machine.initial_states(self._init_and_next[0]),
-            lambda spec: spec.initial_states,
+            lambda spec: spec.generated_initial_states,
         )
-        return tuple(dict.fromkeys(found()))
+        return found()
 
     @cached_property
     def _lister(self) -> ActionLister:
@@ -345,12 +389,14 @@ class Spec:
     def successors_in(self, selection: Selection, state: State) -> list[Successor]:
         """Every (action, next state) of the selected instances, in a fixed order."""
         found: list[Successor] = []
+        mark = self.session.mark()
         try:
             for template in selection.templates:
                 self.machine.guarded(template.search, state, found, template.instances)
         except EvaluationError:
             if self.machine.patient:
                 raise
+            self.session.undo(mark)
             patient = self._patient
             return patient.successors_in(patient.select(selection.patterns), state)
         return found
@@ -361,11 +407,13 @@ class Spec:
         In a fixed order; a pair that is found twice is listed twice, as TLC counts it.
         """
         found: list[Successor] = []
+        mark = self.session.mark()
         try:
             self.machine.guarded(self._search, state, found)
         except EvaluationError:
             if self.machine.patient:
                 raise
+            self.session.undo(mark)
             return self._patient.successors(state)
         return found
 
@@ -376,12 +424,14 @@ class Spec:
     def successors_by(self, action: Action, state: State) -> list[State]:
         """The states to which one action instance leads."""
         found: list[Successor] = []
+        mark = self.session.mark()
         try:
             for template, instances in self._by_action.get(action, ()):
                 self.machine.guarded(template.search, state, found, instances)
         except EvaluationError:
             if self.machine.patient:
                 raise
+            self.session.undo(mark)
             return self._patient.successors_by(action, state)
         return [next_state for _, next_state in found]
 
@@ -543,7 +593,7 @@ class Spec:
         return self._explainer().obstacle(formula.definition.body, state, params, values)
 
     def _explainer(self) -> Explainer:
-        return Explainer(self._patient.machine)
+        return Explainer(self._patient.machine, self.session)
 
     def _step(self, definition: s.Definition) -> s.Definition:
         """The action of a property `[][A]_v`, `[]P` among it, or the definition itself."""
@@ -628,11 +678,15 @@ class Spec:
 
     def false_assumptions(self) -> list[s.Assumption]:
         """The module's ASSUMEs that are false for these constants."""
-        return [
-            assumption
-            for assumption in self.module.assumptions
-            if self._expression_of(assumption.body)((), ()) is not True
-        ]
+        self.session.level = 0  # as TLC has it before there is a state
+        try:
+            return [
+                assumption
+                for assumption in self.module.assumptions
+                if self._expression_of(assumption.body)((), ()) is not True
+            ]
+        finally:
+            self.search_at(None)
 
     def explain_assumption(self, assumption: s.Assumption) -> Explanation:
         """Why an ASSUME has the value that it has for these constants."""

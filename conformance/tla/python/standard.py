@@ -53,23 +53,6 @@ def sort_seq(sequence: Unforced, before: Callable[[Value, Value], bool]) -> Valu
     return tuple(result)
 
 
-class SearchLevel:
-    """TLCGet("level"): how deep the search is that evaluates; other registers are unknown here."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value: int | None = None
-        """0 for the initial states, then the level of the state whose successors are sought."""
-
-    def __call__(self, register: Unforced) -> int:
-        if register != "level":
-            raise EvaluationError(f'TLCGet({shown(register)}): only TLCGet("level") is known here')
-        if self.value is None:
-            raise EvaluationError('TLCGet("level") has a value in a search of states only')
-        return self.value
-
-
 def assertion(value: Unforced, message: Unforced) -> bool:
     """Assert(value, message)."""
     if value is True:

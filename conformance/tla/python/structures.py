@@ -69,12 +69,22 @@ def _lazy_filter(writer: CodeWriter, binder: s.Binder, body: s.Expr, context: Fr
     whole = writer.expr(binder.domain, context).text
     rule, item = writer.emitter.fresh("r"), writer.emitter.fresh("v")
     with writer.function(f"def {rule}({item}):"):
-        entries: dict[int, Entry] = {
-            name.uid: Bound(writer.atom(Code(f"{item}[{index}]" if binder.pattern else item)))
-            for index, name in enumerate(binder.names)
-        }
+        entries = _entries(writer, binder, binder.names, item)
         writer.emitter.line(f"return {writer.truth(body, context.bind(entries)).text}")
-    return Code(f"Filtered({whole}, {rule})", "lazy")
+    return Code(f"filtered({whole}, {rule})", "lazy")
+
+
+def _entries(
+    writer: CodeWriter, binder: s.Binder, names: tuple[s.Bound, ...], item: str
+) -> dict[int, Entry]:
+    """The names of one element that is given as an argument of a Python function."""
+    parts = [item]
+    if binder.pattern:
+        parts = [writer.emitter.fresh("u") for _ in names]
+        writer.emitter.line(f"{', '.join(parts)}, = unpack({item}, {len(names)})")
+    return {
+        name.uid: Bound(writer.atom(Code(part))) for name, part in zip(names, parts, strict=True)
+    }
 
 
 def _filter_tuples(writer: CodeWriter, node: s.Binding, text: str, context: Frame) -> Code:
@@ -98,6 +108,15 @@ def _map(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     return Code(f"frozenset({found})", "set")
 
 
+def listed_images(writer: CodeWriter, node: s.Binding, context: Frame) -> str:
+    """The images of {e : x \\in S} in a list: sets among them may stay rules."""
+    found = writer.emitter.fresh("s")
+    writer.emitter.line(f"{found} = []")
+    with logic.all_loops(writer, node.binders, context) as inner:
+        writer.emitter.line(f"{found}.append({writer.expr(node.body, inner).text})")
+    return found
+
+
 def _map_one(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     binder = node.binders[0]
     text, kind = logic.domain(writer, binder, context)
@@ -118,13 +137,12 @@ def _map_one(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
 
 
 def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
-    if _is_infinite(writer, node.binders):
-        return _lazy_function(writer, node.binders, node.body, None, context)
+    if _is_infinite(writer, node.binders) or context.recursive & _free(writer, node.body):
+        return function_by_rule(writer, node, context)
     found = writer.emitter.fresh("d")
     writer.emitter.line(f"{found} = {{}}")
     with logic.all_loops(writer, node.binders, context) as inner:
-        names = [name for binder in node.binders for name in _arguments(binder)]
-        keys = [_key(writer, name, inner) for name in names]
+        keys = [key for binder in node.binders for key in _keys(writer, binder, inner)]
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
         writer.emitter.line(f"{found}[{key}] = {writer.value(node.body, inner).text}")
     kind = _function_kind(writer, node.binders)
@@ -135,20 +153,27 @@ def _function(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
     return Code(f"make_function({found})")
 
 
-def _arguments(binder: s.Binder) -> list[tuple[s.Bound, ...]]:
-    return [binder.names] if binder.pattern else [(name,) for name in binder.names]
+def _free(writer: CodeWriter, node: s.Expr) -> frozenset[int]:
+    return writer.services.analysis.of(node).free
 
 
-def _key(writer: CodeWriter, names: tuple[s.Bound, ...], context: Frame) -> str:
-    codes = [writer.expr(name, context).text for name in names]
-    return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
+def _keys(writer: CodeWriter, binder: s.Binder, context: Frame) -> list[str]:
+    """The arguments that a binder stands for: `<<x>> \\in S` is one, the tuple of x."""
+    codes = [writer.expr(name, context).text for name in binder.names]
+    return [f"({', '.join(codes)},)"] if binder.pattern else codes
+
+
+def _arguments(binder: s.Binder) -> int:
+    """The number of arguments that a binder stands for."""
+    return 1 if binder.pattern else len(binder.names)
 
 
 def _function_kind(writer: CodeWriter, binders: Sequence[s.Binder]) -> Kind:
     """ "fn" or "tuple" where the domain tells which it is, in order for a tuple."""
-    if len(binders) != 1 or len(binders[0].names) != 1 or binders[0].domain is None:
+    if len(binders) != 1 or len(binders[0].names) != 1 or binders[0].pattern:
         return None
     domain = binders[0].domain
+    assert domain is not None, "SANY knows no function without a domain"
     overridden = writer.services.program.meaning(domain) is not None
     if isinstance(domain, s.Builtin) and domain.operator == ".." and not overridden:
         first = domain.args[0]
@@ -164,7 +189,7 @@ def _is_by_rule(writer: CodeWriter, domain: s.Expr | None) -> bool:
     match domain:
         case s.RecordSet():
             return True
-        case s.Builtin(operator="SUBSET" | "[->]" | "Seq"):
+        case s.Builtin(operator="SUBSET" | "[->]" | "Seq" | "UNION"):
             return writer.services.program.meaning(domain) is None
         case _:
             return False
@@ -177,6 +202,20 @@ def _is_infinite(writer: CodeWriter, binders: Sequence[s.Binder]) -> bool:
         return writer.services.infinite(domain)
 
     return any(infinite(binder.domain) for binder in binders)
+
+
+def function_by_rule(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
+    """[x \\in S |-> e] of which no result is computed before somebody asks for it."""
+    return _lazy_function(writer, node.binders, node.body, None, context)
+
+
+def _is_infinite_function(writer: CodeWriter, node: s.Expr) -> bool:
+    """Whether an expression is written as a function of an infinite domain."""
+    return (
+        isinstance(node, s.Binding)
+        and node.kind == "function"
+        and _is_infinite(writer, node.binders)
+    )
 
 
 def recursive_function(writer: CodeWriter, node: s.RecursiveFunction, context: Frame) -> Code:
@@ -194,7 +233,7 @@ def _lazy_function(
     domains = [
         writer.expr(binder.domain, context).text
         for binder in binders
-        for _ in _arguments(binder)
+        for _ in range(_arguments(binder))
         if binder.domain is not None
     ]
     whole = domains[0] if len(domains) == 1 else f"Product([{', '.join(domains)}])"
@@ -203,13 +242,14 @@ def _lazy_function(
     if function is not None:
         entries[function.uid] = Bound(Code(self_name, "lazy", atom=True))
     with writer.function(f"def {rule}({self_name}, {argument}):"):
-        names = [names for binder in binders for names in _arguments(binder)]
-        for index, parts in enumerate(names):
-            item = argument if len(names) == 1 else f"{argument}[{index}]"
-            for place, name in enumerate(parts):
-                text = item if len(parts) == 1 else f"{item}[{place}]"
-                entries[name.uid] = Bound(writer.atom(Code(text)))
-        code = writer.expr(body, context.bind(entries))
+        rounds = [(binder, names) for binder in binders for names in logic.rounds(binder)]
+        for index, (binder, names) in enumerate(rounds):
+            item = argument if len(rounds) == 1 else f"{argument}[{index}]"
+            entries.update(_entries(writer, binder, names, item))
+        inner = context.bind(entries)
+        if function is not None:
+            inner = inner.within_function(function.uid)
+        code = writer.expr(body, inner)
         writer.emitter.line(f"return {code.text}")
     return Code(f"LazyFunction({whole}, {rule})", "lazy")
 
@@ -218,7 +258,9 @@ def application(writer: CodeWriter, node: s.Apply, context: Frame) -> Code:
     """f[x]."""
     function = writer.expr(node.function, context)
     argument = writer.expr(node.argument, context)
-    if function.kind == "lazy" or argument.kind in ("lazy", "bool"):
+    if function.kind == "lazy":
+        return Code(f"apply({function.text}, {argument.text})", "lazy")
+    if argument.kind in ("lazy", "bool"):
         return Code(f"apply({function.text}, {argument.text})")
     if function.kind == "fn":
         return Code(f"{function.text}.mapping[{argument.text}]")
@@ -258,7 +300,10 @@ def _written_field(
     match node:
         case s.Record(fields=fields):
             for field_name, value in fields:
-                if field_name == name and isinstance(value, s.Apply | s.Variable | s.Bound):
+                if field_name == name and (
+                    isinstance(value, s.Apply | s.Variable | s.Bound)
+                    or _is_infinite_function(writer, value)
+                ):
                     return value, context
         case s.Call() | s.Bound() if depth < 8 and _may_be_record(writer, node):
             callee = writer.callee(node, context)
@@ -315,12 +360,17 @@ def _update(
     with writer.emitter.block(f"if {old} is UNSET:"):
         writer.emitter.line(f"{result} = {f.text}")
     with writer.emitter.block("else:"):
-        current = Code(old, None, atom=True)
+        rule = f.kind == "lazy" or _is_infinite_function(writer, update.value)
+        current = Code(old, "lazy" if f.kind == "lazy" else None, atom=True)
         if len(path) > 1:
             new = _update(writer, current, path[1:], update, context)
         else:
-            new = writer.value(update.value, context.bind({update.at.uid: Bound(current)}))
+            inner = context.bind({update.at.uid: Bound(current)})
+            compute = writer.argument if rule else writer.value
+            new = compute(update.value, inner)
         writer.emitter.line(f"{result} = {_replaced(f, step, new.text)}")
+    if f.kind == "lazy" or _is_infinite_function(writer, update.value):
+        return Code(result, "lazy", atom=True)
     return Code(result, f.kind if f.kind in ("fn", "tuple") else None, atom=True)
 
 

@@ -33,6 +33,9 @@ from conformance.tla.python.scope import (
     Standard,
 )
 
+LARGEST_LITERAL = 10**1000
+"""Python neither reads nor writes integers of some thousands of digits as literals."""
+
 _INLINE_SIZE = 12
 """Definitions up to this many nodes are expanded where they are called."""
 
@@ -189,7 +192,16 @@ class Writer(LazyValues):
                 param.uid: Named(python) if param.arity else self.parameter(python, context)
                 for param, python in zip(params, names, strict=True)
             }
-            self.emitter.line(f"return {self.expr(body, context.bind(entries)).text}")
+            self.emitter.line(f"return {self.body(params, body, context.bind(entries)).text}")
+        if not params:
+            self.emitter.line(f"{name} = cache({name})")
+
+    def body(self, params: Sequence[s.Bound], body: s.Expr, context: Frame) -> Code:
+        """What a recursive operator stands for. One without parameters that is a function stays
+        a rule, as in TLC: its results may need each other's, or those of another such function."""
+        if not params and isinstance(body, s.Binding) and body.kind == "function":
+            return structures.function_by_rule(self, body, context)
+        return self.expr(body, context)
 
     def _call(self, node: s.Call, context: Frame) -> Code:
         match node.target:
@@ -483,7 +495,7 @@ class Writer(LazyValues):
 
 def _literal(node: s.Expr) -> Code | None:
     match node:
-        case s.Number(value=value):
+        case s.Number(value=value) if value < LARGEST_LITERAL:
             return Code(repr(value), "int", atom=True)
         case s.String(value=text):
             return Code(repr(text), "str", atom=True)

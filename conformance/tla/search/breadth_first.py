@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front.syntax import Assumption
+from conformance.tla.python.session import Session
 from conformance.tla.python.spec import Spec
 from conformance.tla.search.processes import Row, rows
 from conformance.tla.search.symmetry import Orbits, Permutation, permutations_of
@@ -64,6 +65,10 @@ class Problem:
     check_deadlock: bool = True
     search_at: Callable[[int | None], None] = lambda _level: None
     """Told the level of the state that is explored, 0 for initial states, None at the end."""
+    session: Session = field(default_factory=Session)
+    """What the formulas print and remember; the search tells it what it counts."""
+    impure: bool = False
+    """Whether they do: then one process searches."""
 
 
 class FalseAssumption(SpecError):
@@ -89,7 +94,7 @@ def problem_of(spec: Spec) -> Problem:
     properties = [spec.property_of(name) for name in config.properties]
     return Problem(
         variables=spec.variables,
-        initial=spec.initial_states,
+        initial=spec.generated_initial_states,
         successors=spec.successors,
         invariants={name: spec.state_formula(name) for name in config.invariants}
         | {one.name: one.always for one in properties if one.always is not None},
@@ -104,6 +109,8 @@ def problem_of(spec: Spec) -> Problem:
         symmetry=_symmetry(spec),
         check_deadlock=config.check_deadlock,
         search_at=spec.search_at,
+        session=spec.session,
+        impure=spec.impure,
     )
 
 
@@ -283,8 +290,9 @@ class _Search:
         self.problem = problem
         self.limits = limits
         self.keep_transitions = keep_transitions
-        self.processes = processes
+        self.processes = 1 if problem.impure else processes
         self.started = time.monotonic()
+        self.explored = 0
         self.states: list[State] = []
         self.parent = array("q")
         self.by_action = array("q")
@@ -305,6 +313,7 @@ class _Search:
     def run(
         self, cancelled: Callable[[], bool], progress: Callable[[int, int], None]
     ) -> SearchResult:
+        self.problem.session.statistics = self._statistics
         try:
             end = self._explore(cancelled, progress)
         finally:
@@ -329,6 +338,7 @@ class _Search:
                 for number, row in zip(level, ahead, strict=True):
                     if (end := self._ended(cancelled)) is not None:
                         return end
+                    self.explored = number + 1
                     self._take(number, row)
                     progress(self.generated, len(self.states))
             done = level.stop
@@ -339,7 +349,17 @@ class _Search:
             return End.VIOLATION
         if self._over_limit():
             return End.LIMIT
-        return End.CANCELLED if cancelled() else None
+        return End.CANCELLED if self.problem.session.ended or cancelled() else None
+
+    def _statistics(self) -> Mapping[str, int]:
+        """What TLCGet asks for."""
+        return {
+            "generated": self.generated,
+            "distinct": len(self.states),
+            "queue": len(self.states) - self.explored,
+            "diameter": self.level[-1] if self.level else 1,
+            "duration": int(time.monotonic() - self.started),
+        }
 
     def _take(self, number: int, row: Row | None) -> None:
         """Take a state's successors: as a process found them, or by finding them here."""

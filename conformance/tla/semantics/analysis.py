@@ -16,20 +16,33 @@ class Facts:
     free: frozenset[int] = frozenset()
     calls: frozenset[int] = frozenset()
     primes: bool = False
-    level: bool = False
-    """Whether it asks how deep a search is: `TLCGet("level")`."""
+    impure: frozenset[str] = frozenset()
+    """What of it depends on more than the state, or does more than give a value: of `IMPURE`."""
     size: int = 1
 
     @property
     def timeless(self) -> bool:
         """The same in all states and steps: the bound names that it mentions decide alone."""
-        return not self.variables and not self.primes and not self.level
+        return not self.variables and not self.primes and not self.impure
 
     @property
     def constant(self) -> bool:
         """Neither variables nor bound names: one value for the whole specification."""
         return self.timeless and not self.free
 
+
+_RANDOM = "RandomElement RandomSubset RandomSetOfSubsets TestRandomSetOfSubsets"
+_SHOWING = "Print PrintT JsonSerialize ndJsonSerialize"
+_REMEMBERING = "TLCGet TLCSet TLCGetOrDefault TLCGetAndSet JavaTime"
+
+RANDOM = frozenset(_RANDOM.split())
+"""The operators that draw at random."""
+
+IMPURE = RANDOM.union(_SHOWING.split(), _REMEMBERING.split())
+"""The operators that show or remember something, or whose value depends on more than the state."""
+
+RECURSIVE = "RECURSIVE"
+"""Beside `IMPURE`: a name that stands for itself, so that no value of it is computed ahead."""
 
 _ACTION_OPERATORS = frozenset(["'", "UNCHANGED", "[A]_v", "<<A>>_v"])
 
@@ -163,7 +176,7 @@ class Analysis:
             own.free | called.free,
             own.calls,
             own.primes or called.primes,
-            own.level or called.level,
+            own.impure | called.impure,
             own.size,
         )
 
@@ -177,7 +190,8 @@ class Analysis:
     def _together(self, uids: Iterable[int]) -> Facts:
         variables: set[str] = set()
         free: set[int] = set()
-        primes = level = False
+        primes = False
+        impure: set[str] = set()
         for uid in uids:
             definition = self._definition(uid)
             body = self._direct(definition.body)
@@ -185,8 +199,8 @@ class Analysis:
             # A LET's operator may mention names of the scope around the LET.
             free |= body.free - {param.uid for param in definition.params}
             primes = primes or body.primes
-            level = level or body.level
-        return Facts(frozenset(variables), frozenset(free), primes=primes, level=level)
+            impure |= body.impure
+        return Facts(frozenset(variables), frozenset(free), primes=primes, impure=frozenset(impure))
 
     def _direct(self, node: s.Argument) -> Facts:
         found = self._own.get(id(node))
@@ -200,10 +214,13 @@ class Analysis:
         free: set[int] = set().union(*(part.free for part in parts))
         calls: set[int] = set().union(*(part.calls for part in parts))
         primes = any(part.primes for part in parts)
-        level = any(part.level for part in parts)
+        impure: set[str] = set().union(*(part.impure for part in parts))
         target = self._resolve(node)
         if target is not None:
             calls.add(target)
+            definition = self._definition(target)
+            if definition.recursive and not definition.params:
+                impure.add(RECURSIVE)
         match node:
             case s.Variable(name=name):
                 variables = frozenset([name])
@@ -215,10 +232,14 @@ class Analysis:
                 # The primes of an ENABLED are its own: it is a formula of one state.
                 whole = self._with_calls(self._direct(action))
                 variables, free, calls, primes = whole.variables, set(whole.free), set(), False
-                level = whole.level
+                impure = set(whole.impure)
+            case s.Builtin(operator="TLCEval", args=(arg,)) if not variables and not free:
+                # As in TLC, a constant once and for all, though it be drawn at random.
+                impure = set(self._with_calls(self._direct(arg)).impure - RANDOM)
+                calls = set()
             case s.Builtin(operator=operator) | s.OperatorArg(target=str(operator)):
                 primes = primes or operator in _ACTION_OPERATORS
-                level = level or operator == "TLCGet"
+                impure |= {operator} & IMPURE
             case s.Binding(binders=binders):
                 free -= _names(binders)
             case s.RecursiveFunction(binders=binders, function=function):
@@ -231,14 +252,14 @@ class Analysis:
                     free |= body.free - {param.uid for param in definition.params}
                     calls |= body.calls
                     primes = primes or body.primes
-                    level = level or body.level
+                    impure |= body.impure
                 calls -= set(definitions)
             case s.Except(updates=updates):
                 free -= {update.at.uid for update in updates}
             case _:
                 pass
         size = 1 + sum(part.size for part in parts)
-        return Facts(variables, frozenset(free), frozenset(calls), primes, level, size)
+        return Facts(variables, frozenset(free), frozenset(calls), primes, frozenset(impure), size)
 
 
 def _names(binders: tuple[s.Binder, ...]) -> set[int]:

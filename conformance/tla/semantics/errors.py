@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from conformance.tla.errors import SpecError
 from conformance.tla.front.syntax import Location
-from conformance.tla.values import Fn, ModelValue, format_value
+from conformance.tla.values import Fn, ModelValue, abridged_value
+
+LONGEST = 200
+"""Characters of a value in a message."""
 
 
 class EvaluationError(SpecError):
@@ -20,9 +23,8 @@ class EvaluationError(SpecError):
 
 
 def shown(value: object) -> str:
-    """A value or set, shortened, for a message."""
+    """A value or set, shortened, for a message: however large it is, the message is not."""
     if isinstance(value, bool | int | str | ModelValue | frozenset | tuple | Fn):
-        text = format_value(value)
-    else:
-        text = str(value)
-    return text if len(text) <= 200 else text[:200] + "..."
+        return abridged_value(value, LONGEST)
+    text = str(value)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."

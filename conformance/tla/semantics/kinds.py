@@ -20,9 +20,18 @@ def same(a: object, b: object) -> bool:
     if a != b:
         if isinstance(a, Fn) and isinstance(b, Fn):
             match_arguments(a.mapping, b.mapping)
+        elif isinstance(a, ModelValue):
+            match_model_values(a, b)
         return False
     _match(a, b)
     return True
+
+
+def match_model_values(a: object, b: object) -> None:
+    """An error if one is a typed model value, and the other neither of its type nor untyped."""
+    types = {one.letter if isinstance(one, ModelValue) else "" for one in (a, b)} - {None}
+    if len(types) == 2:
+        raise incomparable(a, b)
 
 
 def match_arguments(a: Iterable[object], b: Iterable[object]) -> None:
@@ -58,6 +67,8 @@ def member_of(x: object, elements: frozenset[Value]) -> bool:
     for element in elements:
         if element.__class__ is not x.__class__:
             match_classes(x, element)
+        elif element.__class__ is ModelValue:
+            match_model_values(x, element)
         break
     return False
 
@@ -65,9 +76,10 @@ def member_of(x: object, elements: frozenset[Value]) -> bool:
 def match_classes(a: object, b: object) -> None:
     """An error if TLC cannot compare two values of different classes.
 
-    It can compare a model value with everything, and functions with sequences.
+    It can compare an untyped model value with everything, and functions with sequences.
     """
     if isinstance(a, ModelValue) or isinstance(b, ModelValue):
+        match_model_values(a, b)
         return
     if not (isinstance(a, Fn | tuple) and isinstance(b, Fn | tuple)):
         raise incomparable(a, b)

@@ -53,13 +53,13 @@ class SymbolicSet:
         size = self.size()
         if size is None:
             raise EvaluationError(
-                f"the elements of the infinite set {self} are needed here. Bound it, or override "
-                "it in the configuration (for example `Nat <- SmallNat`)."
+                f"the elements of the infinite set {shown(self)} are needed here. Bound it, or "
+                "override it in the configuration (for example `Nat <- SmallNat`)."
             )
         if size > LARGEST_ENUMERATION:
             raise EvaluationError(
-                f"the {size} elements of the set {self} are needed here, more than the limit of "
-                f"{LARGEST_ENUMERATION}. Bound the set."
+                f"the {shown(size)} elements of {shown(self)} are needed here, more than the "
+                f"limit of {LARGEST_ENUMERATION:,}. Bound the set."
             )
         return self.elements()
 
@@ -72,7 +72,7 @@ def cardinality(elements: AnySet) -> int | None:
     return elements.size() if isinstance(elements, SymbolicSet) else len(elements)
 
 
-def needed(elements: AnySet) -> AnySet:
+def needed(elements: object) -> AnySet:
     """The set; EvaluationError if it is none."""
     if not isinstance(elements, frozenset | SymbolicSet):
         raise EvaluationError(f"a set is needed here, not {shown(elements)}")
@@ -198,6 +198,11 @@ class Powerset(SymbolicSet):
 
     def __init__(self, of: AnySet) -> None:
         self._of = needed(of)
+
+    @property
+    def of(self) -> AnySet:
+        """S."""
+        return self._of
 
     def __contains__(self, value: object) -> bool:
         if isinstance(value, frozenset):
@@ -356,6 +361,11 @@ class Product(SymbolicSet):
     def __init__(self, factors: Sequence[AnySet]) -> None:
         self._factors = tuple(map(needed, factors))
 
+    @property
+    def factors(self) -> tuple[AnySet, ...]:
+        """S, T, ..."""
+        return self._factors
+
     def __contains__(self, value: object) -> bool:
         if type(value) is tuple:
             if len(value) != len(self._factors):
@@ -420,6 +430,40 @@ class Combined(SymbolicSet):
         return f"({shown(self._left)} {self._operator} {shown(self._right)})"
 
 
+class Union(SymbolicSet):
+    """UNION of several sets of which one at least is a rule: none is enumerated to ask for an
+    element."""
+
+    __slots__ = ("_known", "_parts")
+
+    def __init__(self, parts: Sequence[AnySet]) -> None:
+        self._parts = tuple(parts)
+        self._known: frozenset[Value] | None = None
+
+    def __contains__(self, value: object) -> bool:
+        return any(contains(part, value) for part in self._parts)
+
+    def size(self) -> int | None:
+        most = self.at_most()
+        return most if most is None or most > LARGEST_ENUMERATION else len(self._found())
+
+    def at_most(self) -> int | None:
+        sizes = list(map(_at_most, self._parts))
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    def elements(self) -> Iterator[Value]:
+        return iter(self._found())
+
+    def _found(self) -> frozenset[Value]:
+        if self._known is None:
+            self._known = frozenset(chain.from_iterable(self._parts))
+        return self._known
+
+    def __str__(self) -> str:
+        more = ", ..." if len(self._parts) > 3 else ""
+        return f"UNION {{{', '.join(map(shown, self._parts[:3]))}{more}}}"
+
+
 def _at_most(elements: AnySet) -> int | None:
     return elements.at_most() if isinstance(elements, SymbolicSet) else len(elements)
 
@@ -443,6 +487,19 @@ def combine(operator: str, left: AnySet, right: AnySet) -> AnySet:
     if finite_right and operator == "\\intersect":
         return frozenset(x for x in right if contains(left, x))
     return Combined(operator, left, right)
+
+
+def union_of(sets: Iterable[object]) -> AnySet:
+    """UNION of sets. As TLC, which must first tell whether two of them are one, it enumerates
+    sets that are infinite unless there is only one."""
+    parts = tuple(map(needed, sets))
+    if len(parts) == 1:
+        return parts[0]
+    infinite = next((part for part in parts if _at_most(part) is None), None)
+    if infinite is not None:
+        return frozenset(infinite)
+    plain = [part for part in parts if isinstance(part, frozenset)]
+    return frozenset().union(*plain) if len(plain) == len(parts) else Union(parts)
 
 
 def all_in(items: Iterable[Value], of: AnySet) -> bool:

@@ -7,8 +7,9 @@ behaviours (fairness, liveness).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar, cast
 
 from conformance.tla.errors import UnsupportedError
 from conformance.tla.front import syntax as s
@@ -17,6 +18,9 @@ LIVENESS = frozenset({"<>", "~>", "-+->", "WF", "SF", r"\EE", r"\AA"})
 """The operators that speak of whole behaviours; the temporal quantifiers hide variables."""
 TEMPORAL = LIVENESS | {"[]"}
 _ACTION = frozenset({"'", "UNCHANGED", "[A]_v", "<<A>>_v", r"\cdot"})
+
+_OUTERMOST = frozenset({"[]", "[A]_v", "<>", "~>", "WF", "SF", "<<A>>_v"})
+"""What stays around a LET that is moved into the conjuncts of its body."""
 
 Resolve = Callable[[s.Argument], "s.Definition | None"]
 """The definition that a node stands for, if it is a name or a call of one."""
@@ -95,11 +99,36 @@ class TemporalReader:
                 assert not isinstance(arg, s.OperatorArg)
                 yield from self._conjuncts(arg)
             return
-        meaning = self._resolve(node)
-        if meaning is not None and not meaning.params and self.temporal(node):
-            yield from self._conjuncts(meaning.body)
-        else:
+        if isinstance(node, s.Let):
+            for part in self._conjuncts(node.body):
+                yield _within(node, part)
+            return
+        body = self._body(node)
+        if body is None:
             yield node
+        else:
+            yield from self._conjuncts(body)
+
+    def _body(self, node: s.Expr) -> s.Expr | None:
+        """What the name or the call of a temporal formula stands for; None of anything else.
+
+        A LET in the body would mention parameters from outside of the tree: such a call stays.
+        """
+        meaning = self._resolve(node)
+        if meaning is None or not self._is_temporal_call(node):
+            return None
+        args = node.args if isinstance(node, s.Call) else ()
+        if not meaning.params:
+            return meaning.body
+        if any(isinstance(part, s.Let) for part in s.walk(meaning.body)):
+            return None
+        pairs = zip(meaning.params, args, strict=True)
+        made = substituted(meaning.body, {param.uid: arg for param, arg in pairs})
+        return made if isinstance(made, s.Expr) else None
+
+    def _is_temporal_call(self, node: s.Expr) -> bool:
+        parts = (node, *node.args) if isinstance(node, s.Call) else (node,)
+        return any(map(self.temporal, parts))
 
     def _is_or_calls(self, part: s.Argument, operators: Set[str]) -> bool:
         if isinstance(part, s.Builtin) and part.operator in operators:
@@ -114,6 +143,49 @@ class TemporalReader:
             self._known[key] = False  # for a recursive operator
             self._known[key] = self.mentions(meaning.body, operators)
         return self._known[key]
+
+
+def _within(let: s.Let, node: s.Argument) -> s.Expr:
+    """A conjunct of a LET's body as one of its own: the temporal operators outside, LET inside."""
+    assert not isinstance(node, s.OperatorArg)
+    if isinstance(node, s.Builtin) and node.operator in _OUTERMOST:
+        return replace(node, args=tuple(_within(let, arg) for arg in node.args))
+    return s.Let(let.location, let.definitions, node)
+
+
+_T = TypeVar("_T")
+
+
+def substituted(node: _T, values: Mapping[int, s.Argument]) -> _T:
+    """A part of the tree in which arguments stand for the parameters, known by their uids."""
+    if isinstance(node, s.Bound):
+        return cast("_T", values.get(node.uid, node))
+    if isinstance(node, tuple):
+        return cast("_T", tuple(substituted(item, values) for item in node))
+    if isinstance(node, s.OperatorArg | s.Call) and isinstance(node.target, s.Bound):
+        operator = values.get(node.target.uid)
+        if isinstance(operator, s.OperatorArg):
+            return cast("_T", _with_operator(node, operator, values))
+    return _with_parts(node, values) if isinstance(node, s.Node) else node
+
+
+def _with_operator(
+    node: s.OperatorArg | s.Call, operator: s.OperatorArg, values: Mapping[int, s.Argument]
+) -> s.Argument:
+    """An operator parameter, passed on or applied, for which an operator was given."""
+    if isinstance(node, s.OperatorArg):
+        return replace(operator, location=node.location)
+    args = substituted(node.args, values)
+    if isinstance(operator.target, str):
+        return s.Builtin(node.location, operator.target, args)
+    return s.Call(node.location, operator.target, node.name, args)
+
+
+def _with_parts(node: _T, values: Mapping[int, s.Argument]) -> _T:
+    assert isinstance(node, s.Node)
+    parts = {field.name: getattr(node, field.name) for field in fields(node)}
+    made = {name: substituted(part, values) for name, part in parts.items() if name != "target"}
+    return cast("_T", replace(node, **made))
 
 
 def _outside_enabled(node: s.Argument) -> Iterator[s.Argument]:

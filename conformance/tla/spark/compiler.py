@@ -50,6 +50,7 @@ from conformance.tla.spark.terms import (
     Term,
 )
 from conformance.tla.values import Value
+from conformance.tla.values.types import is_mixed
 
 BACK_END = "the Spark back end"
 MAX_DEPTH = 150
@@ -173,6 +174,9 @@ class Compiler:
                 f"{node.location}: the schema of the states has no variable {name}, "
                 f"which {BACK_END} needs."
             )
+        if is_mixed(kind):
+            what = f"the variable {name}, which has values of several kinds at one place,"
+            raise self.unsupported(node, what)
         text = sql.column(row(name))
         self.variables[text] = kind
         return stored(kind, text)

@@ -12,12 +12,21 @@ from dataclasses import dataclass
 from typing import cast
 
 from conformance.tla.errors import DataError
-from conformance.tla.values import Fn, ModelValue, State, Value, canonical_sorted, format_value
+from conformance.tla.values import (
+    Fn,
+    ModelValue,
+    State,
+    Value,
+    abridged_value,
+    canonical_sorted,
+    format_value,
+)
 from conformance.tla.values.itf import Json
 from conformance.tla.values.text import parse_value
 from conformance.tla.values.types import (
     BOOLEAN,
     INTEGER,
+    MIXED,
     MODEL_VALUE,
     STRING,
     MapOf,
@@ -46,10 +55,11 @@ class UntypableError(DataError):
     """Values at one place that have no type in common; the message names the place."""
 
 
-def infer(values: Iterable[Value], path: str) -> Type | None:
+def infer(values: Iterable[Value], path: str, *, mixed: bool = False) -> Type | None:
     """The type that all the values have; None if there is no value.
 
-    `path` says where the values come from, for the message of UntypableError.
+    `path` says where the values come from, for the message of UntypableError. With `mixed` there
+    is none: a place with values of several kinds, as deep as it lies, is MIXED.
     """
     distinct = list({id(value): value for value in values}.values())
     kinds = set(map(type, distinct))
@@ -59,45 +69,54 @@ def infer(values: Iterable[Value], path: str) -> Type | None:
         return scalar
     if kinds == {frozenset}:
         sets = cast("list[frozenset[Value]]", distinct)
-        return SetOf(infer((item for one in sets for item in one), f"an element of {path}"))
+        items = (item for one in sets for item in one)
+        return SetOf(infer(items, f"an element of {path}", mixed=mixed))
     if kinds == {tuple}:
-        return _infer_sequences(cast("list[tuple[Value, ...]]", distinct), path)
+        return _infer_sequences(cast("list[tuple[Value, ...]]", distinct), path, mixed)
     if kinds <= {tuple, Fn}:
-        return _infer_functions(cast("list[tuple[Value, ...] | Fn]", distinct), path)
+        return _infer_functions(cast("list[tuple[Value, ...] | Fn]", distinct), path, mixed)
+    if mixed:
+        return MIXED
     raise UntypableError(_clash(path, distinct))
 
 
-def _infer_sequences(sequences: list[tuple[Value, ...]], path: str) -> Type:
+def _infer_sequences(sequences: list[tuple[Value, ...]], path: str, mixed: bool) -> Type:
+    items = [item for sequence in sequences for item in sequence]
     try:
-        items = (item for sequence in sequences for item in sequence)
         return SequenceOf(infer(items, f"{path}[i]"))
     except UntypableError:
         if len(set(map(len, sequences))) != 1:
+            if mixed:
+                return SequenceOf(infer(items, f"{path}[i]", mixed=True))
             raise
     columns = zip(*sequences, strict=True)
-    return TupleOf(tuple(_some(column, f"{path}[{i}]") for i, column in enumerate(columns, 1)))
+    return TupleOf(
+        tuple(_some(column, f"{path}[{i}]", mixed) for i, column in enumerate(columns, 1))
+    )
 
 
-def _infer_functions(functions: list[tuple[Value, ...] | Fn], path: str) -> Type:
+def _infer_functions(functions: list[tuple[Value, ...] | Fn], path: str, mixed: bool) -> Type:
     domains = {frozenset(function) for function in functions if isinstance(function, Fn)}
     if len(domains) == 1 and all(isinstance(function, Fn) for function in functions):
         keys = canonical_sorted(*domains)
         if len(keys) <= STRUCT_LIMIT:
-            return StructOf(tuple((key, _column(functions, key, path)) for key in keys))
+            return StructOf(tuple((key, _column(functions, key, path, mixed)) for key in keys))
     mappings = [pairs_of(function) for function in functions]
     return MapOf(
-        _some((key for pairs in mappings for key, _ in pairs), f"an argument of {path}"),
-        _some((value for pairs in mappings for _, value in pairs), f"{path}[x]"),
+        _some((key for pairs in mappings for key, _ in pairs), f"an argument of {path}", mixed),
+        _some((value for pairs in mappings for _, value in pairs), f"{path}[x]", mixed),
     )
 
 
-def _column(functions: Iterable[tuple[Value, ...] | Fn], key: Value, path: str) -> Type:
+def _column(
+    functions: Iterable[tuple[Value, ...] | Fn], key: Value, path: str, mixed: bool
+) -> Type:
     step = f".{key}" if isinstance(key, str) else f"[{format_value(key)}]"
-    return _some((fn[key] for fn in functions if isinstance(fn, Fn)), path + step)
+    return _some((fn[key] for fn in functions if isinstance(fn, Fn)), path + step, mixed)
 
 
-def _some(values: Iterable[Value], path: str) -> Type:
-    found = infer(values, path)
+def _some(values: Iterable[Value], path: str, mixed: bool) -> Type:
+    found = infer(values, path, mixed=mixed)
     if found is None:
         raise ValueError(f"no value at {path}")
     return found
@@ -107,9 +126,9 @@ def _clash(path: str, values: Sequence[Value]) -> str:
     first = values[0]
     other = next(value for value in values if type(value) is not type(first))
     return (
-        f"The values of {path} have no common type: {format_value(first)} and "
-        f"{format_value(other)}. Columns need values of one kind: give records the same fields, "
-        "and mark an absent value by a field of its own instead of a value of another kind."
+        f"The values of {path} have no common type: {abridged_value(first, 200)} and "
+        f"{abridged_value(other, 200)}. Columns need values of one kind: give records the same "
+        "fields, and mark an absent value by a field of its own instead of a value of another kind."
     )
 
 
@@ -150,10 +169,10 @@ def infer_schema(variables: Sequence[str], states: Iterable[State]) -> Schema:
     if not columns and variables:
         raise DataError("The types of the variables cannot be found without a state.")
     pairs = zip(variables, columns, strict=True)
-    return Schema(tuple((name, _some(column, name)) for name, column in pairs))
+    return Schema(tuple((name, _some(column, name, False)) for name, column in pairs))
 
 
-_KINDS = {kind.kind: kind for kind in (BOOLEAN, INTEGER, STRING, MODEL_VALUE)}
+_KINDS = {kind.kind: kind for kind in (BOOLEAN, INTEGER, STRING, MODEL_VALUE, MIXED)}
 
 
 def _type_to_json(kind: Type | None) -> Json:

@@ -14,9 +14,9 @@ from conformance.tla.values import Value, format_value
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A value without parts."""
+    """A value without parts; `MIXED` values, of any kinds, are stored as one printed text."""
 
-    kind: Literal["boolean", "integer", "string", "model value"]
+    kind: Literal["boolean", "integer", "string", "model value", "mixed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,25 @@ BOOLEAN = Scalar("boolean")
 INTEGER = Scalar("integer")
 STRING = Scalar("string")
 MODEL_VALUE = Scalar("model value")
+MIXED = Scalar("mixed")
+
+
+def is_mixed(kind: Type | None) -> bool:
+    """Whether values of several kinds stand at one place within the type."""
+    match kind:
+        case Scalar():
+            return kind == MIXED
+        case SetOf(element=element) | SequenceOf(element=element):
+            return is_mixed(element)
+        case StructOf(fields=fields):
+            return any(is_mixed(item) for _, item in fields)
+        case TupleOf(items=items):
+            return any(map(is_mixed, items))
+        case MapOf(key=key, value=value):
+            return is_mixed(key) or is_mixed(value)
+        case None:
+            return False
+
 
 KEY, RESULT = "key", "value"
 """The names of a pair's fields in the physical form of a MapOf."""

@@ -21,8 +21,9 @@ formula may compare a boolean with an integer, ``equal`` tells them apart at eve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from heapq import nsmallest
 from math import expm1
 from typing import ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -34,6 +35,7 @@ __all__ = [
     "Sharing",
     "State",
     "Value",
+    "abridged_value",
     "canonical_key",
     "canonical_sorted",
     "collision_probability",
@@ -48,7 +50,11 @@ __all__ = [
 
 
 class ModelValue:
-    """An uninterpreted constant, equal to itself only. One object per name and process."""
+    """An uninterpreted constant, equal to itself only. One object per name and process.
+
+    TLC compares a typed one, whose name begins with a letter and `_`, with those of its type and
+    with untyped ones only.
+    """
 
     __slots__ = ("name",)
 
@@ -62,6 +68,12 @@ class ModelValue:
             found.name = name
             found = cls._interned.setdefault(name, found)
         return found
+
+    @property
+    def letter(self) -> str | None:
+        """The letter of a typed model value."""
+        typed = len(self.name) > 2 and self.name[1] == "_" and self.name[0].isalpha()
+        return self.name[0] if typed else None
 
     def __repr__(self) -> str:
         return f"ModelValue({self.name!r})"
@@ -399,7 +411,7 @@ def format_value(value: Value) -> str:
         case bool():
             return "TRUE" if value else "FALSE"
         case int():
-            return str(value)
+            return _digits(value)
         case str():
             return f'"{value.translate(_ESCAPES)}"'
         case ModelValue():
@@ -410,6 +422,85 @@ def format_value(value: Value) -> str:
             return "<<" + ", ".join(map(format_value, value)) + ">>"
         case Fn():
             return _format_function(value)
+
+
+_BITS_AT_ONCE = 14_000
+"""Python refuses to write integers of more than 4,300 digits in one go."""
+
+
+def _digits(number: int) -> str:
+    if number.bit_length() < _BITS_AT_ONCE:
+        return str(number)
+    if number < 0:
+        return f"-{_digits(-number)}"
+    low_digits = number.bit_length() * 3 // 20
+    high, low = divmod(number, 10**low_digits)
+    return _digits(high) + _digits(low).zfill(low_digits)
+
+
+def abridged_value(value: Value, limit: int) -> str:
+    """The beginning of what `format_value` gives, with "..." after so many characters.
+
+    However large or deep the value is, no more of it is looked at than is shown; of a large set
+    the elements that come first in canonical order are found without sorting the others.
+    """
+    room, parts = limit, list[str]()
+    for piece in _pieces(value, limit):
+        if len(piece) > room:
+            return f"{''.join(parts)}{piece[:room]}..."
+        room -= len(piece)
+        parts.append(piece)
+    return "".join(parts)
+
+
+def _pieces(value: Value, limit: int) -> Iterator[str]:
+    match value:
+        case bool() | ModelValue():
+            yield format_value(value)
+        case int():
+            surplus = value.bit_length() * 3 // 10 - 2 * limit
+            yield format_value(value if surplus < 0 else value // 10**surplus)
+        case str():
+            yield format_value(value[: limit + 1])
+        case frozenset():
+            yield "{"
+            yield from _listed(_first(value, limit), limit)
+            yield "}"
+        case tuple():
+            yield "<<"
+            yield from _listed(value, limit)
+            yield ">>"
+        case Fn():
+            yield from _pieces_of_function(value, limit)
+
+
+def _listed(items: Iterable[Value], limit: int) -> Iterator[str]:
+    for number, item in enumerate(items):
+        if number:
+            yield ", "
+        yield from _pieces(item, limit)
+
+
+def _first(items: Collection[Value], limit: int) -> Sequence[Value]:
+    """The items in canonical order, so many that they fill the room."""
+    if len(items) <= limit:
+        return canonical_sorted(items)
+    return nsmallest(limit, items, key=canonical_key)
+
+
+def _pieces_of_function(function: Fn, limit: int) -> Iterator[str]:
+    record = all(type(key) is str and _IDENTIFIER.fullmatch(key) for key in function)
+    yield "[" if record else "("
+    for number, key in enumerate(_first(function.mapping.keys(), limit)):
+        if number:
+            yield ", " if record else " @@ "
+        if record:
+            yield f"{key} |-> "
+        else:
+            yield from _pieces(key, limit)
+            yield " :> "
+        yield from _pieces(function[key], limit)
+    yield "]" if record else ")"
 
 
 def _format_function(function: Fn) -> str:

@@ -32,6 +32,12 @@ GROUPS = {
     "TLC": "Print PrintT Assert JavaTime TLCGet TLCSet :> @@ Permutations SortSeq RandomElement "
     "Any ToString TLCEval",
     "Randomization": "RandomSubset RandomSetOfSubsets TestRandomSetOfSubsets",
+    "TLCExt": "TLCGetOrDefault TLCGetAndSet TLCModelValue TLCCache AssertError Trace "
+    "CounterExample ToTrace TLCFP TLCEvalDefinition",
+    "Json": "ToJson ToJsonArray ToJsonObject JsonSerialize JsonDeserialize ndJsonSerialize "
+    "ndJsonDeserialize",
+    "IOUtils": "IOEnv atoi zeroPadN IOSerialize IODeserialize Serialize Deserialize IOExec "
+    "IOEnvExec IOExecTemplate IOEnvExecTemplate",
 }
 
 
