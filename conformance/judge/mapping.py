@@ -161,7 +161,7 @@ def load_mapping(path: Path) -> Mapping:
         names=file.names,
         values=file.values,
         limits=Limits(
-            (file.silent.steps or 0) if silent else 0,
+            (file.silent.steps or 0) if silent or directly else 0,
             file.limits.candidates,
             file.limits.seconds,
             file.limits.states,
