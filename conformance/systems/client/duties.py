@@ -15,6 +15,7 @@ from enum import StrEnum
 from conformance.systems.client.answers import GOOD, WISHES
 
 __all__ = [
+    "AIMS",
     "DISCONNECTS",
     "FATAL",
     "KINDS",
@@ -83,6 +84,10 @@ def _kinds() -> Iterator[DutyKind]:
 
 KINDS = tuple(_kinds())
 """All that an answer of the loop may make a client owe."""
+AIMS = tuple(
+    one for one in KINDS if one.owes in (Act.JOIN, Act.END) and one.answer != "MEMBER_ID_REQUIRED"
+)
+"""Those that do not come by themselves: an example aims at each in its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,10 @@ class Duties:
     def owes(self, *acts: Act) -> bool:
         """Whether one of these is owed."""
         return any(one.kind.owes in acts for one in self.open)
+
+    def open_of(self, kind: DutyKind) -> bool:
+        """Whether this kind is owed."""
+        return any(one.kind == kind for one in self.open)
 
     def meet(self, *acts: Act) -> None:
         """The client did what it owed."""

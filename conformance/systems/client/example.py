@@ -34,6 +34,7 @@ from conformance.systems.client.answers import (
 )
 from conformance.systems.client.breaches import Breach, unreadable_parts
 from conformance.systems.client.duties import (
+    AIMS,
     DISCONNECTS,
     FATAL,
     Act,
@@ -78,6 +79,7 @@ __all__ = [
     "ExampleResult",
     "Kind",
     "Plan",
+    "aim_of",
     "run_example",
     "silent",
 ]
@@ -171,6 +173,11 @@ class ExampleResult:
     """How often each request came, by its API and the state of the group."""
 
 
+def aim_of(number: int) -> DutyKind:
+    """What an example aims at: the next kind with every second, so that a static client has all."""
+    return AIMS[(number - 1) // 2 % len(AIMS)]
+
+
 async def run_example(plan: Plan, number: int, kinds: Kinds, *, told: bool) -> ExampleResult:
     """Start a client, answer it, end it. `told`: the client tells of its callbacks.
 
@@ -246,11 +253,14 @@ class _Example:
         default_factory=lambda: {"channel": asyncio.Lock(), "heartbeat": asyncio.Lock()}
     )
     _draw: random.Random = field(init=False)
+    _aim: DutyKind = field(init=False)
+    """What the example tries to make the client owe, once at least."""
     _callbacks: Callbacks = field(init=False)
     _over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self._draw = random.Random(f"{self.plan.seed}-{self.number}")
+        self._aim = aim_of(self.number)
         self._callbacks = Callbacks(self.folder)
 
     # ---- the whole of it -------------------------------------------------------------------
@@ -801,10 +811,14 @@ class _Example:
 
     def _decided(self, api: str, lane: Lane) -> str:
         """Choose an answer and take the steps that lead to it, or to where it is parked."""
-        answers, calm = self._at.kind.answers, self._calm or api == "LeaveGroup"
+        answers, awaits = self._at.kind.answers, self._duties.open_of(self._aim)
+        calm = self._calm or api == "LeaveGroup" or awaits
         if not calm and self._draw.random() < _PRELUDE:
             self._take(answers.prelude(self._now(lane), lane, self._draw), lane)
         wishes = list(GOOD) if calm else self._wishes(api)
+        if awaits and api == self._aim.api:
+            # Another error might have the client do what this one asked for.
+            wishes = [self._aim.answer, *wishes]
         if wishes[0] == LOST_REQUEST:
             return LOST_REQUEST
         possible = [one for one in wishes if one not in (LOST_REQUEST, LOST_ANSWER)]
@@ -817,14 +831,20 @@ class _Example:
         """The answers in the order in which they are wanted now.
 
         Each example likes others, whatever came in those before it. Half of the time the client
-        may go on.
+        may go on. Until the example's aim is reached, the client mostly gets as far as that.
         """
         good = self._draw.sample(GOOD, len(GOOD))
+        aims = not self._duties.made[self._aim]
+        if aims and api == self._aim.api and self._draw.random() < _AIMED:
+            return [self._aim.answer, *good]
         faults = [*WISHES[api], LOST_REQUEST, LOST_ANSWER]
         if self.subject is None or self.subject.instance is None:
             faults.remove("FENCED_INSTANCE_ID")
+        if aims:
+            faults = [one for one in faults if one not in FATAL]
         liked = sorted(faults, key=lambda one: -self._draw.random() * self._liking(api, one))
-        return [*liked, *good] if self._draw.random() < _FAULTS[api] else [*good, *liked]
+        wanted = _FAULTS[api] * (_BEFORE_AIM if aims else 1.0)
+        return [*liked, *good] if self._draw.random() < wanted else [*good, *liked]
 
     def _liking(self, api: str, outcome: str) -> float:
         own = random.Random(f"{self.plan.seed}-{self.number}-{api}-{outcome}").random()
@@ -866,6 +886,8 @@ _AT_ONCE = frozenset({Act.SYNC, Act.HEARTBEAT, Act.LOOK_UP})
 """What an answer calls for, whatever else the client has to read."""
 _LATE, _SHORT, _LONG = 0.15, (0.0, 0.02), (0.1, 0.5)
 _PRELUDE, _PARKED = 0.25, 0.3
+_AIMED, _BEFORE_AIM = 0.7, 0.5
+"""How often the aim is wanted where it can be; by what other errors are rarer until then."""
 _PERHAPS_LIMITED = frozenset({Ending.ABSENT, Ending.OWING, Ending.DIED, Ending.RESTLESS})
 """What a client may come to for want of something that the loop does not serve."""
 _FAULTS = {"JoinGroup": 0.3, "SyncGroup": 0.4, "Heartbeat": 0.4, "OffsetCommit": 0.4}
