@@ -76,8 +76,8 @@ def series(folder: Path) -> list[str]:
     Raises DataError if it cannot be read.
     """
     path = folder / "series.json"
-    runs = _read(path).get("runs", []) if os.path.lexists(path) else []
-    return [str(run) for run in runs] if isinstance(runs, list) else []
+    runs = _read(path).get("runs", {}) if os.path.lexists(path) else {}
+    return list(runs) if isinstance(runs, Mapping) else []
 
 
 def _read(path: Path) -> JsonObject:
