@@ -412,3 +412,10 @@ def test_a_number_that_was_written_as_a_string_is_no_model_value(spec: Spec) -> 
     found = judged(spec, Mapping(), *numbered({"state": {"granted": "0"}}))
     assert found.failure is not None
     assert found.failure.blockers[0].lines == ("the state differs",)
+
+
+def test_events_that_say_nothing_are_no_evidence(spec: Spec, tmp_path: Path) -> None:
+    silent = [{"process": "a"}, {"process": "b"}]
+    judgement = judged(spec, mapping(tmp_path, HIDDEN.format(2)), *silent, invariants=())
+    assert judgement.verdict is UNCLEAR
+    assert "no event names an action or shows a variable" in judgement.reason
