@@ -445,7 +445,7 @@ class _Partition:
         """When each node's process ended, by the recording's faults."""
         ends: dict[str, list[int]] = defaultdict(list)
         for fault in self.manifest.get("faults", []):
-            if fault["action"] in ("kill", "stop") and not fault["problem"]:
+            if fault["action"] in ("kill", "stop") and not fault.get("problem"):
                 ends[_broker(fault.get("node"))].append(fault["time"])
         return ends
 
