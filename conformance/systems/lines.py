@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from conformance.errors import DataError
 from conformance.tla import Json, load_json
@@ -117,7 +117,7 @@ class _SectionLineForm(_LineForm):
     entered: _Time
     section: str
     state: _PartitionForm
-    fetch: _FetchForm | None = None
+    fetch: _FetchForm | UnsetType = UNSET
     overlaps: list[str] = []
     thread: str = ""
 

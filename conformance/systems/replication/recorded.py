@@ -507,6 +507,11 @@ class _Partition:
             if _is_a_consumers(seen.body):
                 continue
             broker = _broker(int(seen.node))
+            if broker not in self._outages:
+                raise DataError(
+                    f"{seen.source} is of {broker}, which was no replica of {self.name} when it "
+                    "was created."
+                )
             known = last.get(broker)
             line = self._line(seen, broker, known)
             registered = max((epoch for time, epoch in epochs if time <= seen.time), default=0)
@@ -625,7 +630,12 @@ class _Partition:
             self._add(read.seen, "SubmitExpandIsr", args, self._shown(read), place=1)
 
     def _shown(self, line: _Line) -> JsonObject:
-        parts = line.view.parts(line.broker, self.brokers)
+        view = line.view
+        if view.log_end > view.log_start and not view.epochs:
+            raise DataError(
+                f"{line.seen.source} shows records of {self.name} without a leader epoch."
+            )
+        parts = view.parts(line.broker, self.brokers)
         unsure = ("highWatermark", "followerState") if line.overlaps else ()
         if line.section == _EXPANDS:  # amid a fetch, which looks at the high watermark after it
             unsure = (*unsure, "highWatermark")
