@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.systems.group.terms import Observation, Terms, terms
-from conformance.systems.lines import check_taps_line
+from conformance.systems.lines import JsonObject, check_taps_line
 from conformance.systems.recorded import (
-    JsonObject,
     RecordedTrace,
     Seen,
     agents_lines,
@@ -109,9 +108,9 @@ def group_traces(recording: Path) -> Iterator[RecordedTrace]:
             of_group.append(replace(seen, time=seen.body["entered"]))
     exchanges = _exchanges(recording)
     for group in sorted(observed):
-        of_group = terms(observed[group], told)
-        if any(one.seen.body["state"] for one in of_group.observations):
-            yield _trace(told, group, of_group, exchanges.get(group, []))
+        coordinators = terms(observed[group], told)
+        if any(one.seen.body["state"] for one in coordinators.observations):
+            yield _trace(told, group, coordinators, exchanges.get(group, []))
 
 
 def _trace(

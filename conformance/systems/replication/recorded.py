@@ -26,8 +26,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from conformance.errors import DataError
+from conformance.systems.lines import JsonObject
 from conformance.systems.recorded import (
-    JsonObject,
     RecordedTrace,
     Seen,
     agents_lines,
