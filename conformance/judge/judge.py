@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingOf
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -134,7 +134,9 @@ class Judge:
 
     def _case(self, recording: Recording) -> _Case:
         """The events in the specification's names; DataError for one that cannot be used."""
-        read = translated(recording, self._mapping)
+        # An expression among the `names` of a mapping may take for ever on a text.
+        with self._patience if self._mapping.names else nullcontext():
+            read = translated(recording, self._mapping)
         numbers = {event.step for event in read.events}
         if not numbers:
             raise DataError("the trace has no event")
