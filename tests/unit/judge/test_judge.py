@@ -421,9 +421,7 @@ def test_events_that_say_nothing_are_no_evidence(spec: Spec, tmp_path: Path) -> 
     assert "no event names an action or shows a variable" in judgement.reason
 
 
-def test_an_expression_that_takes_for_ever_is_one_traces_matter(
-    spec: Spec, tmp_path: Path
-) -> None:
+def test_an_expression_that_takes_for_ever_is_one_traces_matter(spec: Spec, tmp_path: Path) -> None:
     rule = "[[names]]\nmatch = '(a+)+b'\nto = 'x'\n[limits]\nevaluation = 0.5\n"
     judgement = judged(spec, mapping(tmp_path, rule), act("Ask", "a" * 40), invariants=())
     assert judgement.verdict is UNCLEAR
