@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.processes import run
+from conformance.garbage import collect_seldom
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import bound
 from conformance.modelcheck.tlc import TlcJob, TlcOptions, tlc_command
@@ -56,6 +57,7 @@ def main() -> None:
     parser.add_argument("models", nargs="+")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
+    collect_seldom()  # As the command line does.
     start = tlc("One", ONE_STATE, "INIT Init NEXT Next", ())[0]
     wall = f"{arguments.processes} processes"
     print(f"{'':40}{'distinct':>9}{'generated':>11}{'ours':>8}{'TLC':>8}{'ratio':>7}  by the clock")

@@ -43,12 +43,12 @@ class Compared:
             )
         return ""
 
-    def summary(self) -> str:
+    def summary(self, unit: str = "state") -> str:
         """As `3 of 4 variables compared in 772 states`."""
         shown = sum(map(bool, self.states.values()))
         most = max(self.states.values(), default=0)
         of = f"{shown} of {counted(len(self.specified), 'variable')}"
-        return f"{of} compared in {counted(most, 'state')}"
+        return f"{of} compared in {counted(most, unit)}"
 
     def figures(self) -> dict[str, JsonValue]:
         """The part of a stage's figures."""

@@ -127,7 +127,9 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
     system = gate.system or None
     with fetched_meanwhile(context.settings, context.emit, system) if system else nullcontext():
         results = check(_keeping(context, gate.output), gate.models)
-        held = _that_hold(gate, results)
+        held: Sequence[Model] = _that_hold(gate, results)
+        if gate.minutes is not None and held:
+            held = within_budget(context, held, system, gate.minutes)
         announce_benches(context, held, system)
         check_overridden(context, held, system)
     # What a cold run would not take from the cache is of this run now.
@@ -138,7 +140,6 @@ def _run(context: Context, gate: GatePlan, crew: Crew | None) -> None:
             outcome.summary = _undriven(gate)
         return
     if gate.minutes is not None:
-        benches = list(within_budget(context, benches, gate.minutes))
         gate = replace(gate, tier=tier_within(gate.tier, benches, gate.minutes))
     distant = [bench for bench in benches if bench.distant]
     near = [bench for bench in benches if not bench.distant]

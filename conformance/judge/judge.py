@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingOf
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -85,16 +86,19 @@ class Judge:
             return _unjudged(recording, recording.problem)
         try:
             case = self._case(recording)
+            compared = _compared(case.sights)
             if self._invariants_only:
-                return self._states_alone(case)
+                return replace(self._states_alone(case), compared=compared)
             order = self._order(case.recording)
             start = self._start(case.recording.events, order)
         except (DataError, SpecError) as error:
             return _unjudged(recording, str(error))
         if not start.states:
             return self._nowhere(case, start)
+        if not compared and not any(sight.actions for sight in case.sights):
+            return _unjudged(recording, _NOTHING_SEEN)
         found = search(self._candidates, case.sights, order, start.states, self._accepts, self.tell)
-        return self._told(case, start, found, brief=brief)
+        return replace(self._told(case, start, found, brief=brief), compared=compared)
 
     def _accepts(self, trail: Trail) -> bool:
         """Whether one explanation is enough: all formulas have a value on it and are true."""
@@ -130,7 +134,9 @@ class Judge:
 
     def _case(self, recording: Recording) -> _Case:
         """The events in the specification's names; DataError for one that cannot be used."""
-        read = translated(recording, self._mapping)
+        # An expression among the `names` of a mapping may take for ever on a text.
+        with self._patience if self._mapping.names else nullcontext():
+            read = translated(recording, self._mapping)
         numbers = {event.step for event in read.events}
         if not numbers:
             raise DataError("the trace has no event")
@@ -285,6 +291,21 @@ _NOTHING_DECLARED = (
     "system is one, or give a mapping that says which actions happen unseen and where it starts "
     "(docs/mapping.md)"
 )
+
+
+_NOTHING_SEEN = (
+    "no event names an action or shows a variable, so nothing was compared with the specification"
+)
+
+
+def _compared(sights: Sequence[Sight]) -> Counter[str]:
+    """In how many events each variable is seen."""
+    counts: Counter[str] = Counter()
+    alike = Counter(map(id, sights))  # events share what they show
+    for sight in {id(one): one for one in sights}.values():
+        for name in {part.place.variable for part in (*sight.before, *sight.after)}:
+            counts[name] += alike[id(sight)]
+    return counts
 
 
 def _unjudged(recording: Recording, reason: str) -> Judgement:

@@ -115,6 +115,8 @@ class Judgement:
     most_candidates: int = 0
     tried: int = 0
     start: str = ""
+    compared: Mapping[str, int] = field(default_factory=Counter)
+    """In how many of the events each variable was seen, in whole or in part."""
 
     def brief(self) -> Judgement:
         """The same without the explanation, if it passes: what there is to count."""

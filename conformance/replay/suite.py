@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformance.compared import Compared
+from conformance.errors import UserError
 from conformance.events import Emit, Progress, ignore
 from conformance.modelcheck.graph import StateGraph
 from conformance.printable import counted
@@ -391,7 +392,10 @@ class _Run:
 
         def attempt(initial: State, actions: Sequence[Action]) -> Divergence | None:
             nonlocal driven
-            system = self._make_system()
+            try:
+                system = self._make_system()
+            except UserError:
+                return None  # it has broken its protocol, and cannot be set up again
             try:
                 driver = Driver(system, self._oracle)
                 self._prepare(driver)

@@ -11,11 +11,12 @@ import numpy as np
 
 from conformance.config import Tier
 from conformance.errors import UserError
-from conformance.events import JsonValue
+from conformance.events import JsonValue, ignore
 from conformance.modelcheck.branches import key
 from conformance.modelcheck.check import edge_branches
+from conformance.modelcheck.manifest import Model
 from conformance.printable import counted
-from conformance.stages.context import Context, Workbench, stage
+from conformance.stages.context import Context, Workbench, stage, workbench
 from conformance.systems.protocol import Distant, Paced
 from conformance.systems.registry import load_factory
 from conformance.tla import Value, format_value
@@ -90,12 +91,19 @@ def chosen_of(offers: Sequence[Offer], seconds: float) -> tuple[Chosen, ...]:
 
 
 def within_budget(
-    context: Context, benches: Sequence[Workbench], minutes: float
-) -> tuple[Workbench, ...]:
-    """The benches whose suites fit. UserError if not even the smallest one does."""
+    context: Context, models: Sequence[Model], system: str | None, minutes: float
+) -> tuple[Model, ...]:
+    """The models whose suites fit. UserError if not even the smallest one does.
+
+    They are planned by the specification as it stands: TLC searches what a system's known
+    deviations override only for those that are driven.
+    """
     with stage(context, STAGE, f"{minutes:g} min") as outcome:
-        by_name = {bench.model.name: bench for bench in benches}
-        offers = [_offer(context, bench) for bench in benches]
+        by_name = {model.name: model for model in models}
+        quiet = replace(context, emit=ignore)
+        offers = [
+            _offer(context, workbench(quiet, model, system, deviations=())) for model in models
+        ]
         chosen = chosen_of(offers, 60 * minutes * _SHARE_OF_SUITES)
         if not chosen:
             least = min(offers, key=lambda one: one.seconds)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.audit.spread import Rules, judge_on
+from conformance.compared import Compared
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.inputs import read_text
@@ -93,6 +94,7 @@ class Tally:
     silent: int = 0
     most_candidates: int = 0
     actions: Counter[str] = field(default_factory=Counter)
+    compared: Counter[str] = field(default_factory=Counter)
     formulas: Counter[str] = field(default_factory=Counter)
     findings: dict[str, Finding] = field(default_factory=dict)
     examples: dict[str, Judgement] = field(default_factory=dict)
@@ -105,6 +107,7 @@ class Tally:
         self.counts[judgement.verdict] += 1
         self.events += judgement.events
         self.actions.update(judgement.actions)
+        self.compared.update(judgement.compared)
         self.formulas.update({one.name: one.judged for one in judgement.formulas})
         self.most_candidates = max(self.most_candidates, judgement.most_candidates)
         self.steps += sum(judgement.actions.values())
@@ -357,12 +360,14 @@ def _tell(
 ) -> None:
     covered = None if request.invariants_only else _Covered.of(bench, tally)
     counts = tally.counts
+    compared = Compared(dict(tally.compared), bench.prepared.spec.variables)
     outcome.verdict = tally.verdict
     parts = [
         f"{counted(tally.traces, 'trace')}, {counted(tally.events, 'event')}",
         f"{counts[Verdict.PASS]:,} pass, {counts[Verdict.FAIL]:,} fail, "
         f"{counts[Verdict.INCONCLUSIVE]:,} inconclusive",
     ]
+    parts.append(compared.summary("event"))
     if tally.silent:
         parts.append(f"{tally.silent:,} of {tally.steps:,} steps were not seen")
     if covered is not None:
@@ -386,6 +391,7 @@ def _tell(
         "most_candidates": tally.most_candidates,
         "actions": dict(tally.actions.most_common()),
         **({} if covered is None else {"never_taken": list(covered.never)}),
+        "compared": compared.figures(),
         "formulas_judged": dict(tally.formulas),
         "unjudged": [one.to_json() for one in list(tally.unclear.values())[:100]],
     }

@@ -11,13 +11,11 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from conformance.errors import DataError
 from conformance.inputs import open_plain, read_text
+from conformance.systems.lines import JsonObject, check_agents_line, check_manifest
 from conformance.tla import load_json
-
-JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +58,16 @@ class RecordedTrace:
 
 
 def manifest(recording: Path) -> JsonObject:
-    """What `recording.json` says. Raises DataError if the folder is no recording."""
+    """What `recording.json` says. Raises DataError if it is none, or the folder no recording."""
     path = recording / "recording.json"
     if not os.path.lexists(path):
         raise DataError(
             f"{recording} is no recording: it has no recording.json. `kconform cluster record` "
             "writes one."
         )
-    return _read(path)
+    told = _read(path)
+    check_manifest(str(path), told)
+    return told
 
 
 def series(folder: Path) -> list[str]:
@@ -76,8 +76,8 @@ def series(folder: Path) -> list[str]:
     Raises DataError if it cannot be read.
     """
     path = folder / "series.json"
-    runs = _read(path).get("runs", []) if os.path.lexists(path) else []
-    return [str(run) for run in runs] if isinstance(runs, list) else []
+    runs = _read(path).get("runs", {}) if os.path.lexists(path) else {}
+    return list(runs) if isinstance(runs, Mapping) else []
 
 
 def _read(path: Path) -> JsonObject:
@@ -102,11 +102,12 @@ def read_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
 
 
 def agents_lines(recording: Path) -> Iterator[Seen]:
-    """What the agents of all nodes wrote, node by node; `time` is the section's end."""
+    """What the agents of all nodes wrote, node by node; `time` is the section's end.
+
+    Raises DataError for a line that lacks what the readers of groups and partitions use.
+    """
     for path in sorted(recording.glob("node*/agent.ndjson")):
         place = path.relative_to(recording)
         for number, line in read_lines(path):
-            time, node = line.get("time"), line.get("node")
-            if not isinstance(time, int) or not isinstance(node, str):
-                raise DataError(f"{path}:{number} is no line of an agent: no `time` or no `node`.")
-            yield Seen(time, f"{place}:{number}", node, line)
+            check_agents_line(f"{path}:{number}", line)
+            yield Seen(line["time"], f"{place}:{number}", line["node"], line)

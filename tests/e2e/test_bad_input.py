@@ -358,11 +358,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Pat
         yield damage.prepared(tmp_path_factory.mktemp("damage") / "whole")
 
 
+_SHARE = 7
+"""Each damage is tried on three files, and each file has every seventh damage."""
+
+
 @pytest.mark.parametrize("file", damage.FILES, ids=lambda file: file.name)
 def test_damaged_input_ends_no_command_with_a_fault(whole: Path, file: damage.File) -> None:
     """`python -m tests.e2e.damage` tries all commands, and prints what they say."""
     first = replace(file, commands=file.commands[:1])
-    broken = [str(row) for row in damage.rows(whole, [first]) if row.broken]
+    number = damage.FILES.index(file)
+    some = [one for at, one in enumerate(damage.DAMAGES) if (at + number) % _SHARE == 0]
+    broken = [str(row) for row in damage.rows(whole, [first], some) if row.broken]
     assert not broken, "\n".join(broken)
 
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial"
 PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
 MODEL = "models/store.toml"
-ALWAYS = {"schema_version", "command", "verdict", "seconds", "findings", "time_line"}
+ALWAYS = {"schema_version", "command", "verdict", "seconds", "findings", "time_line", "exercised"}
 FINDING = set(re.findall(r"`(\w+)`", PAGE.partition("A finding has")[2])) - {
     "variable",
     "expected",

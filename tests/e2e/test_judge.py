@@ -280,6 +280,9 @@ def test_no_capture_of_what_may_be_is_called_wrong_and_a_lie_in_it_is(
         judge, nothing_said = Judge(spec, mapping), Judge(spec, Mapping())
         honest = Recording("honest", tuple(events))
         found = judge.judge(honest)
+        if not any(event.actions or event.after for event in events):
+            assert found.verdict is Verdict.INCONCLUSIVE, "nothing was seen"
+            continue
         assert found.verdict is Verdict.PASS, found.reason
         assert nothing_said.judge(honest).verdict is not Verdict.FAIL
         at = len(events) - 1

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.systems.group.terms import Observation, Terms, terms
+from conformance.systems.lines import JsonObject, check_taps_line
 from conformance.systems.recorded import (
-    JsonObject,
     RecordedTrace,
     Seen,
     agents_lines,
@@ -108,7 +108,9 @@ def group_traces(recording: Path) -> Iterator[RecordedTrace]:
             of_group.append(replace(seen, time=seen.body["entered"]))
     exchanges = _exchanges(recording)
     for group in sorted(observed):
-        yield _trace(told, group, terms(observed[group], told), exchanges.get(group, []))
+        coordinators = terms(observed[group], told)
+        if any(one.seen.body["state"] for one in coordinators.observations):
+            yield _trace(told, group, coordinators, exchanges.get(group, []))
 
 
 def _trace(
@@ -236,6 +238,7 @@ def _exchanges(recording: Path) -> dict[str, list[_Exchange]]:
         body = line.get("body")
         if not body or line.get("api") not in (*_SENT, *_BESIDE):
             continue
+        check_taps_line(f"{path}:{number}", line)
         seen = Seen(line["time"], f"tap.ndjson:{number}", line["link"], line)
         key = (line["connection"], line["correlation"])
         if line["direction"] == "request":
@@ -524,7 +527,7 @@ def _crashes(
     """
     asked = [one for one in exchanges if not one.errors & _ELSEWHERE]
     for fault in told.get("faults", []):
-        if fault["action"] != "kill-client" or fault["client"] not in names.instances:
+        if fault["action"] != "kill-client" or fault.get("client") not in names.instances:
             continue
         client, time = fault["client"], fault["time"]
         sent = [one.api for one in asked if one.client == client and one.request.time < time]

@@ -26,8 +26,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from conformance.errors import DataError
+from conformance.systems.lines import JsonObject
 from conformance.systems.recorded import (
-    JsonObject,
     RecordedTrace,
     Seen,
     agents_lines,
@@ -445,7 +445,7 @@ class _Partition:
         """When each node's process ended, by the recording's faults."""
         ends: dict[str, list[int]] = defaultdict(list)
         for fault in self.manifest.get("faults", []):
-            if fault["action"] in ("kill", "stop") and not fault["problem"]:
+            if fault["action"] in ("kill", "stop") and not fault.get("problem"):
                 ends[_broker(fault.get("node"))].append(fault["time"])
         return ends
 
@@ -507,6 +507,11 @@ class _Partition:
             if _is_a_consumers(seen.body):
                 continue
             broker = _broker(int(seen.node))
+            if broker not in self._outages:
+                raise DataError(
+                    f"{seen.source} is of {broker}, which was no replica of {self.name} when it "
+                    "was created."
+                )
             known = last.get(broker)
             line = self._line(seen, broker, known)
             registered = max((epoch for time, epoch in epochs if time <= seen.time), default=0)
@@ -625,7 +630,12 @@ class _Partition:
             self._add(read.seen, "SubmitExpandIsr", args, self._shown(read), place=1)
 
     def _shown(self, line: _Line) -> JsonObject:
-        parts = line.view.parts(line.broker, self.brokers)
+        view = line.view
+        if view.log_end > view.log_start and not view.epochs:
+            raise DataError(
+                f"{line.seen.source} shows records of {self.name} without a leader epoch."
+            )
+        parts = view.parts(line.broker, self.brokers)
         unsure = ("highWatermark", "followerState") if line.overlaps else ()
         if line.section == _EXPANDS:  # amid a fetch, which looks at the high watermark after it
             unsure = (*unsure, "highWatermark")

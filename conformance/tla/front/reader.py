@@ -215,7 +215,7 @@ class _Reader:
             case "OpApplNode":
                 return self._application(node, location, scope)
             case "NumeralNode":
-                return s.Number(location, int(text_of(node, "IntValue")))
+                return s.Number(location, _integer(text_of(node, "IntValue"), location))
             case "StringNode":
                 return s.String(location, child_of(node, "StringValue").text or "")
             case "AtNode":
@@ -541,3 +541,12 @@ def _flat(name: str, arg: s.Argument) -> tuple[s.Argument, ...]:
 
 def _as_argument(bound: s.Bound) -> s.Argument:
     return s.OperatorArg(bound.location, bound) if bound.arity else bound
+
+
+def _integer(digits: str, location: s.Location) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # Python reads so many digits and no more
+        raise UnsupportedError(
+            f"{location}: a number of {len(digits):,} digits. Write a smaller one."
+        ) from None

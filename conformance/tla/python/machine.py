@@ -93,6 +93,7 @@ class Machine:
         self.variables = tuple(variable.name for variable in program.module.variables)
         self._namespace: dict[str, object] = {
             **_runtime_namespace(),
+            "replaced": runtime.Replacements(),
             UNDEFINED: (EvaluationError, RecursionError, *_RAISED_BY_GENERATED_CODE),
             "decide": self._decide,
             **{name: getattr(session, name) for name in _OF_SESSION},

@@ -293,6 +293,47 @@ def replaced(f: Unforced, x: Value, result: Unforced) -> Unforced:
     raise EvaluationError(f"EXCEPT on {shown(f)}, which is not a function")
 
 
+class Replacements:
+    """`replaced` that remembers what it made: the same parts give the same object.
+
+    A large search makes the same function of the same parts over and over. Who remembers functions
+    by identity, a `Fingerprinter` above all, then knows the result already, and the copy is saved.
+    The parts count by identity, so that 1 is never taken for TRUE, and each entry keeps its parts
+    alive. Memory is bounded: it starts again after `limit` entries, and for good ends a memory
+    from which fewer results were taken than it has entries.
+    """
+
+    __slots__ = ("_known", "_limit", "_taken")
+
+    def __init__(self, limit: int = 100_000) -> None:
+        self._limit = limit
+        self._known: dict[tuple[int, int, int], tuple[Unforced, ...]] = {}
+        self._taken = 0
+
+    def __call__(self, f: Unforced, x: Value, result: Unforced) -> Unforced:
+        """As `replaced`."""
+        if f.__class__ is not Fn:
+            return replaced(f, x, result)
+        key = id(f), id(x), id(result)
+        known = self._known.get(key)
+        if known is not None:
+            self._taken += 1
+            return known[0]
+        made = replaced(f, x, result)
+        if self._limit and made.__class__ is Fn:
+            self._remember(key, (made, f, x, result))
+        return made
+
+    def _remember(self, key: tuple[int, int, int], entry: tuple[Unforced, ...]) -> None:
+        if len(self._known) >= self._limit:
+            if self._taken < self._limit:
+                self._limit = 0
+            self._known.clear()
+            self._taken = 0
+        if self._limit:
+            self._known[key] = entry
+
+
 def unpack(value: Value, count: int) -> tuple[Value, ...]:
     """The components of a tuple that a quantifier over <<a, b>> takes apart."""
     if type(value) is tuple and len(value) == count:

@@ -10,6 +10,7 @@ from conformance.tla.spark.candidates import static_candidates
 from conformance.tla.spark.choice import choose
 from conformance.tla.spark.columns import NotFinite, as_listed, function
 from conformance.tla.spark.environment import Names, rigid
+from conformance.tla.spark.equality import equals
 from conformance.tla.spark.formulas import (
     Formula,
     conjoin,
@@ -26,6 +27,7 @@ from conformance.tla.spark.terms import (
     Product,
     Term,
     bare,
+    guarded,
     guarded_formula,
     merge,
 )
@@ -74,9 +76,12 @@ def _bind(compiler: TermCompiler, binder: s.Binder, item: Term, names: Names) ->
     if not binder.pattern:
         return names.having({binder.names[0].uid: rigid(item)})
     cause = compiler.cause(binder.location, "a tuple of another length")
+    scope, numbers = compiler.scope, range(1, len(binder.names) + 1)
+    fits = equals(scope, functions.domain(scope, item), Known(frozenset(numbers)))
+    guards = functions.required(fits, cause)
     parts = {
-        name.uid: rigid(functions.apply(compiler.scope, item, Known(i), cause))
-        for i, name in enumerate(binder.names, 1)
+        name.uid: rigid(guarded(functions.apply(scope, item, Known(number), cause), guards))
+        for number, name in zip(numbers, binder.names, strict=True)
     }
     return names.having(parts)
 

@@ -42,6 +42,7 @@ from conformance.tla.spark.terms import (
     Subsets,
     Term,
     bare,
+    guarded,
     merge,
 )
 from conformance.tla.values import canonical_sorted, format_value, make_function
@@ -284,18 +285,21 @@ def _copies_in(context: Application, element: Operand, bag: Operand) -> Term:
     return choose_branch(context.scope, inside, copies, Known(0))
 
 
-def _assert(context: Application, operand: Operand, _message: Operand) -> Term:
-    test = context.formula(operand)
+# What is printed, or would be, is evaluated by TLC: without a value it is an error.
+
+
+def _assert(context: Application, operand: Operand, message: Operand) -> Term:
+    test, guards = context.formula(operand), context.term(message).guards
     cause = context.cause("the assertion failed")
-    return Boolean(Atom(sql.TRUE, (*test.guard(), Guard(test.holds(), (cause,)))))
+    return Boolean(Atom(sql.TRUE, (*test.guard(), *guards, Guard(test.holds(), (cause,)))))
 
 
-def _second(context: Application, _first: Operand, operand: Operand) -> Term:
-    return context.term(operand)
+def _print_value(context: Application, printed: Operand, operand: Operand) -> Term:
+    return guarded(context.term(operand), context.term(printed).guards)
 
 
-def _print(_context: Application, _operand: Operand) -> Term:
-    return Boolean(Truth(True))
+def _print(context: Application, printed: Operand) -> Term:
+    return guarded(Boolean(Truth(True)), context.term(printed).guards)
 
 
 def _itself(context: Application, operand: Operand) -> Term:
@@ -374,7 +378,7 @@ OPERATORS: Mapping[str, Implementation] = {
     "BagIn": _bag_in,
     "CopiesIn": _copies_in,
     "Assert": _assert,
-    "Print": _second,
+    "Print": _print_value,
     "PrintT": _print,
     "TLCEval": _itself,
     "ToString": _to_string,

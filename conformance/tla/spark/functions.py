@@ -81,7 +81,7 @@ def _apply(scope: Scope, applied: Term, argument: Term, cause: str) -> Term:
         return applied
     if isinstance(applied, FunctionOf):
         inside = member(scope, argument, applied.domain)
-        return guarded(applied.function(argument), _required(inside, cause))
+        return guarded(applied.function(argument), required(inside, cause))
     mapped = as_mapped(applied)
     if mapped is not None:
         return _select(scope, mapped.entries, argument, cause)
@@ -99,7 +99,8 @@ def _what(term: Term) -> str:
     return physical.describe(term.type) if isinstance(term, Column) else type(term).__name__
 
 
-def _required(inside: Formula, cause: str) -> Guards:
+def required(inside: Formula, cause: str) -> Guards:
+    """What protects a term that has a value only where the formula holds."""
     condition = inside.holds()
     return () if condition == sql.TRUE else (Guard(condition, (cause,)),)
 

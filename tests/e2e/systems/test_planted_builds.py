@@ -85,11 +85,10 @@ def test_the_recommended_command_drives_the_suites_that_find_them() -> None:
     events: list[Event] = []
     context, system = Context(emit=events.append), f"kafka-{VERSION}"
     gate = plan(context, DEFAULT_TIERS["ci"], (), Path("out"), system)
-    benches = [workbench(context, model, system) for model in gate.feeding]
 
-    chosen = within_budget(context, benches, MINUTES)
+    chosen = within_budget(context, gate.feeding, system, MINUTES)
 
-    assert {*FAULTS.values()} <= {bench.model.name for bench in chosen}
+    assert {*FAULTS.values()} <= {model.name for model in chosen}
     told = events[-1]
     assert isinstance(told, StageFinished)
-    assert f"{len(chosen)} of {len(benches)} suites" in told.summary
+    assert f"{len(chosen)} of {len(gate.feeding)} suites" in told.summary

@@ -13,8 +13,16 @@ from tests.differential.tla import formulas
 
 pytestmark = [pytest.mark.spark, pytest.mark.tlc]
 
-WITHOUT_VALUE = frozenset([r"Cardinality(SUBSET (1..20)) = 1048576"])
+WITHOUT_VALUE = frozenset(
+    [
+        r"Cardinality(SUBSET (1..20)) = 1048576",
+        r"SUBSET (1..30) \subseteq SUBSET (1..42)",
+        r"SUBSET (1..30) \subseteq SUBSET (2..42)",
+    ]
+)
 """Too much for a column: inconclusive, with that reason."""
+WITH_VALUE = frozenset([r"<<1, 2>> \in UNION {[1..n -> Nat] : n \in 1..2}"])
+"""TLC would have to list an infinite set; a column is compared with each of the united sets."""
 AT_A_TIME = 40
 
 
@@ -53,6 +61,7 @@ def test_spark_says_what_tlc_says(spark, spec, compiled, tmp_path):
         for index, formula in part:
             said, text = table[index]
             verdict = {True: "pass", False: "fail", None: "error"}[verdicts[formula.name]]
-            if verdict != said and not (verdict == "error" and text in WITHOUT_VALUE):
+            differs = verdict != said and text not in WITH_VALUE
+            if differs and not (verdict == "error" and text in WITHOUT_VALUE):
                 differing.append((text, said, verdict))
-    assert differing == []
+    assert not differing, "\n".join(map(str, differing))

@@ -45,6 +45,7 @@ def launched(
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setattr(session, "_LAUNCH", launch)
+    monkeypatch.setattr(session, "_check_reachable", lambda master: None)
     with (
         pytest.raises(EnvironmentProblem, match="no JVM in this test"),
         session.spark_session(master, steps=steps),

@@ -87,7 +87,7 @@ def test_reads_a_catalogue(tmp_path: Path) -> None:
         pytest.param("system = ", "is not a catalogue of faults", id="no TOML"),
         pytest.param(ONE_FAULT.replace("seq", "odd"), "is not a catalogue of faults", id="a tag"),
         pytest.param(ONE_FAULT + "when = 1\n", "is not a catalogue of faults", id="a key"),
-        pytest.param(ONE_FAULT.replace("jira", "issue"), "is no catalogue", id="missing key"),
+        pytest.param(ONE_FAULT.replace("jira", "issue"), "is not a catalogue", id="missing key"),
         pytest.param(
             ONE_FAULT + ONE_FAULT[ONE_FAULT.index("[[fault]]") :], "X1 stands twice", id="an id"
         ),

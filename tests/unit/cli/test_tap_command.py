@@ -24,7 +24,7 @@ def test_rules_are_read(tmp_path: Path) -> None:
         ('[[rule]]\naction = "explode"\n', "delay, drop, hold, cut"),
         ('[[rule]]\naction = "drop"\napis = "Fetch"\n', "apis"),
         ("[[rule]]\n", "action"),
-        ("[[rule]\n", "cannot be read"),
+        ("[[rule]\n", "is not a file of rules"),
     ],
 )
 def test_rules_that_are_none(tmp_path: Path, text: str, words: str) -> None:

@@ -412,3 +412,17 @@ def test_a_number_that_was_written_as_a_string_is_no_model_value(spec: Spec) -> 
     found = judged(spec, Mapping(), *numbered({"state": {"granted": "0"}}))
     assert found.failure is not None
     assert found.failure.blockers[0].lines == ("the state differs",)
+
+
+def test_events_that_say_nothing_are_no_evidence(spec: Spec, tmp_path: Path) -> None:
+    silent = [{"process": "a"}, {"process": "b"}]
+    judgement = judged(spec, mapping(tmp_path, HIDDEN.format(2)), *silent, invariants=())
+    assert judgement.verdict is UNCLEAR
+    assert "no event names an action or shows a variable" in judgement.reason
+
+
+def test_an_expression_that_takes_for_ever_is_one_traces_matter(spec: Spec, tmp_path: Path) -> None:
+    rule = "[[names]]\nmatch = '(a+)+b'\nto = 'x'\n[limits]\nevaluation = 0.5\n"
+    judgement = judged(spec, mapping(tmp_path, rule), act("Ask", "a" * 40), invariants=())
+    assert judgement.verdict is UNCLEAR
+    assert "time" in judgement.reason or "seconds" in judgement.reason

@@ -86,5 +86,5 @@ def test_the_recordings_of_a_series_and_which_of_them_are_spoiled(tmp_path: Path
     assert recordings(tmp_path) == [tmp_path / "r1", tmp_path / "r2"]
     assert [bool(spoiled(one)) for one in recordings(tmp_path)] == [False, True]
     (tmp_path / "series.json").write_text("{", "utf-8")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="is no part of a recording"):
         recordings(tmp_path)

@@ -135,7 +135,7 @@ def test_any_itf_trace_that_names_its_actions_can_be_replayed(tmp_path: Path) ->
     ("text", "message"),
     [
         (None, "cannot be read"),
-        (b"\xff\xfe", "cannot be read"),
+        (b"\xff\xff", "cannot be read"),
         (b"{", "found.itf.json: Not an ITF file"),
         (itf().encode(), "holds no state"),
         (itf(((0,), ""), ((1,), "")).encode(), "does not say which action"),

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from conformance.compared import Compared
 from conformance.config import Settings, Thresholds
 from conformance.events import Event, StageFinished, StageStarted
 from conformance.replay.engine import Divergence
@@ -226,6 +227,7 @@ def explored(
         guided=guided or {},
         disabled=disabled,
         never_taken=never,
+        compared=Compared({"taken": steps}, ("taken",)),
     )
 
 

@@ -153,3 +153,17 @@ def test_assumptions_are_checked_on_demand(tmp_path: Path) -> None:
     parsed = module(tmp_path, "CONSTANT N\nASSUME N > 0\nASSUME Small == N < 5")
     found = bind(parsed, parse_config("CONSTANT N = 7"))
     assert [assumption.name for assumption in found.false_assumptions()] == ["Small"]
+
+
+def test_a_number_that_python_does_not_read_is_refused_by_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "Long.tla"
+    path.write_text(f"---- MODULE Long ----\nA == {'9' * 5000}\n====\n")
+    with pytest.raises(UnsupportedError, match=r"Long:2:6: a number of 5,000 digits"):
+        load_module(path)
+
+
+def test_a_module_of_megabytes_is_not_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "Large.tla"
+    path.write_text(f"---- MODULE Large ----\n\\* {'x' * 6_000_000}\n====\n")
+    with pytest.raises(SpecError, match="more than 5,000,000 bytes is not parsed"):
+        load_module(path)

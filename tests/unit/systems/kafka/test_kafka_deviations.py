@@ -161,7 +161,7 @@ def test_a_table_that_is_none_is_told(tmp_path: Path, text: str) -> None:
     table = tmp_path / "deviations.toml"
     table.write_text(text, encoding="utf-8")
 
-    with pytest.raises(DataError, match=r"deviations\.toml cannot be read"):
+    with pytest.raises(DataError, match=r"deviations\.toml is not a table of deviations"):
         load_deviations(table)
 
 
