@@ -87,7 +87,7 @@ def test_heartbeats_put_off_nothing_that_a_refusal_asks_for() -> None:
 @pytest.mark.parametrize(
     ("mistake", "example", "answer"),
     [
-        ("ignores-rebalance", 16, "Heartbeat was answered REBALANCE_IN_PROGRESS"),
+        ("ignores-rebalance", 21, "Heartbeat was answered REBALANCE_IN_PROGRESS"),
         ("heartbeats-never", 1, "SyncGroup was answered NONE"),
     ],
 )
