@@ -278,6 +278,10 @@ def _earlier(events: Sequence[Event], guarantee: Guarantee) -> dict[int, frozens
 def wrong(case: Case, judgement: Judgement, explained: int) -> str:
     """What is wrong with a verdict; nothing if it is right."""
     total = len(case.recording.events)
+    events = case.recording.events
+    if not any(event.actions or event.before or event.after for event in events):
+        seen = judgement.verdict is not Verdict.INCONCLUSIVE
+        return f"{judgement.verdict.name}, where no event says anything" if seen else ""
     if judgement.verdict is Verdict.INCONCLUSIVE:
         limited = case.limits.candidates < 20_000 or case.limits.states < 1_000_000
         return "" if limited else f"inconclusive: {judgement.reason}"
