@@ -15,6 +15,7 @@ from conformance.tla import (
     Action,
     ActionPattern,
     Fn,
+    Part,
     State,
     Value,
     canonical_sorted,
@@ -137,9 +138,9 @@ def _owner(event: Event) -> str | None:
     return None
 
 
-def _shows(variables: Sequence[str], state: State, parts: Sequence[object]) -> bool:
+def _shows(variables: Sequence[str], state: State, parts: Sequence[Part]) -> bool:
     shown = dict(zip(variables, state, strict=True))
-    return all(_shown(shown, str(part.place), part.value) for part in parts)  # type: ignore[attr-defined]  # a Part
+    return all(_shown(shown, str(part.place), part.value) for part in parts)
 
 
 def _shown(shown: Mapping[str, Value], place: str, value: Value) -> bool:
