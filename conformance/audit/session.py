@@ -98,6 +98,8 @@ def spark_session(
     were given there stand. Raises EnvironmentProblem without a usable Java, or when Spark cannot
     start or reach the master.
     """
+    if master is not None:
+        _check_reachable(master)  # also where a session stands: what was named must be there
     active = SparkSession.getActiveSession()
     if active is not None:
         yield _configure(active, settings)
@@ -287,7 +289,6 @@ def _start(
     conf = SparkConf(loadDefaults=False).setAppName(name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit: the JVM is there already
     if not submitted:
-        _check_reachable(master or LOCAL)
         _export_java_home()
         if (master or LOCAL).startswith("local"):
             # Spark's default is PATH's python3, which need not be that of our environment.
