@@ -28,7 +28,7 @@ _FOREIGN = """
     return performance.getEntriesByType('resource').map(entry => entry.name)
       .filter(name => !name.startsWith(location.origin))
 """
-_WIDTH = "return document.documentElement.scrollWidth"
+_FITS = "return document.documentElement.scrollWidth <= window.innerWidth ? 1 : 0"
 _DRAWN = "return document.querySelectorAll('div.mermaid').length"
 _HITS = "return document.querySelectorAll('.md-search-result__link').length"
 DIAGRAMS = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").count("```mermaid")
@@ -74,7 +74,7 @@ def test_a_page_fits_and_fetches_nothing_from_elsewhere(
 
     for width in (1200, 360):
         browser.emulate(width)
-        assert browser.run(_WIDTH) <= width
+        assert eventually(browser, _FITS, 1)  # the theme's drawer moves for a moment
     assert browser.run(_FOREIGN) == []
     assert browser.errors() == []
 
