@@ -31,7 +31,19 @@ _FOREIGN = """
 _FITS = "return document.documentElement.scrollWidth <= window.innerWidth ? 1 : 0"
 _DRAWN = "return document.querySelectorAll('div.mermaid').length"
 _HITS = "return document.querySelectorAll('.md-search-result__link').length"
-DIAGRAMS = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").count("```mermaid")
+
+
+def diagrams() -> Iterator[tuple[str, int]]:
+    """Each page of the site that has diagrams, and how many."""
+    for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
+        count = page.read_text(encoding="utf-8").count("```mermaid\n")
+        place = page.relative_to(ROOT).with_suffix("").as_posix()
+        if count:
+            inside = place.startswith("docs/")
+            yield place.removeprefix("docs/") if inside else f"project/{place}", count
+
+
+DIAGRAMS = [*diagrams()]
 
 
 class _Silent(SimpleHTTPRequestHandler):
@@ -79,12 +91,12 @@ def test_a_page_fits_and_fetches_nothing_from_elsewhere(
     assert browser.errors() == []
 
 
-def test_every_diagram_is_drawn(browser: Browser, address: str) -> None:
+@pytest.mark.parametrize(("page", "count"), DIAGRAMS)
+def test_every_diagram_is_drawn(browser: Browser, address: str, page: str, count: int) -> None:
     browser.emulate(1200)
-    browser.visit(f"{address}/project/ARCHITECTURE/")
+    browser.visit(f"{address}/{page}/")
 
-    assert DIAGRAMS > 0
-    assert eventually(browser, _DRAWN, DIAGRAMS) == DIAGRAMS
+    assert eventually(browser, _DRAWN, count) == count
     assert browser.errors() == []
 
 
