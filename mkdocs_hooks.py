@@ -25,10 +25,10 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent
 PROJECT = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 MERMAID = "javascripts/mermaid.js"
-# The theme initializes mermaid itself, and would shrink diagrams with the screen.
+# The theme initializes mermaid itself, and would shrink diagrams until no phone shows their words.
 _NATURAL_SIZE = b"""
 const initialize = mermaid.initialize.bind(mermaid);
-const natural = { useMaxWidth: false };
+const natural = { useMaxWidth: window.innerWidth > 700 };
 mermaid.initialize = (config) =>
   initialize({ ...config, flowchart: natural, sequence: { ...config.sequence, ...natural } });
 """
