@@ -35,11 +35,11 @@ from conformance.stages.drive import Driving, driving
 from conformance.stages.explore import Search, search_of
 from conformance.stages.fetch import fetched_meanwhile
 from conformance.stages.mutation import mutation
-from conformance.stages.overridden import deviating
 from conformance.stages.record import Subject, Underway, audit, plan_of, record, referee
 from conformance.stages.replay import replay
 from conformance.stages.selection import LeftOut, reasons_told, select
 from conformance.stages.suite import cover
+from conformance.systems.declared import deviating
 from conformance.systems.registry import BUILT_IN, factory_path
 from conformance.traces.store import TraceStore
 
@@ -313,7 +313,8 @@ def _audit(
     store = _store(gate, bench)
     subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
     listing = _fresh(store.with_suffix(".failing"))
-    audited = audit(context, subject, spark, listing=listing, every_action=gate.minutes is None)
+    # Where models were chosen, their suites take every action; few random walks of one need not.
+    audited = audit(context, subject, spark, listing=listing, every_action=not gate.chosen)
     if gate.tier.name == "nightly":
         referee(context, subject, listing, traces=REFEREED)
     return audited

@@ -24,9 +24,9 @@ from conformance.cli.options import (
     SeedOption,
     StrictOption,
     SystemOption,
+    SystemOptions,
     TlsCaOption,
     WireConfigOption,
-    WireOptions,
     all_configured,
     use_kafka_lib,
 )
@@ -96,7 +96,7 @@ def gate(
             strict,
         )
         use_kafka_lib(kafka_lib)
-        named = WireOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
+        named = SystemOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
         planned = plan(context, chosen, all_configured(models or (), config), folder, named or "")
         for reason, names in by_reason(planned.left_out).items():
             work.say(f"left out: {', '.join(names)}: {reason}")

@@ -271,7 +271,7 @@ def audit(
 
     Without `spark` it is done in this process, by the same evaluator: for few traces.
     `every_action`: an action of the model that no trace takes makes a pass vacuous. Not so where
-    the traces were cut short for time, and a suite takes the actions.
+    a suite takes the actions of the models that were chosen.
     `native` judges the invariants by Spark columns: several times as fast for millions of
     distinct states; below some hundred thousand the JVM's warm-up takes longer than Python.
     """
@@ -338,12 +338,26 @@ def _telling(context: Context, subject: Subject) -> Emit:
             event = replace(event, subject=model.name)
         elif isinstance(event, StageFinished):
             figures = {"model": model.name, "store": str(subject.store.path), **event.figures}
-            event = replace(event, subject=model.name, figures=figures)
+            summary = event.summary + "".join(f"; {reason}" for reason in _vacuous(event))
+            event = replace(event, subject=model.name, figures=figures, summary=summary)
         elif isinstance(event, Finding):
             event = _told(context, subject, event)
         context.emit(event)
 
     return tell
+
+
+def _vacuous(event: StageFinished) -> list[str]:
+    """Why the audit is no pass although no trace failed: the first reasons, and how many more."""
+    reasons = event.figures.get("vacuous", ())
+    if event.verdict is not Verdict.INCONCLUSIVE or not isinstance(reasons, list):
+        return []
+    shown = [str(reason) for reason in reasons[:_REASONS]]
+    rest = len(reasons) - len(shown)
+    return [*shown, counted(rest, "more reason")] if rest else shown
+
+
+_REASONS = 3
 
 
 def _told(context: Context, subject: Subject, finding: Finding) -> Finding:
