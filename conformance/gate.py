@@ -14,8 +14,8 @@ from conformance.audit.result import AuditResult
 from conformance.bugs.canary import run_canary
 from conformance.config import Tier
 from conformance.errors import UserError
+from conformance.modelcheck.form import Tier as TierName
 from conformance.modelcheck.manifest import Model, find_models
-from conformance.modelcheck.manifest import Tier as TierName
 from conformance.modelcheck.result import CheckResult
 from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile

@@ -18,7 +18,8 @@ from conformance.errors import ExitCode
 from conformance.events import Event, StageFinished
 from conformance.modelcheck.behaviours import Judgement
 from conformance.modelcheck.check import CheckOptions
-from conformance.modelcheck.manifest import Check, Model
+from conformance.modelcheck.form import Check
+from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.tlc import TlcOptions
 from conformance.report.collect import Collector
