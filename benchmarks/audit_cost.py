@@ -69,7 +69,7 @@ def _audit(path: Path, way: str, side: int) -> Mapping[str, object]:
     rules = compile_rules(spec, store.columns.schema, ACTIONS, ["Within"], ["Near"])
     evaluator = _evaluator().of(spec, store, ["Within"], ["Near"])
     model = table(side, cube(side)[1])
-    with _workers(way) as workers:
+    with _workers(way, store.manifest.counts.steps) as workers:
         result = audit(workers, store, rules, evaluator, model=model, options=Options())
         _COST.append(_processor_seconds())
     figures: Mapping[str, object] = result.figures()
@@ -87,11 +87,11 @@ def _evaluator() -> Any:
 
 
 @contextlib.contextmanager
-def _workers(way: str) -> Iterator[Any]:
+def _workers(way: str, steps: int) -> Iterator[Any]:
     if find_spec("conformance.workers") is None:
         from conformance.audit.session import spark_session as before  # type: ignore
 
-        with before(way) as session:
+        with before(way, steps=steps) as session:
             yield session
         return
     from conformance.workers import Here, Processes
@@ -99,11 +99,10 @@ def _workers(way: str) -> Iterator[Any]:
     if not way.startswith("local"):
         yield Here() if way == "here" else Processes(2)
         return
-    from conformance.spark.session import spark_session
-    from conformance.spark.workers import OnSpark
+    from conformance.workers import workers_for
 
-    with spark_session(way) as session:
-        yield OnSpark(session)
+    with workers_for(0, steps, master=way, processes=2) as workers:
+        yield workers
 
 
 def _processor_seconds() -> float:

@@ -31,9 +31,10 @@ def workers_for(
     if is_small(traces, master) and not spark:
         yield Here() if steps <= FEW_STEPS or processes < 2 else Processes(processes)
         return
-    # Here: Spark takes a second to load, and little work needs it.
+    # Here: Spark takes a second to load, and few traces need it.
     from conformance.spark.session import spark_session
     from conformance.spark.workers import OnSpark
 
-    with spark_session(master, steps=steps) as session:
+    # Python's workers do the work; the JVM itself has much to do only for native columns.
+    with spark_session(master, steps=steps if spark else 0) as session:
         yield OnSpark(session)
