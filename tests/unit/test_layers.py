@@ -24,6 +24,8 @@ LAYERS: dict[str, int] = {
     "conformance.compared": 0,
     # A library of its own, with layers of its own; the errors of the whole house are its.
     "conformance.tla": 0,
+    "conformance.workers": 1,
+    "conformance.spark": 1,
     "conformance.story": 2,
     "conformance.modelcheck": 2,
     "conformance.kafka": 2,

@@ -9,8 +9,7 @@ from typing import TypeVar
 from greenlet import getcurrent
 
 from conformance.systems.group.callbacks import Callbacks
-from conformance.systems.group.coordinator import rebalance_timeout_ms
-from conformance.systems.group.settings import GROUP_ID, TOPIC, Settings
+from conformance.systems.group.settings import GROUP_ID, SESSION_TIMEOUT_MS, TOPIC, Settings
 from conformance.systems.protocol import ActionRefused
 from conformance.systems.threads import InterruptibleThreads
 from impl.clock import MockClock
@@ -37,11 +36,8 @@ ResponseT = TypeVar("ResponseT", bound=GroupResponse)
 ResultT = TypeVar("ResultT")
 
 FOREVER_MS = 2**40
-SESSION_TIMEOUT_MS = 1_800_000
 _BROKER = BrokerEndPoint(0)
 """Members always reach the coordinator, whichever broker it is."""
-_JOINS_ONCE, _JOINS_TWICE = 3, 9
-"""Versions of JoinGroup: before and after MEMBER_ID_REQUIRED (KIP-394)."""
 _WITHOUT_GENERATION = 1
 """The subscription's version before it told the generation (KIP-792), as in the spec."""
 
@@ -202,15 +198,14 @@ def start_client(
 
 
 def _config(name: str, settings: Settings) -> GroupRebalanceConfig:
-    instance = settings.instances[name]
     return GroupRebalanceConfig(
         GROUP_ID,
-        instance,
+        settings.instances[name],
         session_timeout_ms=SESSION_TIMEOUT_MS,
-        rebalance_timeout_ms=rebalance_timeout_ms(settings),
+        rebalance_timeout_ms=settings.rebalance_timeout_ms,
         heartbeat_interval_ms=1,
         retry_backoff_ms=1,
         retry_backoff_max_ms=1,
         client_id=name,
-        join_version=_JOINS_TWICE if settings.joins_twice or instance else _JOINS_ONCE,
+        join_version=settings.join_version(name),
     )

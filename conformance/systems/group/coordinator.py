@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.systems.group.settings import GROUP_ID, Settings
+from conformance.systems.group.settings import GROUP_ID, INITIAL_DELAY_MS, Settings
 from conformance.systems.group.timers import check_timers
+from conformance.systems.group.views import MemberRecord, RecordView
 from conformance.systems.protocol import ActionRefused
 from impl.clock import MockClock
 from impl.concurrency import Concurrency
@@ -27,17 +28,10 @@ from impl.log import Log
 from impl.records import Record
 from impl.scheduler import ImmediateScheduler
 
-INITIAL_DELAY_MS = 10_000
-"""One unit of the spec's initial delays; no time passes but in members."""
 _PARTITION, _PARTITIONS = 30, 50
 """Where Kafka keeps a group of this id, whose hashCode() is -1881749580."""
 _NOT_STORED = Errors.NOT_ENOUGH_REPLICAS
 """Which members are told as COORDINATOR_NOT_AVAILABLE."""
-
-
-def rebalance_timeout_ms(settings: Settings) -> int:
-    """So long that the initial delay may be prolonged as often as the model says."""
-    return INITIAL_DELAY_MS * (settings.initial_delays + 1)
 
 
 class GroupTopic:
@@ -47,7 +41,7 @@ class GroupTopic:
         self._topic = LocalOffsetsTopic(
             MemoryDisk(), ImmediateScheduler(), concurrency, _PARTITIONS
         )
-        self.record: GroupMetadataValue | None = None
+        self.record: RecordView | None = None
         self.refuses = False
 
     @property
@@ -84,7 +78,17 @@ class GroupTopic:
             if record.key is None or not isinstance(read_message_key(record.key), GroupMetadataKey):
                 continue
             value = record.value
-            self.record = None if value is None else read_group_metadata_value(value)
+            self.record = None if value is None else _record(read_group_metadata_value(value))
+
+
+def _record(value: GroupMetadataValue) -> RecordView:
+    members = tuple(
+        [
+            MemberRecord(each.member_id, each.group_instance_id, each.assignment)
+            for each in value.members
+        ]
+    )
+    return RecordView(value.generation, value.protocol, value.leader, members)
 
 
 class Coordinators:

@@ -1,28 +1,29 @@
-"""A request of a process and what has become of it: under way, parked, answered."""
+"""A request of a process and what has become of it: under way, parked, answered.
+
+Messages are impl's or kio's, as the member is. Both have the names of Kafka's schemas, for classes
+and for fields, so a message is read here by these names, and this module needs neither.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from impl.errors import Errors
-from impl.group.client.buffer import ByteBuffer
-from impl.group.client.consumer_protocol import deserialize_assignment
-from impl.group.client.generation import Generation
-from impl.group.client.network_client import ClientRequest, GroupResponse
-from impl.group.messages import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
+from conformance.kafka.consumer_protocol import assigned_partitions as partitions
+
+__all__ = [
+    "NO_GENERATION",
+    "Exchange",
+    "HeartbeatView",
+    "MessageView",
+    "heartbeat_view",
+    "message_view",
+    "partitions",
+]
 
 NO_GENERATION = -1
+
+Message = Any
+"""A request or an answer of the group protocol."""
 
 
 class MessageView(NamedTuple):
@@ -60,58 +61,91 @@ NO_MESSAGE = MessageView()
 NO_HEARTBEAT = HeartbeatView()
 
 
+class SentIn(Protocol):
+    """Who the member was as it sent a request: a generation of whoever's consumer."""
+
+    @property
+    def generation_id(self) -> int: ...
+    @property
+    def member_id(self) -> str: ...
+
+
 class Exchange:
-    """One request; `abandoned`: nobody waits for its answer, but it may still arrive."""
+    """One request; `abandoned`: nobody waits for its answer, but it may still arrive.
 
-    __slots__ = ("abandoned", "parked_under", "request", "response", "sent")
+    `request` is by what the member's own network knows the message, if it has such a thing.
+    """
 
-    def __init__(self, request: ClientRequest, sent: Generation, *, abandoned: bool) -> None:
+    __slots__ = ("abandoned", "message", "parked_under", "request", "response", "sent")
+
+    def __init__(
+        self, message: Message, sent: SentIn, *, abandoned: bool, request: Any = None
+    ) -> None:
+        self.message = message
         self.request = request
         self.sent = sent
         self.abandoned = abandoned
         self.parked_under: str | None = None
-        self.response: GroupResponse | None = None
+        self.response: Message = None
+        """None until it is answered."""
 
     @property
     def is_under_way(self) -> bool:
         """Whether the coordinator has not had it yet."""
         return self.parked_under is None and self.response is None
 
-    def answer(self, response: GroupResponse) -> None:
+    def answer(self, response: Message) -> None:
         """The coordinator's callback."""
         self.parked_under = None
         self.response = response
+
+
+def kind_of(message: Message) -> str:
+    """The name of Kafka's schema; "" of no message."""
+    return "" if message is None else type(message).__name__
+
+
+def error_name(error: Any) -> str:
+    """An error's name as Kafka has it: kio writes it in small letters."""
+    name: str = error.name
+    return name if name.isupper() else name.upper()
+
+
+def commit_error(answer: Message) -> str:
+    """What an OffsetCommit of one partition was answered: impl's message is flat, kio's nested."""
+    (partition,) = getattr(answer, "partitions", None) or answer.topics[0].partitions
+    return error_name(partition.error_code)
 
 
 def message_view(exchange: Exchange | None) -> MessageView:
     """A JoinGroup, SyncGroup or LeaveGroup; a Kafka answer does not repeat what was asked."""
     if exchange is None:
         return NO_MESSAGE
-    match exchange.request.request, exchange.response:
-        case JoinGroupRequest(), JoinGroupResponse() as answer:
+    asked, answer = exchange.message, exchange.response
+    match kind_of(asked), kind_of(answer):
+        case "JoinGroupRequest", "JoinGroupResponse":
             return _join_answer(exchange, answer)
-        case SyncGroupRequest() as asked, SyncGroupResponse() as answer:
+        case "SyncGroupRequest", "SyncGroupResponse":
             return _sync_answer(exchange, asked, answer)
-        case JoinGroupRequest() | SyncGroupRequest() as asked, None:
-            return _asked(exchange, asked)
-        case LeaveGroupRequest() as asked, None:
+        case "JoinGroupRequest" | "SyncGroupRequest" as kind, "":
+            return _asked(exchange, kind, asked)
+        case "LeaveGroupRequest", "":
             leaving = asked.members[0].member_id
             return MessageView("LeaveGroupRequest", leaving, abandoned=exchange.abandoned)
-        case other, answer:
-            raise AssertionError(f"{answer} does not answer {other}")
+    raise AssertionError(f"{answer} does not answer {asked}")
 
 
-def _asked(exchange: Exchange, asked: JoinGroupRequest | SyncGroupRequest) -> MessageView:
+def _asked(exchange: Exchange, kind: str, asked: Message) -> MessageView:
     sent, parked_under = exchange.sent.generation_id, exchange.parked_under
     if parked_under is not None:
-        kind = "JoinGroup" if isinstance(asked, JoinGroupRequest) else "SyncGroup"
-        return MessageView(f"{kind}Parked", asked.member_id, sent, member_id=parked_under)
-    if isinstance(asked, JoinGroupRequest):
+        parked = "JoinGroupParked" if kind == "JoinGroupRequest" else "SyncGroupParked"
+        return MessageView(parked, asked.member_id, sent, member_id=parked_under)
+    if kind == "JoinGroupRequest":
         names = frozenset([protocol.name for protocol in asked.protocols])
-        return MessageView("JoinGroupRequest", asked.member_id, sent, exchange.abandoned, names)
+        return MessageView(kind, asked.member_id, sent, exchange.abandoned, names)
     assigned = tuple([(each.member_id, partitions(each.assignment)) for each in asked.assignments])
     return MessageView(
-        "SyncGroupRequest",
+        kind,
         asked.member_id,
         asked.generation_id,
         exchange.abandoned,
@@ -120,32 +154,30 @@ def _asked(exchange: Exchange, asked: JoinGroupRequest | SyncGroupRequest) -> Me
     )
 
 
-def _join_answer(exchange: Exchange, answer: JoinGroupResponse) -> MessageView:
+def _join_answer(exchange: Exchange, answer: Message) -> MessageView:
     return MessageView(
         "JoinGroupResponse",
         exchange.sent.member_id,
         exchange.sent.generation_id,
-        error=answer.error_code.name,
+        error=error_name(answer.error_code),
         member_id=answer.member_id,
         generation=answer.generation_id,
-        protocol=answer.protocol_name,
+        protocol=answer.protocol_name or None,
         leader=answer.leader,
         members=frozenset([member.member_id for member in answer.members]),
         skip_assignment=answer.skip_assignment,
     )
 
 
-def _sync_answer(
-    exchange: Exchange, asked: SyncGroupRequest, answer: SyncGroupResponse
-) -> MessageView:
-    succeeded = answer.error_code is Errors.NONE
+def _sync_answer(exchange: Exchange, asked: Message, answer: Message) -> MessageView:
+    error = error_name(answer.error_code)
     return MessageView(
         "SyncGroupResponse",
         exchange.sent.member_id,
         exchange.sent.generation_id,
-        error=answer.error_code.name,
+        error=error,
         member_id=asked.member_id,
-        generation=asked.generation_id if succeeded else NO_GENERATION,
+        generation=asked.generation_id if error == "NONE" else NO_GENERATION,
         protocol=answer.protocol_name,
         assignment=partitions(answer.assignment),
     )
@@ -155,30 +187,20 @@ def heartbeat_view(exchange: Exchange | None) -> HeartbeatView:
     """A Heartbeat or OffsetCommit."""
     if exchange is None:
         return NO_HEARTBEAT
-    asked = exchange.request.request
-    match asked:
-        case HeartbeatRequest():
-            kind = "Heartbeat"
-        case OffsetCommitRequest():
-            kind = "OffsetCommit"
+    asked, answer = exchange.message, exchange.response
+    match kind_of(asked), kind_of(answer):
+        case "HeartbeatRequest" | "OffsetCommitRequest" as kind, "":
+            return HeartbeatView(kind, asked.member_id, _generation(asked))
+        case "HeartbeatRequest", "HeartbeatResponse" as kind:
+            error = error_name(answer.error_code)
+        case "OffsetCommitRequest", "OffsetCommitResponse" as kind:
+            error = commit_error(answer)
         case _:
-            raise AssertionError(f"{asked} is no sign of life")
-    match exchange.response:
-        case None:
-            return HeartbeatView(f"{kind}Request", asked.member_id, asked.generation_id)
-        case HeartbeatResponse(error):
-            name = error.name
-        case OffsetCommitResponse((partition,)):
-            name = partition.error_code.name
-        case answer:
             raise AssertionError(f"{answer} does not answer {asked}")
-    return HeartbeatView(f"{kind}Response", asked.member_id, asked.generation_id, name)
+    return HeartbeatView(kind, asked.member_id, _generation(asked), error)
 
 
-@lru_cache(maxsize=4096)
-def partitions(assignment: bytes) -> frozenset[int]:
-    """The partitions of a serialized assignment; a member left out has no bytes at all."""
-    if not assignment:
-        return frozenset()
-    assigned = deserialize_assignment(ByteBuffer(assignment))
-    return frozenset([each.partition for each in assigned.partitions])
+def _generation(asked: Message) -> int:
+    """An OffsetCommit has it under a name of two meanings since KIP-848."""
+    generation = getattr(asked, "generation_id", None)
+    return int(asked.generation_id_or_member_epoch if generation is None else generation)

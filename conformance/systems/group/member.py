@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from greenlet import getcurrent, greenlet
 
-from conformance.systems.group.consumer import (
-    FOREVER_MS,
-    SESSION_TIMEOUT_MS,
-    stand_still,
-    start_client,
-)
+from conformance.systems.group.consumer import FOREVER_MS, stand_still, start_client
 from conformance.systems.group.exchange import Exchange
-from conformance.systems.group.settings import TOPIC, Settings
+from conformance.systems.group.settings import SESSION_TIMEOUT_MS, TOPIC, Settings
 from conformance.systems.protocol import ActionRefused
 from impl.concurrency import Concurrency, NoConcurrency
 from impl.errors import ApiException, Errors
@@ -61,12 +56,14 @@ class Process:
         self._application: greenlet | None = None
 
     def _sent(self, request: ClientRequest) -> None:
-        sent = self.consumer.sent_in(request.request)
-        if isinstance(request.request, HeartbeatRequest | OffsetCommitRequest):
-            self.heartbeat = Exchange(request, sent, abandoned=False)
+        message = request.request
+        sent = self.consumer.sent_in(message)
+        leaves = isinstance(message, LeaveGroupRequest)
+        exchange = Exchange(message, sent, abandoned=leaves, request=request)
+        if isinstance(message, HeartbeatRequest | OffsetCommitRequest):
+            self.heartbeat = exchange
         else:
-            leaves = isinstance(request.request, LeaveGroupRequest)
-            self.channel = Exchange(request, sent, abandoned=leaves)
+            self.channel = exchange
 
     # ---- the application ---------------------------------------------------------------------
 

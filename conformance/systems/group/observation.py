@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 
 from conformance.systems.group.exchange import HeartbeatView, MessageView, partitions
 from conformance.systems.group.settings import NO_INSTANCE, Settings
-from conformance.systems.group.view import GroupView, ProcessView
+from conformance.systems.group.views import GroupView, MemberRecord, ProcessView, RecordView
 from conformance.systems.protocol import Observation
 from conformance.tla import Fn, Value
-from impl.group.group_records import GroupMember, GroupMetadataValue
 
 _TIMERS = {None: "None", "initial join": "Initial", "join": "Rebalance"}
 _REMEMBERED = 200_000
@@ -62,15 +61,11 @@ class Observer:
             self._groups[view] = known
         return known
 
-    def record(self, record: GroupMetadataValue | None) -> Fn:
+    def record(self, record: RecordView | None) -> Fn:
         """The group's record in the log."""
-        members: tuple[GroupMember, ...] = () if record is None else record.members
+        members: tuple[MemberRecord, ...] = () if record is None else record.members
         protocol = None if record is None else record.protocol
-        static = [
-            (each.group_instance_id, each.member_id)
-            for each in members
-            if each.group_instance_id is not None
-        ]
+        static = [(each.instance, each.member_id) for each in members if each.instance is not None]
         return Fn(
             {
                 "present": record is not None,

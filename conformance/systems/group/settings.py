@@ -13,6 +13,11 @@ GROUP_ID = "consumers of the model"
 """Its hash is negative, and overflows on the way: who computes it wrongly asks another broker."""
 TOPIC = "topic"
 NO_INSTANCE = "none"
+INITIAL_DELAY_MS = 10_000
+"""One unit of the spec's initial delays; no time passes but in members."""
+SESSION_TIMEOUT_MS = 1_800_000
+_JOINS_ONCE, _JOINS_TWICE = 3, 9
+"""Versions of JoinGroup: before and after MEMBER_ID_REQUIRED (KIP-394)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,15 @@ class Settings:
     def ids(self) -> tuple[str, ...]:
         """All member ids of the spec."""
         return tuple(id for ids in self.member_ids.values() for id in ids)
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """So long that the initial delay may be prolonged as often as the model says."""
+        return INITIAL_DELAY_MS * (self.initial_delays + 1)
+
+    def join_version(self, member: str) -> int:
+        """The JoinGroup that a member sends; a static one is never asked to join twice."""
+        return _JOINS_TWICE if self.joins_twice or self.instances[member] else _JOINS_ONCE
 
     def real_ids(self) -> dict[str, str]:
         """The coordinator's member ids, by those of the spec: a prefix, a dash, what is unique.

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
+from conformance.kafka.entities import Entity
 from conformance.systems.group.exchange import Exchange
+from conformance.systems.group.views import ProcessView
 from conformance.systems.protocol import ActionRefused
 from conformance.tla import Value
 
@@ -33,6 +35,16 @@ class MemberProcess(Protocol):
     def lose(self, exchange: Exchange | None) -> None: ...
     def abandon(self) -> None: ...
     def end(self) -> None: ...
+
+
+class SeenProcess(MemberProcess, Protocol):
+    """A member process whose messages are kio's, in the newest version."""
+
+    def at_most(self, message: Entity) -> int | None:
+        """The newest version in which it sends this request; None: no member minds."""
+
+    def view(self) -> ProcessView:
+        """The process as the specification's variables see it."""
 
 
 def _change_protocols(process: MemberProcess, args: Sequence[Value]) -> None:

@@ -25,7 +25,8 @@ from conformance.systems.group.threads import (
     in_parts,
     of_member,
 )
-from conformance.systems.group.view import GroupView, ProcessView, group_view, process_view
+from conformance.systems.group.view import group_view, process_view
+from conformance.systems.group.views import GroupView, ProcessView
 from conformance.systems.protocol import ActionRefused, CannotSnapshot, Observation
 from conformance.systems.rewinding import Rewinder, Snapshot
 from conformance.systems.threads import InterruptibleThreads, StartedThreads
@@ -213,7 +214,7 @@ class GroupSystem:
         self._joining[getcurrent()] = process.name
         answer = exchange.answer
         coordinator = self._coordinators.current
-        match exchange.request.request:
+        match exchange.message:
             case JoinGroupRequest() as request:
                 coordinator.handle_join_group(request, answer)
             case SyncGroupRequest() as request:
@@ -247,7 +248,7 @@ class GroupSystem:
         exchange = process.heartbeat
         if exchange is None or not exchange.is_under_way:
             raise ActionRefused(f"no heartbeat of {process.name} is under way")
-        match exchange.request.request:
+        match exchange.message:
             case HeartbeatRequest() as request:
                 self._coordinators.current.handle_heartbeat(request, exchange.answer)
             case OffsetCommitRequest() as request:

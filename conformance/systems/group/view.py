@@ -6,68 +6,13 @@ values are costly to make: `observation` makes each once.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from conformance.systems.group.coordinator import Coordinators, remaining_delays
-from conformance.systems.group.exchange import (
-    HeartbeatView,
-    MessageView,
-    heartbeat_view,
-    message_view,
-    partitions,
-)
+from conformance.systems.group.exchange import heartbeat_view, message_view, partitions
 from conformance.systems.group.member import Process
+from conformance.systems.group.views import GroupMemberView, GroupView, ProcessView
 from impl.group.client.buffer import ByteBuffer
 from impl.group.client.request_future import RequestFuture
 from impl.group.group_metadata import GroupMetadata
-from impl.group.group_records import GroupMetadataValue
-
-
-class GroupMemberView(NamedTuple):
-    """A member as the coordinator has it (MemberMetadata)."""
-
-    member_id: str
-    protocols: tuple[str, ...]
-    assignment: bytes
-    awaits_join: bool
-    awaits_sync: bool
-    is_new: bool
-
-
-class GroupView(NamedTuple):
-    """The group as the coordinator has it; without one, Dead and empty. `static`: by instance."""
-
-    state: str = "Dead"
-    generation: int = 0
-    protocol: str | None = None
-    leader: str | None = None
-    members: tuple[GroupMemberView, ...] = ()
-    pending: tuple[str, ...] = ()
-    static: tuple[tuple[str, str], ...] = ()
-    pending_sync: tuple[str, ...] = ()
-    join_timer: str | None = None
-    initial_delays: int = 0
-    new_member_added: bool = False
-    record: GroupMetadataValue | None = None
-
-
-class ProcessView(NamedTuple):
-    """A process: its consumer, and what it has in flight."""
-
-    state: str
-    generation: int
-    member_id: str
-    protocol: str | None
-    rejoin_needed: bool
-    needs_join_prepare: bool
-    future: str
-    future_assignment: frozenset[int]
-    is_leader: bool
-    owned: frozenset[int]
-    protocols: frozenset[str]
-    failed: bool
-    channel: MessageView
-    heartbeat: HeartbeatView
 
 
 def group_view(coordinators: Coordinators) -> GroupView:

@@ -11,32 +11,43 @@ import base64
 import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 
+from conformance.kafka.entities import (
+    NEWEST,
+    SIZE_BYTES,
+    Entity,
+    MalformedFrame,
+    api_of,
+    class_of,
+    in_version,
+    read_response,
+    request_frame,
+)
 from conformance.systems.external import CHANNELS, Channel
-from conformance.systems.group.coordinator import INITIAL_DELAY_MS
-from conformance.systems.group.exchange import Exchange
-from conformance.systems.group.member import Process
+from conformance.systems.group.exchange import Exchange, kind_of
 from conformance.systems.group.observation import VARIABLES, Observer
-from conformance.systems.group.settings import TOPIC, Settings
+from conformance.systems.group.port_member import PortMember
+from conformance.systems.group.settings import INITIAL_DELAY_MS, TOPIC, Settings
 from conformance.systems.group.steps import (
     OF_A_PROCESS,
     REQUESTS_OF_CHANNEL,
     REQUESTS_OF_HEARTBEAT,
-    MemberProcess,
+    SeenProcess,
 )
 from conformance.systems.group.threads import SESSIONS
-from conformance.systems.group.view import GroupMemberView, GroupView, ProcessView, process_view
+from conformance.systems.group.views import (
+    GroupMemberView,
+    GroupView,
+    MemberRecord,
+    ProcessView,
+    RecordView,
+)
 from conformance.systems.kafka.members import KafkaProcess
 from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.wire.ids import MemberIds
 from conformance.tla import Action, Value
-from impl.group.group_records import GroupMember, GroupMetadataValue
-from impl.group.messages import JoinGroupRequest, JoinGroupResponse
-from impl.wire import group_requests, group_responses
-from impl.wire.entities import MalformedFrame, class_of, read_response, request_frame
 
 _VERSIONS: Mapping[str, int] = MappingProxyType(
     {"sync_group": 5, "heartbeat": 4, "leave_group": 5, "offset_commit": 9}
@@ -51,8 +62,6 @@ _HEARTBEAT = "HEARTBEAT"
 _JOIN_TIMERS = {None: None, "INITIAL_JOIN": "initial join", "JOIN": "join"}
 _GROUP = "group"
 """As the bridge calls the only group (Groups.java); its partition of the offsets topic is there."""
-_SIZE = 4
-"""Bytes in front of a frame that say how long it is."""
 
 
 class _Member(msgspec.Struct, frozen=True, array_like=True):
@@ -119,7 +128,7 @@ class KafkaGroupSystem:
         self._settings = settings
         self._observer = Observer(settings)
         self._real_ids = settings.real_ids()
-        self._processes: dict[str, MemberProcess] = {}
+        self._processes: dict[str, SeenProcess] = {}
         self._views: dict[str, ProcessView] = {}
         self._others: Mapping[str, Callable[[], None]] = {
             "FailOver": lambda: self._command("group_fail_over"),
@@ -140,17 +149,17 @@ class KafkaGroupSystem:
         self._ids = MemberIds(self._settings)
         self._processes = {name: self._start(name) for name in self._settings.members}
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[MemberProcess, Exchange, str, int]] = {}
+        self._waiting: dict[int, tuple[SeenProcess, Exchange, str, int]] = {}
         self._joining = ""
         self._views = {}
         self._command(
             "group_reset", max_size=self._settings.maximum_size, initial_delay_ms=INITIAL_DELAY_MS
         )
 
-    def _start(self, name: str) -> MemberProcess:
+    def _start(self, name: str) -> SeenProcess:
         if self._clients is not None:
             return KafkaProcess(self._clients, name, self._settings)
-        return Process(name, self._settings)
+        return PortMember(name, self._settings)
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if Kafka or a member cannot."""
@@ -180,7 +189,7 @@ class KafkaGroupSystem:
         """The observed variables as the coordinator's and the members' objects have them now."""
         for name, process in self._processes.items():
             if name not in self._views:
-                self._views[name] = _view_of(process)
+                self._views[name] = process.view()
         return self._observer.observe(
             self._group, tuple(self._views[one] for one in self._processes)
         )
@@ -196,15 +205,15 @@ class KafkaGroupSystem:
     # ---- requests --------------------------------------------------------------------------
 
     def _handle(
-        self, process: MemberProcess, exchange: Exchange | None, *, refuse: bool = False
+        self, process: SeenProcess, exchange: Exchange | None, *, refuse: bool = False
     ) -> None:
         if exchange is None or not exchange.is_under_way:
             raise ActionRefused(f"no request of {process.name} is under way")
-        message = exchange.request.request
-        if isinstance(message, JoinGroupRequest):
+        message = exchange.message
+        if kind_of(message) == "JoinGroupRequest":
             self._joining = process.name
         number = next(self._numbers)
-        api, version, frame = self._frame(message, number, process.name)
+        api, version, frame = self._frame(message, number, process)
         self._waiting[number] = (process, exchange, api, version)
         if exchange.abandoned:
             process.channel = None
@@ -212,12 +221,12 @@ class KafkaGroupSystem:
         if exchange.response is None:
             exchange.parked_under = self._parked.get(number, "")
 
-    def _frame(self, message: Any, number: int, client_id: str) -> tuple[str, int, str]:
+    def _frame(self, message: Entity, number: int, process: SeenProcess) -> tuple[str, int, str]:
         """The API, its version, and the frame without its size in Base64."""
-        api = group_requests.api_of(message)
-        version = message.version if isinstance(message, JoinGroupRequest) else _VERSIONS[api]
-        entity = group_requests.to_entity(self._ids.outgoing(message, _GROUP, TOPIC), version)
-        frame = request_frame(entity, number, client_id)[_SIZE:]
+        api = api_of(message)
+        version = process.at_most(message) or _VERSIONS[api]
+        entity = in_version(self._ids.outgoing(message, _GROUP, TOPIC), version)
+        frame = request_frame(entity, number, process.name)[SIZE_BYTES:]
         return api, version, base64.b64encode(frame).decode("ascii")
 
     def _command(self, command: str, **members: object) -> None:
@@ -240,10 +249,10 @@ class KafkaGroupSystem:
         process, exchange, api, version = self._waiting.pop(number)
         try:
             _, body = read_response(frame, class_of(api, version, "response"))
-            answer = group_responses.from_entity(api, body, version)
-        except (MalformedFrame, group_responses.UnknownError) as error:
+        except MalformedFrame as error:
             raise SystemFailed(f"the answer to {api} {version} cannot be read: {error}") from error
-        if isinstance(answer, JoinGroupResponse):
+        answer = in_version(body, NEWEST[api])
+        if kind_of(answer) == "JoinGroupResponse":
             self._give(answer.member_id, process.name)
         if exchange in (process.channel, process.heartbeat):
             exchange.answer(self._ids.incoming(answer))
@@ -292,22 +301,15 @@ class KafkaGroupSystem:
             one.is_new,
         )
 
-    def _stored(self, stored: _Stored | None) -> GroupMetadataValue | None:
+    def _stored(self, stored: _Stored | None) -> RecordView | None:
         if stored is None:
             return None
         ours = self._ids.ours
         members = tuple(
             [
-                GroupMember(ours(id), instance, "", "", -1, -1, b"", assignment)
+                MemberRecord(ours(id), instance, assignment)
                 for id, instance, assignment in stored.members
             ]
         )
         leader = ours(stored.leader) if stored.leader else None
-        return GroupMetadataValue("", stored.generation, stored.protocol, leader, -1, members)
-
-
-def _view_of(process: MemberProcess) -> ProcessView:
-    if isinstance(process, KafkaProcess):
-        return process.view()
-    assert isinstance(process, Process)
-    return process_view(process)
+        return RecordView(stored.generation, stored.protocol, leader, members)

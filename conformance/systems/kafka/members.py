@@ -6,26 +6,27 @@ import base64
 
 import msgspec
 
+from conformance.kafka.entities import (
+    NEWEST,
+    SIZE_BYTES,
+    Entity,
+    Received,
+    in_version,
+    read_request,
+    response_frame,
+)
 from conformance.systems.external import Channel
-from conformance.systems.group.consumer import SESSION_TIMEOUT_MS
-from conformance.systems.group.coordinator import rebalance_timeout_ms
-from conformance.systems.group.exchange import Exchange, heartbeat_view, message_view, partitions
-from conformance.systems.group.settings import Settings
-from conformance.systems.group.view import ProcessView
+from conformance.systems.group.exchange import (
+    Exchange,
+    heartbeat_view,
+    kind_of,
+    message_view,
+    partitions,
+)
+from conformance.systems.group.port_member import MemberGeneration
+from conformance.systems.group.settings import SESSION_TIMEOUT_MS, Settings
+from conformance.systems.group.views import ProcessView
 from conformance.systems.protocol import ActionRefused
-from impl.group.client.generation import Generation
-from impl.group.client.network_client import ClientRequest
-from impl.group.client.request_future import RequestFuture
-from impl.group.messages import HeartbeatRequest, LeaveGroupRequest, OffsetCommitRequest
-from impl.types import BrokerEndPoint
-from impl.wire import group_requests, group_responses
-from impl.wire.entities import Received, read_request, response_frame
-
-_BROKER = BrokerEndPoint(0)
-_JOINS_ONCE, _JOINS_TWICE = 3, 9
-"""Versions of JoinGroup: before and after MEMBER_ID_REQUIRED (KIP-394)."""
-_SIZE = 4
-"""Bytes in front of a frame that say how long it is."""
 
 
 class _Member(msgspec.Struct, frozen=True, array_like=True):
@@ -67,15 +68,13 @@ class KafkaProcess:
     def _start(self) -> None:
         self.heartbeat: Exchange | None = None
         self._requests: dict[Exchange, tuple[int, Received]] = {}
-        instance = self._settings.instances[self.name]
-        twice = self._settings.joins_twice or instance is not None
         self._run(
             "start",
-            instance=instance,
+            instance=self._settings.instances[self.name],
             protocols=sorted(self.protocols),
             session_ms=SESSION_TIMEOUT_MS,
-            rebalance_ms=rebalance_timeout_ms(self._settings),
-            join_version=_JOINS_TWICE if twice else _JOINS_ONCE,
+            rebalance_ms=self._settings.rebalance_timeout_ms,
+            join_version=self._settings.join_version(self.name),
             partitions=self._settings.partitions,
         )
 
@@ -92,12 +91,12 @@ class KafkaProcess:
         self._forget_disconnected()
 
     def _note(self, number: int, received: Received) -> None:
-        message = group_requests.from_entity(received, "")
-        sent = Generation(self._seen.generation, self._seen.member_id, self._seen.protocol)
-        request = ClientRequest(_BROKER, message, object, 0, 0, RequestFuture())
-        exchange = Exchange(request, sent, abandoned=isinstance(message, LeaveGroupRequest))
+        message = in_version(received.body, NEWEST[received.api])
+        kind = kind_of(message)
+        sent = MemberGeneration(self._seen.generation, self._seen.member_id, self._seen.protocol)
+        exchange = Exchange(message, sent, abandoned=kind == "LeaveGroupRequest")
         self._requests[exchange] = number, received
-        if isinstance(message, HeartbeatRequest | OffsetCommitRequest):
+        if kind in ("HeartbeatRequest", "OffsetCommitRequest"):
             self.heartbeat = exchange
         else:
             self.channel = exchange
@@ -171,8 +170,8 @@ class KafkaProcess:
         if exchange is None or exchange.response is None:
             raise ActionRefused(f"no answer has arrived at {self.name}")
         _, received = self._requests[exchange]
-        entity = group_responses.to_entity(received.api, exchange.response, received.version)
-        self._answer(exchange, response_frame(entity, received.correlation_id)[_SIZE:])
+        entity = in_version(exchange.response, received.version)
+        self._answer(exchange, response_frame(entity, received.correlation_id)[SIZE_BYTES:])
 
     def lose(self, exchange: Exchange | None) -> None:
         """The request or its answer is lost: the connection broke."""
@@ -200,6 +199,11 @@ class KafkaProcess:
             self.heartbeat = None
         text = None if frame is None else base64.b64encode(frame).decode("ascii")
         self._run("answer", number=number, frame=text)
+
+    def at_most(self, message: Entity) -> int | None:
+        """The version in which the consumer itself has sent it."""
+        joins = kind_of(message) == "JoinGroupRequest"
+        return self._settings.join_version(self.name) if joins else None
 
     # ---- what is seen ------------------------------------------------------------------------
 

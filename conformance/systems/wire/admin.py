@@ -4,22 +4,17 @@ a log that refuses an append for a moment."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from uuid import UUID
 
+from kio.schema.errors import ErrorCode
+
 from conformance.errors import UserError
+from conformance.kafka.entities import Entity, make, milliseconds, module_of, newest
+from conformance.systems.group.exchange import error_name
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.port import CLIENT_ID, Port
-from impl.errors import Errors
-from impl.group.messages import (
-    DeleteGroupsRequest,
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-)
-from impl.types import TopicPartition
-from impl.wire.entities import make, milliseconds, module_of
-from impl.wire.group_responses import error_of
 
 OFFSETS_TOPIC = "__consumer_offsets"
 _TOPIC_SECONDS = 30.0
@@ -30,6 +25,8 @@ _MORE_REPLICAS_THAN_THERE_ARE = 9
 
 
 _NO_TOPIC_ID = UUID(int=0)
+NOBODY = (-1, "", None)
+"""Generation, member id and instance id of a consumer outside groups."""
 
 
 def make_topic(port: Port, name: str, partitions: int) -> UUID | None:
@@ -53,7 +50,7 @@ def make_topic(port: Port, name: str, partitions: int) -> UUID | None:
     if result.error_code:
         raise UserError(
             f"The broker at {port.address} does not create the topic {name}, whose offsets the "
-            f"members commit: {error_of(result.error_code).name}. Allow it, or leave out the "
+            f"members commit: {error_name(result.error_code)}. Allow it, or leave out the "
             "models whose members commit offsets."
         )
     until = time.monotonic() + _TOPIC_SECONDS
@@ -87,13 +84,75 @@ def delete_topic(port: Port, name: str) -> None:
         port.ask_body(request, 2 * _TOPIC_SECONDS)
 
 
-def delete_group(port: Port, group_id: str) -> Errors:
-    """Delete a group without members; UNSUPPORTED_VERSION if the broker deletes none."""
+def delete_groups(port: Port, group_ids: tuple[str, ...]) -> list[ErrorCode]:
+    """Delete groups without members; UNSUPPORTED_VERSION if the broker deletes none."""
     if not port.offers("delete_groups"):
-        return Errors.UNSUPPORTED_VERSION
-    (result,) = port.ask(DeleteGroupsRequest((group_id,))).results
-    error: Errors = result.error_code
+        return [ErrorCode.unsupported_version] * len(group_ids)
+    kind = newest("delete_groups", "request").DeleteGroupsRequest
+    return [result.error_code for result in port.ask(make(kind, groups_names=group_ids)).results]
+
+
+def delete_group(port: Port, group_id: str) -> ErrorCode:
+    """The same of one group."""
+    (error,) = delete_groups(port, (group_id,))
     return error
+
+
+def describe_group(port: Port, group_id: str) -> Entity:
+    """A group as DescribeGroups tells of it."""
+    kind = newest("describe_groups", "request").DescribeGroupsRequest
+    request = make(kind, groups=(group_id,), include_authorized_operations=False)
+    (group,) = port.ask(request).groups
+    return group
+
+
+def fetch_offsets(
+    port: Port, group_id: str, topic: str, partitions: Iterable[int]
+) -> tuple[ErrorCode, dict[int, int]]:
+    """The group's offsets, as one sees them who is no member; -1: none."""
+    module = newest("offset_fetch", "request")
+    asked = make(
+        module.OffsetFetchRequestTopics, name=topic, partition_indexes=tuple(sorted(partitions))
+    )
+    group = make(module.OffsetFetchRequestGroup, group_id=group_id, topics=(asked,))
+    (answer,) = port.ask(
+        make(module.OffsetFetchRequest, groups=(group,), require_stable=False)
+    ).groups
+    committed = {
+        int(partition.partition_index): int(partition.committed_offset)
+        for told in answer.topics
+        if told.name == topic
+        for partition in told.partitions
+    }
+    return answer.error_code, committed
+
+
+def commit_request(
+    group_id: str,
+    topic: str,
+    offsets: Mapping[int, int],
+    membership: tuple[int, str, str | None] = NOBODY,
+) -> Entity:
+    """An OffsetCommit of one topic; `membership`: generation or epoch, member id, instance id."""
+    module = newest("offset_commit", "request")
+    partitions = tuple(
+        make(
+            module.OffsetCommitRequestPartition,
+            partition_index=partition,
+            committed_offset=offset,
+            committed_metadata="",
+        )
+        for partition, offset in sorted(offsets.items())
+    )
+    generation, member_id, instance = membership
+    return make(
+        module.OffsetCommitRequest,
+        group_id=group_id,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance,
+        topics=(make(module.OffsetCommitRequestTopic, name=topic, partitions=partitions),),
+    )
 
 
 def listed_state(port: Port, group_id: str) -> str | None:
@@ -102,7 +161,7 @@ def listed_state(port: Port, group_id: str) -> str | None:
     module = module_of("list_groups", port.versions["list_groups"], "request")
     answer = port.ask_body(make(module.ListGroupsRequest, states_filter=(), types_filter=()))
     if answer.error_code:
-        raise SystemFailed(f"ListGroups was answered {error_of(answer.error_code).name}")
+        raise SystemFailed(f"ListGroups was answered {error_name(answer.error_code)}")
     for group in answer.groups:
         if group.group_id == group_id:
             return str(getattr(group, "group_state", ""))
@@ -150,17 +209,15 @@ def _demand_replicas(port: Port, count: int) -> None:
     if answer.error_code:
         raise UserError(
             f"The broker at {port.address} does not let min.insync.replicas of {OFFSETS_TOPIC} be "
-            f"set: {error_of(answer.error_code).name}. Leave out store-failures."
+            f"set: {error_name(answer.error_code)}. Leave out store-failures."
         )
 
 
-def commit(port: Port, probe: str) -> Errors:
+def commit(port: Port, probe: str) -> ErrorCode:
     """Commit an offset as a consumer outside groups, and tell what that is answered: NONE once the
     offsets topic has taken it and replicated it."""
-    partition = TopicPartition(OFFSETS_TOPIC, 0)
-    request = OffsetCommitRequest(probe, (OffsetCommitRequestPartition(partition, 0),))
-    (answer,) = port.ask(request).partitions
-    error: Errors = answer.error_code
+    (topic,) = port.ask(commit_request(probe, OFFSETS_TOPIC, {0: 0})).topics
+    error: ErrorCode = topic.partitions[0].error_code
     return error
 
 
@@ -168,11 +225,11 @@ def _await_commit(port: Port, probe: str, *, refused: bool) -> None:
     until = time.monotonic() + _SETTLED_SECONDS
     while True:
         error = commit(port, probe)
-        if (error is not Errors.NONE) == refused:
+        if (error is not ErrorCode.none) == refused:
             return
         if time.monotonic() > until:
             raise SystemFailed(
-                f"{CLIENT_ID}'s commits are still answered {error.name}, "
+                f"{CLIENT_ID}'s commits are still answered {error_name(error)}, "
                 f"{_SETTLED_SECONDS:.0f} s after min.insync.replicas of {OFFSETS_TOPIC} was changed"
             )
         time.sleep(0.01)

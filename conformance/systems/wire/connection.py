@@ -13,18 +13,19 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from conformance.systems.protocol import SystemFailed, SystemHangs
-from conformance.systems.wire.scram import Refused
-from conformance.systems.wire.security import PLAIN, Login, Security
-from impl.wire.entities import (
+from conformance.kafka.entities import (
     Entity,
     MalformedFrame,
+    api_of,
     class_of,
     frame_size,
     make,
     read_response,
     request_frame,
 )
+from conformance.systems.protocol import SystemFailed, SystemHangs
+from conformance.systems.wire.scram import Refused
+from conformance.systems.wire.security import PLAIN, Login, Security
 
 MAX_ANSWER = 100 * 1024 * 1024
 _SHOWN = 256
@@ -80,10 +81,8 @@ class Connection:
         if self.pending is not None:
             raise AssertionError(f"{self.pending} is under way on this connection")
         self._correlation_id += 1
-        kind = type(body)
-        api = kind.__module__.split(".")[2]
         frame = request_frame(body, self._correlation_id, client_id)
-        self.pending = Pending(api, int(kind.__version__), frame)
+        self.pending = Pending(api_of(body), int(body.__version__), frame)
         try:
             self._send_all(frame)
         except OSError as error:

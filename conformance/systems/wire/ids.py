@@ -7,19 +7,10 @@ assignor sorts by them, so they must sort as the specification's do, whatever a 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from conformance.kafka.entities import Entity
+from conformance.systems.group.exchange import kind_of
 from conformance.systems.group.settings import TOPIC, Settings
-from impl.group.messages import (
-    DescribedGroup,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    SyncGroupRequest,
-)
 
 
 class MemberIds:
@@ -64,51 +55,47 @@ class MemberIds:
 
     # ---- messages --------------------------------------------------------------------------
 
-    def outgoing(self, message: Any, group_id: str, topic: str) -> Any:
+    def outgoing(self, message: Entity, group_id: str, topic: str) -> Entity:
         """A member's request as the broker is to have it: its group, its ids, a topic it has."""
-        match message:
-            case SyncGroupRequest():
-                assignments = tuple(
-                    replace(one, member_id=self.theirs(one.member_id))
-                    for one in message.assignments
-                )
-                message = replace(message, assignments=assignments)
-            case LeaveGroupRequest():
-                members = tuple(
-                    replace(one, member_id=self.theirs(one.member_id)) for one in message.members
-                )
+        match kind_of(message):
+            case "SyncGroupRequest":
+                message = replace(message, assignments=self._to_theirs(message.assignments))
+            case "LeaveGroupRequest":
+                members = self._to_theirs(message.members)
                 return replace(message, group_id=group_id, members=members)
-            case OffsetCommitRequest():
-                message = replace(message, partitions=_renamed(message.partitions, topic))
-            case JoinGroupRequest() | HeartbeatRequest():
+            case "OffsetCommitRequest":
+                message = replace(message, topics=_renamed(message.topics, topic))
+            case "JoinGroupRequest" | "HeartbeatRequest":
                 pass
             case _:
                 raise AssertionError(f"{message} is no request of a member")
         return replace(message, group_id=group_id, member_id=self.theirs(message.member_id))
 
-    def incoming(self, answer: Any) -> Any:
+    def _to_theirs(self, entries: tuple[Entity, ...]) -> tuple[Entity, ...]:
+        return tuple(replace(each, member_id=self.theirs(each.member_id)) for each in entries)
+
+    def _to_ours(self, entries: tuple[Entity, ...]) -> tuple[Entity, ...]:
+        return tuple(replace(each, member_id=self.ours(each.member_id)) for each in entries)
+
+    def incoming(self, answer: Entity) -> Entity:
         """An answer as the member is to have it."""
-        if isinstance(answer, OffsetCommitResponse):
-            return replace(answer, partitions=_renamed(answer.partitions, TOPIC))
-        if not isinstance(answer, JoinGroupResponse):
-            return answer
-        members = tuple(replace(one, member_id=self.ours(one.member_id)) for one in answer.members)
-        return replace(
-            answer,
-            member_id=self.ours(answer.member_id),
-            leader=self.ours(answer.leader),
-            members=members,
-        )
+        match kind_of(answer):
+            case "OffsetCommitResponse":
+                return replace(answer, topics=_renamed(answer.topics, TOPIC))
+            case "JoinGroupResponse":
+                return replace(
+                    answer,
+                    member_id=self.ours(answer.member_id),
+                    leader=self.ours(answer.leader),
+                    members=self._to_ours(answer.members),
+                )
+        return answer
 
-    def described(self, group: DescribedGroup) -> DescribedGroup:
+    def described(self, group: Entity) -> Entity:
         """A description with our ids."""
-        members = tuple(replace(one, member_id=self.ours(one.member_id)) for one in group.members)
-        return replace(group, members=members)
+        return replace(group, members=self._to_ours(group.members))
 
 
-def _renamed(partitions: tuple[Any, ...], topic: str) -> tuple[Any, ...]:
+def _renamed(topics: tuple[Entity, ...], name: str) -> tuple[Entity, ...]:
     """The same partitions of another topic."""
-    return tuple(
-        replace(one, topic_partition=one.topic_partition._replace(topic=topic))
-        for one in partitions
-    )
+    return tuple(replace(each, name=name) for each in topics)

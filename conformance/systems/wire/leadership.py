@@ -9,10 +9,10 @@ import time
 from collections.abc import Mapping
 
 from conformance.errors import UserError
+from conformance.kafka.entities import Entity, make, milliseconds, module_of
+from conformance.systems.group.exchange import error_name
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.port import Port
-from impl.wire.entities import Entity, make, milliseconds, module_of
-from impl.wire.group_responses import error_of
 
 _SECONDS = 30.0
 _PREFERRED = 0
@@ -119,7 +119,7 @@ def _partitions(port: Port, topic: str) -> dict[int, Entity]:
     if found.error_code:
         raise UserError(
             f"The broker at {port.address} tells nothing of {topic}: "
-            f"{error_of(found.error_code).name}."
+            f"{error_name(found.error_code)}."
         )
     return {int(one.partition_index): one for one in found.partitions}
 
@@ -149,7 +149,7 @@ def _reassign(port: Port, topic: str, replicas: dict[int, tuple[int, ...]]) -> N
     )
     answer = port.ask_body(request, 2 * _SECONDS)
     if answer.error_code:
-        raise UserError(f"{topic} cannot be reassigned: {error_of(answer.error_code).name}.")
+        raise UserError(f"{topic} cannot be reassigned: {error_name(answer.error_code)}.")
 
 
 def _elect(port: Port, topic: str, replicas: dict[int, tuple[int, ...]]) -> None:
@@ -162,4 +162,4 @@ def _elect(port: Port, topic: str, replicas: dict[int, tuple[int, ...]]) -> None
     )
     answer = port.ask_body(request, 2 * _SECONDS)
     if answer.error_code:
-        raise UserError(f"No leader of {topic} is elected: {error_of(answer.error_code).name}.")
+        raise UserError(f"No leader of {topic} is elected: {error_name(answer.error_code)}.")

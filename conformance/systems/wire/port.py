@@ -8,32 +8,37 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kio.schema.errors import ErrorCode
+
 from conformance.errors import UserError
+from conformance.kafka.entities import (
+    NEWEST,
+    NO_TIME,
+    Entity,
+    api_of,
+    class_of,
+    in_version,
+    make,
+    newest,
+)
+from conformance.systems.group.exchange import error_name
 from conformance.systems.protocol import SystemFailed, SystemHangs
 from conformance.systems.wire.address import APIS, OPTIONAL, Address
 from conformance.systems.wire.connection import (
     Connection,
     LoginFailed,
     Pending,
-    both_ways,
     wait_for,
 )
 from conformance.systems.wire.security import Security
-from impl.errors import Errors
-from impl.group.messages import (
-    FindCoordinatorRequest,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    SyncGroupResponse,
-)
-from impl.wire import group_requests, group_responses
-from impl.wire.entities import class_of, make
 
 ANSWER_SECONDS = 10.0
 """After which a request that a broker answers at once has not been answered: it hangs."""
 COORDINATOR_SECONDS = 60.0
 """How long a broker may take to find a coordinator: at first it has to make the offsets topic."""
-_RETRY = frozenset({Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS})
+_RETRY = frozenset({ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress})
+_GROUP_KEY = 0
+"""FindCoordinator's type of key for a group."""
 CLIENT_ID = "kconform"
 ABSENT = -1
 """The version of a request that a broker does not offer and need not."""
@@ -85,13 +90,12 @@ class Port:
 
     # ---- requests --------------------------------------------------------------------------
 
-    def submit(self, message: Any, client_id: str) -> Pending:
-        """Send a message of impl on a connection of its own."""
-        api = group_requests.api_of(message)
-        version = self.versions[api]
-        if isinstance(message, JoinGroupRequest):
-            version = min(version, message.version)
-        return self._send(group_requests.to_entity(message, version), client_id)
+    def submit(self, message: Entity, client_id: str, at_most: int | None = None) -> Pending:
+        """Send a group's request on a connection of its own, in the version that was agreed on, or
+        in an older one."""
+        version = self.versions[api_of(message)]
+        version = version if at_most is None else min(version, at_most)
+        return self._send(in_version(message, version), client_id)
 
     def _send(self, body: Any, client_id: str) -> Pending:
         connection = self._idle.pop() if self._idle else self._connect()
@@ -139,8 +143,9 @@ class Port:
         self._busy.remove(connection)
         connection.close()
 
-    def ask(self, message: Any) -> Any:
-        """A message that is answered at once. Raises SystemHangs where it is not."""
+    def ask(self, message: Entity) -> Entity:
+        """A group's request that is answered at once, both in the newest version. Raises
+        SystemHangs where it is not."""
         return decoded(self._answer_to(self.submit(message, CLIENT_ID)))
 
     def offers(self, api: str) -> bool:
@@ -170,13 +175,17 @@ class Port:
     def find_coordinator(self, group_id: str) -> tuple[str, int]:
         """Where the group's coordinator listens."""
         until = time.monotonic() + COORDINATOR_SECONDS
+        module = newest("find_coordinator", "request")
+        request = make(
+            module.FindCoordinatorRequest, key_type=_GROUP_KEY, coordinator_keys=(group_id,)
+        )
         while True:
-            answer = self.ask(FindCoordinatorRequest(group_id))
-            if answer.error_code is Errors.NONE:
-                return answer.coordinator.host, answer.coordinator.port
+            (answer,) = self.ask(request).coordinators
+            if answer.error_code is ErrorCode.none:
+                return answer.host, answer.port
             if answer.error_code not in _RETRY or time.monotonic() > until:
                 raise SystemFailed(
-                    f"FindCoordinator for {group_id} was answered {answer.error_code.name}"
+                    f"FindCoordinator for {group_id} was answered {error_name(answer.error_code)}"
                 )
             time.sleep(0.1)
 
@@ -222,11 +231,20 @@ class Port:
 
 GONE = object()
 """Stands for the answer of a coordinator that is gone."""
-_OF_THE_GONE: Mapping[str, Any] = {
-    "join_group": JoinGroupResponse(Errors.NOT_COORDINATOR, ""),
-    "sync_group": SyncGroupResponse(Errors.NOT_COORDINATOR),
-}
-"""Of the requests that may be parked."""
+
+
+def _of_the_gone(api: str) -> Entity:
+    """Of a request that may be parked."""
+    return make(
+        class_of(api, NEWEST[api], "response"),
+        throttle_time=NO_TIME,
+        error_code=ErrorCode.not_coordinator,
+        generation_id=-1,
+        leader="",
+        member_id="",
+        members=(),
+        assignment=b"",
+    )
 
 
 @dataclass(slots=True)
@@ -248,28 +266,16 @@ class Ports:
         return iter(tuple(self._known.values()))
 
 
-def decoded(pending: Pending) -> Any:
-    """The answer as a message of impl; SystemFailed for an error that Kafka does not know."""
+def decoded(pending: Pending) -> Entity:
+    """The answer in the newest version."""
     if pending.body is GONE:
-        return _OF_THE_GONE[pending.api]
-    try:
-        return group_responses.from_entity(pending.api, pending.body, pending.version)
-    except group_responses.UnknownError as error:
-        shown = both_ways(pending.sent, pending.received)
-        raise SystemFailed(f"{pending}: the answer has the unknown {error}.\n{shown}") from error
+        return _of_the_gone(pending.api)
+    return in_version(pending.body, NEWEST[pending.api])
 
 
 _NEWEST: Mapping[str, int] = {
-    "join_group": 9,
-    "sync_group": 5,
-    "heartbeat": 4,
-    "leave_group": 5,
-    "offset_commit": 9,
-    "describe_groups": 5,
-    "delete_groups": 2,
-    "find_coordinator": 4,
+    **NEWEST,
     "list_groups": 5,
-    "offset_fetch": 9,
     "metadata": 9,
     "create_topics": 7,
     "delete_topics": 5,

@@ -18,15 +18,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+
+from kio.schema.errors import ErrorCode
 
 from conformance.errors import UserError
-from conformance.systems.group.exchange import Exchange, partitions
-from conformance.systems.group.member import Process
+from conformance.kafka.entities import Entity, make, milliseconds, newest
+from conformance.systems.group.exchange import Exchange, error_name, kind_of, partitions
 from conformance.systems.group.observation import OF_PROCESSES, Observer
+from conformance.systems.group.port_member import PortMember
 from conformance.systems.group.settings import NO_INSTANCE, TOPIC, Settings
 from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, REQUESTS_OF_HEARTBEAT
-from conformance.systems.group.view import process_view
 from conformance.systems.protocol import ActionRefused, SystemFailed
 from conformance.systems.tolerance import Tolerance
 from conformance.systems.wire.address import Address
@@ -34,7 +35,10 @@ from conformance.systems.wire.admin import (
     OFFSETS_TOPIC,
     commit,
     delete_group,
+    delete_groups,
     delete_topic,
+    describe_group,
+    fetch_offsets,
     listed_state,
     make_topic,
     refusing_appends,
@@ -55,34 +59,15 @@ from conformance.systems.wire.timers import (
 )
 from conformance.systems.wire.turns import Turns, turns_of
 from conformance.tla import Action, Value
-from impl.errors import Errors
-from impl.group.messages import (
-    DeleteGroupsRequest,
-    DescribedGroup,
-    DescribeGroupsRequest,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    MemberIdentity,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetFetchRequest,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
-from impl.types import TopicPartition
 
 _HEARTBEATS_PER_SESSION = 4
 _STABLE, _DEAD = "Stable", "Dead"
-_UNSEEN = DescribedGroup(Errors.UNSUPPORTED_VERSION, "", "")
-"""Of a broker that describes no groups."""
 _WITHOUT_MEMBERS = frozenset({_DEAD, "Empty"})
 _MOVING = frozenset(
     {
-        Errors.NOT_COORDINATOR,
-        Errors.COORDINATOR_NOT_AVAILABLE,
-        Errors.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.not_coordinator,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.coordinator_load_in_progress,
     }
 )
 _REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
@@ -111,7 +96,7 @@ SPECIFICATION = "GroupMembership"
 class Session:
     """What keeps a member's session alive, and when (monotonic clock, s) it last did."""
 
-    heartbeat: HeartbeatRequest
+    heartbeat: Entity
     kept_alive: float
 
 
@@ -125,6 +110,23 @@ class Demands:
     """Another broker, to which the user's command moves the coordinator."""
     store_failures: bool
     """A log that refuses an append."""
+
+
+def _described(group_id: str, state: str) -> Entity:
+    """A group without members, as DescribeGroups would tell of it."""
+    return make(
+        newest("describe_groups", "response").DescribedGroup,
+        error_code=ErrorCode.none,
+        group_id=group_id,
+        group_state=state,
+        protocol_type="",
+        protocol_data="",
+        members=(),
+    )
+
+
+_UNSEEN = _described("", "")
+"""Of a broker that describes no groups."""
 
 
 def _turns(address: Address, security: Security) -> Turns:
@@ -164,7 +166,7 @@ class WireSystem:
         self._numbers = itertools.count(1)
         self._made: list[tuple[Port, str]] = []
         self._topic = self._own_topic() if demands.commits else TOPIC
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, PortMember] = {}
         self._group_id = ""
         self._foresight = Foresight()
         self._usual_patience = address.patience / 1000
@@ -196,11 +198,13 @@ class WireSystem:
         self._coordinator = self._ports.at(*self._entry.find_coordinator(group_id))
         self._group_id = group_id
         self._ids = MemberIds(self._settings)
-        self._processes = {name: Process(name, self._settings) for name in self._settings.members}
-        self._waiting: list[tuple[Process, Exchange, Pending]] = []
+        self._processes = {
+            name: PortMember(name, self._settings) for name in self._settings.members
+        }
+        self._waiting: list[tuple[PortMember, Exchange, Pending]] = []
         self._joined_last = ""
         self._new_ids: dict[str, str] = {}
-        self._group: DescribedGroup | None = None
+        self._group: Entity | None = None
         self._sessions, self._asked, self._delayed_since = {}, {}, None
         self._phase = ""
         self._overslept = self._listed = ""
@@ -254,7 +258,7 @@ class WireSystem:
             self._group = self._describe(self._group_id)
         self._looked_at, self._seen_at = looking, time.monotonic()
         self._park()
-        views = tuple([process_view(process) for process in self._processes.values()])
+        views = tuple([process.view() for process in self._processes.values()])
         return {**self._of_group(self._group), **self._observer.of_processes(views)}
 
     def foresee(self, actions: Sequence[Action]) -> str:
@@ -358,11 +362,11 @@ class WireSystem:
                 )
         return ""
 
-    def _submit(self, process: Process, exchange: Exchange | None) -> None:
+    def _submit(self, process: PortMember, exchange: Exchange | None) -> None:
         if exchange is None or not exchange.is_under_way:
             raise ActionRefused(f"no request of {process.name} is under way")
-        message = exchange.request.request
-        if isinstance(message, JoinGroupRequest):
+        message = exchange.message
+        if kind_of(message) == "JoinGroupRequest":
             self._joined_last = process.name
             self._new_ids.pop(process.name, None)
             id = self._ids.of_the_spec(message.member_id, process.name)
@@ -373,12 +377,11 @@ class WireSystem:
                 self._asked[id] = time.monotonic()
             if self._settings.initial_delays:
                 delays = self._settings.initial_delays + 1
-                message = replace(
-                    message, rebalance_timeout_ms=delays * self._address.initial_delay
-                )
+                longest = milliseconds(delays * self._address.initial_delay)
+                message = replace(message, rebalance_timeout=longest)
         self._group = None
         outgoing = self._ids.outgoing(message, self._group_id, self._topic)
-        pending = self._coordinator.submit(outgoing, process.name)
+        pending = self._coordinator.submit(outgoing, process.name, process.at_most(message))
         if exchange.abandoned:
             process.channel = None
         else:
@@ -395,11 +398,11 @@ class WireSystem:
         self._waiting = [one for one in self._waiting if one[2].body is None]
         answers = [(process, exchange, decoded(sent)) for process, exchange, sent in arrived]
         for process, _, answer in answers:
-            if isinstance(answer, JoinGroupResponse):
+            if kind_of(answer) == "JoinGroupResponse":
                 self._learn(answer.member_id, process.name)
                 self._begin_session(answer, process.name)
         for process, exchange, answer in answers:
-            if isinstance(answer, OffsetCommitResponse):
+            if kind_of(answer) == "OffsetCommitResponse":
                 self._fetch_what_was_committed(exchange, answer)
             if exchange in (process.channel, process.heartbeat):
                 exchange.answer(_as_asked(exchange, self._ids.incoming(answer)))
@@ -408,7 +411,7 @@ class WireSystem:
         """Say under which id a request without an answer is parked, once that can be seen."""
         for process, exchange, _ in self._waiting:
             if exchange.parked_under == "":
-                request = exchange.request.request
+                request = exchange.message
                 member_id = getattr(request, "member_id", "")
                 exchange.parked_under = member_id or self._new_id(process.name)
 
@@ -426,15 +429,14 @@ class WireSystem:
 
     # ---- the group -------------------------------------------------------------------------
 
-    def _describe(self, group_id: str) -> DescribedGroup:
+    def _describe(self, group_id: str) -> Entity:
         if not self._coordinator.offers("describe_groups"):
             return _UNSEEN
-        answer = self._coordinator.ask(DescribeGroupsRequest((group_id,)))
-        (group,) = answer.groups
-        if group.error_code is Errors.GROUP_ID_NOT_FOUND:
-            group = DescribedGroup(Errors.NONE, group_id, _DEAD)
-        if group.error_code is not Errors.NONE:
-            raise SystemFailed(f"DescribeGroups was answered {group.error_code.name}")
+        group = describe_group(self._coordinator, group_id)
+        if group.error_code is ErrorCode.group_id_not_found:
+            group = _described(group_id, _DEAD)
+        if group.error_code is not ErrorCode.none:
+            raise SystemFailed(f"DescribeGroups was answered {error_name(group.error_code)}")
         for member in group.members:
             if self._joined_last and not self._ids.knows(member.member_id):
                 self._new_ids[self._joined_last] = self._ids.give(
@@ -446,7 +448,7 @@ class WireSystem:
             self._phase = "" if self._listed else group.group_state
         return self._ids.described(group)
 
-    def _listed_otherwise(self, group: DescribedGroup) -> str:
+    def _listed_otherwise(self, group: Entity) -> str:
         """What ListGroups says of a Stable group, if that is not what DescribeGroups says.
 
         Only of Stable groups: it lists those of all tests that run, which takes its time.
@@ -458,7 +460,7 @@ class WireSystem:
             return "no such group"
         return "" if listed in ("", group.group_state) else listed
 
-    def _of_group(self, group: DescribedGroup) -> dict[str, Value]:
+    def _of_group(self, group: Entity) -> dict[str, Value]:
         if group is _UNSEEN:
             return {}
         observer, other = self._observer, self._listed
@@ -480,27 +482,28 @@ class WireSystem:
         made = make_topic(self._entry, name, self._settings.partitions)
         return TOPIC if made is None else name
 
-    def _fetch_what_was_committed(self, exchange: Exchange, answer: OffsetCommitResponse) -> None:
+    def _fetch_what_was_committed(self, exchange: Exchange, answer: Entity) -> None:
         """OffsetFetch must give what a commit was told is stored."""
-        request = exchange.request.request
-        if not isinstance(request, OffsetCommitRequest) or not self._coordinator.offers(
-            "offset_fetch"
-        ):
+        if not self._coordinator.offers("offset_fetch"):
             return
+        (asked,), (told,) = exchange.message.topics, answer.topics
         stored = {
-            one.topic_partition._replace(topic=self._topic): one.committed_offset
-            for one, told in zip(request.partitions, answer.partitions, strict=True)
-            if told.error_code is Errors.NONE
+            int(each.partition_index): int(each.committed_offset)
+            for each, result in zip(asked.partitions, told.partitions, strict=True)
+            if result.error_code is ErrorCode.none
         }
         if not stored:
             return
-        fetched = self._coordinator.ask(OffsetFetchRequest(self._group_id, tuple(stored)))
-        found = {one.topic_partition: one.committed_offset for one in fetched.partitions}
+        error, found = fetch_offsets(self._coordinator, self._group_id, self._topic, stored)
         if found != stored:
             raise SystemFailed(
-                f"OffsetCommit of {_offsets(stored)} was answered NONE, and OffsetFetch gives "
-                f"{_offsets(found)} ({fetched.error_code.name})"
+                f"OffsetCommit of {self._offsets(stored)} was answered NONE, and OffsetFetch gives "
+                f"{self._offsets(found)} ({error_name(error)})"
             )
+
+    def _offsets(self, offsets: Mapping[int, int]) -> str:
+        named = [f"{self._topic}-{partition}: {offset}" for partition, offset in offsets.items()]
+        return ", ".join(named) or "nothing"
 
     def _end_turn(self) -> None:
         if self._turns is not None and self._in_turn:
@@ -530,11 +533,11 @@ class WireSystem:
                 self._coordinator = self._ports.at(*port.find_coordinator(self._group_id))
                 if not self._coordinator.offers("describe_groups"):
                     return True
-                answer = self._coordinator.ask(DescribeGroupsRequest((self._group_id,)))
+                group = describe_group(self._coordinator, self._group_id)
             except (SystemFailed, UserError):
                 port.renew()  # that broker is gone: ask another one
                 continue
-            return answer.groups[0].error_code not in _MOVING
+            return group.error_code not in _MOVING
         return False
 
     def _replicates(self) -> bool:
@@ -544,25 +547,20 @@ class WireSystem:
             return True
         probe = beside(self._group_id, self._leaders.count)
         error = commit(self._coordinator, probe)
-        if error is Errors.NONE:
+        if error is ErrorCode.none:
             self._made.append((self._coordinator, probe))
         return error not in _MOVING
 
     def _delete_groups(self) -> None:
         for port in self._ports:
             made = [group for owner, group in self._made if owner is port]
-            if not port.offers("delete_groups"):
-                continue
             for start in range(0, len(made), _DELETED_AT_ONCE):
-                port.ask(DeleteGroupsRequest(tuple(made[start : start + _DELETED_AT_ONCE])))
-
-    def _deleted(self, group_id: str) -> Errors:
-        return delete_group(self._coordinator, group_id)
+                delete_groups(port, tuple(made[start : start + _DELETED_AT_ONCE]))
 
     def _delete_group(self) -> None:
-        error = self._deleted(self._group_id)
-        if error is not Errors.NONE:
-            raise ActionRefused(f"DeleteGroups was answered {error.name}")
+        error = delete_group(self._coordinator, self._group_id)
+        if error is not ErrorCode.none:
+            raise ActionRefused(f"DeleteGroups was answered {error_name(error)}")
 
     def _leave_behind(self) -> None:
         """Let all members of the last group leave, so that it can be deleted."""
@@ -574,21 +572,30 @@ class WireSystem:
         if group.group_state == _DEAD or group is _UNSEEN:
             return
         if group.members:
-            leaving = tuple(MemberIdentity(self._ids.theirs(m.member_id)) for m in group.members)
-            self._coordinator.ask(LeaveGroupRequest(group_id, leaving))
-        if self._deleted(group_id) is not Errors.NONE:
+            module = newest("leave_group", "request")
+            leaving = tuple(
+                make(module.MemberIdentity, member_id=self._ids.theirs(member.member_id))
+                for member in group.members
+            )
+            self._coordinator.ask(
+                make(module.LeaveGroupRequest, group_id=group_id, members=leaving)
+            )
+        if delete_group(self._coordinator, group_id) is not ErrorCode.none:
             self._made.append((self._coordinator, group_id))  # again at the end
 
     # ---- time ------------------------------------------------------------------------------
 
-    def _begin_session(self, answer: JoinGroupResponse, process: str) -> None:
+    def _begin_session(self, answer: Entity, process: str) -> None:
         """Of a member that is to expire later in this test: it is kept alive until then."""
         ours = self._ids.ours(answer.member_id)
         id = self._ids.of_the_spec(ours, process)
-        if answer.error_code is Errors.NONE and id in self._foresight.sessions:
-            instance = self._settings.instances[process]
-            heartbeat = HeartbeatRequest(
-                self._group_id, answer.generation_id, answer.member_id, instance
+        if answer.error_code is ErrorCode.none and id in self._foresight.sessions:
+            heartbeat = make(
+                newest("heartbeat", "request").HeartbeatRequest,
+                group_id=self._group_id,
+                generation_id=answer.generation_id,
+                member_id=answer.member_id,
+                group_instance_id=self._settings.instances[process],
             )
             self._sessions[id] = Session(heartbeat, self._looked_at)  # at the earliest
 
@@ -636,18 +643,12 @@ class WireSystem:
             self._coordinator.receive(min(left, _LONGEST_PAUSE))
 
 
-def _as_asked(exchange: Exchange, answer: Any) -> Any:
+def _as_asked(exchange: Exchange, answer: Entity) -> Entity:
     """A SyncGroup answer before version 5 does not name the protocol: the request's it is."""
-    asked = exchange.request.request
     if (
-        isinstance(answer, SyncGroupResponse)
-        and isinstance(asked, SyncGroupRequest)
-        and answer.error_code is Errors.NONE
+        kind_of(answer) == "SyncGroupResponse"
+        and answer.error_code is ErrorCode.none
         and answer.protocol_name is None
     ):
-        return replace(answer, protocol_name=asked.protocol_name)
+        return replace(answer, protocol_name=exchange.message.protocol_name)
     return answer
-
-
-def _offsets(offsets: Mapping[TopicPartition, int]) -> str:
-    return ", ".join(f"{partition}: {offset}" for partition, offset in offsets.items()) or "nothing"

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from conformance.kafka.entities import Entity, milliseconds
 from conformance.systems.wire.address import Address
 from conformance.tla import Action
-from impl.group.messages import JoinGroupRequest
 
 PENDING = "ExpirePendingMember"
 SESSIONS = frozenset({"ExpireSession", PENDING})
@@ -32,12 +32,12 @@ class Foresight:
     sessions: Mapping[str, int] = field(default_factory=dict)
     rebalance: int = 0
 
-    def asking(self, request: JoinGroupRequest, id: str) -> JoinGroupRequest:
-        """The request of the member with this id of the spec, with timeouts for this path."""
+    def asking(self, request: Entity, id: str) -> Entity:
+        """The JoinGroup of the member with this id of the spec, with timeouts for this path."""
         if id in self.sessions:
-            request = replace(request, session_timeout_ms=self.sessions[id])
+            request = replace(request, session_timeout=milliseconds(self.sessions[id]))
         if self.rebalance:
-            request = replace(request, rebalance_timeout_ms=self.rebalance)
+            request = replace(request, rebalance_timeout=milliseconds(self.rebalance))
         return request
 
 

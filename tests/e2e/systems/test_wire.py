@@ -25,11 +25,11 @@ from typer.testing import CliRunner
 
 from conformance.bugs.fault import load_catalogue, relocated
 from conformance.cli.main import app
+from conformance.kafka.entities import class_of, make
 from conformance.systems.protocol import SystemFailed, SystemHangs
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.port import Port
 from conformance.systems.wire.security import security_of
-from impl.wire.entities import class_of, make
 
 INITIAL_DELAY = 150
 ROOT = Path(__file__).resolve().parents[3]
@@ -282,10 +282,9 @@ def liar(request: pytest.FixtureRequest) -> Iterator[str]:
         (b"\0\0\0\x08CCCC\0\xff\xff\xff", "the answer cannot be read"),
         (b"\0\0\0\x0bXXXX\0\0\0\0\0\x01\0", "the answer is to correlation id"),
         (coordinator_answer(9999), "9999 is not a valid ErrorCode"),
-        (coordinator_answer(118), "the answer has the unknown error code 118"),
     ],
     indirect=["liar"],
-    ids=["closes", "endless", "garbage", "another's answer", "no code", "a code of share groups"],
+    ids=["closes", "endless", "garbage", "another's answer", "no code"],
 )
 def test_a_broker_that_breaks_the_protocol_is_a_finding_with_the_bytes(
     liar: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -294,6 +293,15 @@ def test_a_broker_that_breaks_the_protocol_is_a_finding_with_the_bytes(
     assert code == 1, output
     assert told in output
     assert "sent     00 00 00" in output
+
+
+@pytest.mark.parametrize("liar", [coordinator_answer(118)], indirect=True, ids=["of telemetry"])
+def test_an_error_that_is_none_of_groups_is_a_finding_with_its_name(
+    liar: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, output = replay("group/protocols-2m", f"wire:{liar}?groups=1", tmp_path, monkeypatch)
+    assert code == 1, output
+    assert "was answered TELEMETRY_TOO_LARGE" in output
 
 
 @pytest.mark.parametrize("liar", [b"", b"\x7f\xff\xff\xff"], indirect=True)

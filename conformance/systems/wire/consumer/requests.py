@@ -9,18 +9,12 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from conformance.kafka.entities import in_milliseconds, make, milliseconds, module_of
+from conformance.systems.group.exchange import error_name
 from conformance.systems.protocol import SystemFailed
+from conformance.systems.wire.admin import commit_request, fetch_offsets
 from conformance.systems.wire.consumer.member import Answer, Commit, CommitAnswer, Heartbeat
 from conformance.systems.wire.port import Port
-from impl.errors import Errors
-from impl.group.messages import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetFetchRequest,
-)
-from impl.types import TopicPartition
-from impl.wire import group_requests
-from impl.wire.entities import in_milliseconds, make, milliseconds, module_of
 
 ASSIGNOR = "range"
 """Sorts members by instance id or member id, so that what it gives is known before."""
@@ -115,18 +109,10 @@ def commit(
 ) -> CommitAnswer:
     """Commit this offset of each partition. SystemFailed if the refused ones have several errors,
     or if OffsetFetch then gives it of others than those that were taken."""
-    request = OffsetCommitRequest(
-        group.group_id,
-        tuple(
-            OffsetCommitRequestPartition(TopicPartition(group.topic, one), offset)
-            for one in sorted(sent.partitions)
-        ),
-        sent.epoch,
-        member_id,
-        instance,
-    )
-    body = port.ask_body(group_requests.to_entity(request, port.versions["offset_commit"]))
-    codes = {int(one.partition_index): one.error_code for one in body.topics[0].partitions}
+    offsets = dict.fromkeys(sent.partitions, offset)
+    membership = (sent.epoch, member_id, instance)
+    (topic,) = port.ask(commit_request(group.group_id, group.topic, offsets, membership)).topics
+    codes = {int(one.partition_index): one.error_code for one in topic.partitions}
     answer = _commit_answer(codes)
     stored = frozenset(
         one for one, found in committed(port, group, sent).items() if found == offset
@@ -153,11 +139,10 @@ def _shown(codes: Mapping[int, ErrorCode]) -> str:
 
 def committed(port: Port, group: Group, sent: Commit) -> dict[int, int]:
     """The group's offsets of these partitions, as one sees them who is no member; -1: none."""
-    wanted = tuple(TopicPartition(group.topic, one) for one in sorted(sent.partitions))
-    fetched = port.ask(OffsetFetchRequest(group.group_id, wanted))
-    if fetched.error_code is not Errors.NONE:
-        raise SystemFailed(f"OffsetFetch was answered {fetched.error_code.name}")
-    return {one.topic_partition.partition: one.committed_offset for one in fetched.partitions}
+    error, offsets = fetch_offsets(port, group.group_id, group.topic, sent.partitions)
+    if error is not ErrorCode.none:
+        raise SystemFailed(f"OffsetFetch was answered {error_name(error)}")
+    return offsets
 
 
 def describe(port: Port, group: Group) -> Description:

@@ -16,9 +16,9 @@ from threading import Lock
 
 from kio.schema.errors import ErrorCode
 
+from conformance.kafka.entities import make, module_of
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.port import Port
-from impl.wire.entities import make, module_of
 
 _GROUP, _SET, _DELETE = 32, 0, 1
 """IncrementalAlterConfigs: the type of the resource (KIP-848), and the operations."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.kafka.entities import in_milliseconds, make, milliseconds, newest
 from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.timers import beyond_reach, foresight, not_drivable
 from conformance.tla import Action, parse_action
-from impl.group.messages import JoinGroupRequest
 
 ADDRESS = parse_address("localhost:9092?session=150&initial-delay=400&rebalance=700")
 SLOW = parse_address("localhost:9092?session=600&initial-delay=100")
@@ -72,6 +72,15 @@ def test_what_settings_make_impossible_is_named() -> None:
 def test_timers_run_out_in_the_order_of_the_path(
     actions: list[str], id: str, session: int, rebalance: int
 ) -> None:
-    request = JoinGroupRequest("g", 30_000, 20_000, "", "consumer", ())
+    request = make(
+        newest("join_group", "request").JoinGroupRequest,
+        group_id="g",
+        session_timeout=milliseconds(30_000),
+        rebalance_timeout=milliseconds(20_000),
+        member_id="",
+        protocol_type="consumer",
+        protocols=(),
+    )
     asked = foresight(path(*actions), ADDRESS).asking(request, id)
-    assert (asked.session_timeout_ms, asked.rebalance_timeout_ms) == (session, rebalance)
+    timeouts = asked.session_timeout, asked.rebalance_timeout
+    assert tuple(map(in_milliseconds, timeouts)) == (session, rebalance)
