@@ -1,4 +1,4 @@
-"""Commands that README shows have their options and files; installations name their packages."""
+"""Commands that the documents show have their options; installations name their packages."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.unit.badges import FOLDER, badges
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 PAGES = (README, *(ROOT / "docs" / name for name in ("gate.md", "own-system.md")))
+GUIDES = sorted((ROOT / "docs").glob("*.md"))
 IN_A_CLONE = re.compile(r"in a clone", re.IGNORECASE)
 
 
@@ -34,11 +35,25 @@ def commands() -> Iterator[tuple[str, str]]:
             before = line
 
 
+def lines_of_commands() -> Iterator[str]:
+    """Each line of a guide that is a command: indented, or within a fence."""
+    for page in GUIDES:
+        fenced = False
+        for line in page.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+            if line.startswith("```"):
+                fenced = not fenced
+            elif line.startswith("    kconform " if not fenced else "kconform "):
+                yield line.strip()
+
+
 def typed(command: str) -> list[str]:
     return shlex.split(command, comments=True)
 
 
-@pytest.mark.parametrize("command", dict.fromkeys(command for command, _ in commands()))
+SHOWN = dict.fromkeys([*(command for command, _ in commands()), *lines_of_commands()])
+
+
+@pytest.mark.parametrize("command", SHOWN)
 def test_every_command_has_the_options_that_it_is_shown_with(command: str) -> None:
     name, *arguments = typed(command)[1:]
     assert name in COMMANDS
