@@ -7,11 +7,17 @@ takes for dead) are the arguments of the spec's actions; whether it accepts an I
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol
 
-from impl.errors import Errors
-from impl.partition_state import AlterPartitionCallback, LeaderAndIsr, LeaderAndIsrPartitionState
-from impl.types import NO_LEADER, UNKNOWN_BROKER_EPOCH, TopicPartition
+from conformance.tla import Action
+
+NO_LEADER = -1
+UNKNOWN_BROKER_EPOCH = -1
+"""Of a member of the ISR whose life the leader does not know (KIP-903)."""
+NO_ERROR = "NONE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +30,50 @@ class Registration:
     partition_epoch: int
 
 
+class ProposedIsr(Protocol):
+    """An ISR with the broker epochs of its members (KIP-903), as a leader proposes it."""
+
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def partition_epoch(self) -> int: ...
+    @property
+    def isr_with_broker_epoch(self) -> tuple[tuple[int, int], ...]: ...
+    @property
+    def isr(self) -> frozenset[int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedIsr:
+    """What the controller has registered, or by Kafka's name the error why it has not."""
+
+    leader: int
+    leader_epoch: int
+    isr_with_broker_epoch: tuple[tuple[int, int], ...]
+    partition_epoch: int
+    error: str = NO_ERROR
+
+
 @dataclass(slots=True)
 class AlterPartitionItem:
-    """The one AlterPartition of a broker that is in flight; `decision` once it is answered."""
+    """The one AlterPartition of a broker that is in flight; `decision` once it is answered.
 
-    proposed: LeaderAndIsr
-    on_complete: AlterPartitionCallback
-    decision: LeaderAndIsr | Errors | None = None
+    `on_complete` is the broker's own callback, if it has one.
+    """
+
+    proposed: ProposedIsr
+    on_complete: Callable[[Any], None] | None = None
+    decision: DecidedIsr | None = None
 
 
 class Controller:
-    """One partition's registration, and the LeaderAndIsr request of every leader epoch."""
+    """One partition's registration, and what was registered in every leader epoch."""
 
     def __init__(
-        self,
-        topic_partition: TopicPartition,
-        replicas: tuple[int, ...],
-        initial: Registration,
-        *,
-        counts_partition_epochs: bool,
-        topic_id: str | None = None,
+        self, replicas: tuple[int, ...], initial: Registration, *, counts_partition_epochs: bool
     ) -> None:
-        self._topic_partition = topic_partition
-        self._replicas = replicas
+        self.replicas = replicas
         self._counts = counts_partition_epochs
-        self._topic_id = topic_id
         self._decisions: dict[int, Registration] = {}
         self.online = set(replicas)
         self.broker_epochs = dict.fromkeys(replicas, 0)
@@ -78,45 +103,88 @@ class Controller:
         """A replica outside the ISR leads and is the ISR."""
         self.register(leader, leader_epoch, frozenset({leader}))
 
-    def partition_state(self, leader_epoch: int) -> LeaderAndIsrPartitionState:
-        """The LeaderAndIsr request that the controller sent in this leader epoch."""
-        decision = self._decisions[leader_epoch]
-        return LeaderAndIsrPartitionState(
-            self._topic_partition,
-            decision.leader,
-            leader_epoch,
-            tuple(sorted(decision.isr)),
-            decision.partition_epoch,
-            self._replicas,
-            topic_id=self._topic_id,
-        )
+    def registered(self, leader_epoch: int) -> Registration:
+        """What the LeaderAndIsr request of this leader epoch carries."""
+        return self._decisions[leader_epoch]
 
-    def alter_partition(self, leader: int, proposed: LeaderAndIsr) -> LeaderAndIsr | Errors:
+    def alter_partition(self, leader: int, proposed: ProposedIsr) -> DecidedIsr:
         """Judge an ISR change, and register it if it passes."""
-        error = self._validate(proposed)
-        if error is not Errors.NONE:
-            return error
-        now = self.registration
+        now, error = self.registration, self._validate(proposed)
+        if error != NO_ERROR:
+            return DecidedIsr(leader, now.leader_epoch, (), 0, error)
         self.register(now.leader, now.leader_epoch, proposed.isr)
         members = tuple((member, self.broker_epochs[member]) for member in sorted(proposed.isr))
-        return LeaderAndIsr(leader, now.leader_epoch, members, self.registration.partition_epoch)
+        return DecidedIsr(leader, now.leader_epoch, members, self.registration.partition_epoch)
 
-    def accepts(self, proposed: LeaderAndIsr) -> bool:
+    def accepts(self, proposed: ProposedIsr) -> bool:
         """Whether an ISR change would be registered now."""
-        return self._validate(proposed) is Errors.NONE
+        return self._validate(proposed) == NO_ERROR
 
-    def _validate(self, proposed: LeaderAndIsr) -> Errors:
+    def _validate(self, proposed: ProposedIsr) -> str:
         now = self.registration
         if proposed.leader_epoch != now.leader_epoch:
-            return Errors.FENCED_LEADER_EPOCH
+            return "FENCED_LEADER_EPOCH"
         if proposed.partition_epoch != now.partition_epoch:
-            return Errors.INVALID_UPDATE_VERSION
+            return "INVALID_UPDATE_VERSION"
         if not all(map(self._is_eligible, proposed.isr_with_broker_epoch)):
-            return Errors.INELIGIBLE_REPLICA
-        return Errors.NONE
+            return "INELIGIBLE_REPLICA"
+        return NO_ERROR
 
     def _is_eligible(self, member: tuple[int, int]) -> bool:
         """KIP-903: a member must live, in the life that the leader knows of."""
         broker, epoch = member
         known = epoch in (UNKNOWN_BROKER_EPOCH, self.broker_epochs[broker])
         return broker in self.online and known
+
+
+DECISIONS: Mapping[str, Callable[..., None]] = MappingProxyType(
+    {
+        "ElectLeader": lambda controller, epoch, leader: controller.elect(leader, epoch),
+        "FenceBroker": lambda controller, epoch, broker, to: controller.fence(broker, to, epoch),
+        "TakeOffline": lambda controller, epoch, broker: controller.take_offline(broker, epoch),
+        "ElectUncleanLeader": lambda controller, epoch, to: controller.elect_unclean(to, epoch),
+    }
+)
+"""The specification's steps of the controller, with their arguments."""
+
+_ROUND_TRIPS = {"SendEpochRequest": "EpochRoundTrip", "SendFetch": "FetchRoundTrip"}
+"""What a request is called where the whole round trip is one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedSteps:
+    """What brokers start by themselves, as a model's actions. `fine`: a request is a step of its
+    own; `two_step`: an ISR change is sent in one, and answered in others."""
+
+    names: Sequence[str]
+    fine: bool
+    two_step: bool
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """ISR changes and the fetchers' next requests."""
+        requests = _ROUND_TRIPS.keys() if self.fine else _ROUND_TRIPS.values()
+        changes = (self._named("ExpandIsr"), self._named("ShrinkIsr"))
+        return frozenset(("TruncateToHighWatermark", *requests, *changes))
+
+    def _named(self, change: str) -> str:
+        return f"Submit{change}" if self.two_step else change
+
+    def isr_change(self, change: str, leader: int, follower: int) -> Action:
+        """ExpandIsr or ShrinkIsr, or the sending of it."""
+        return Action(self._named(change), (self.names[leader - 1], self.names[follower - 1]))
+
+    def requests(
+        self, broker: int, steps: Sequence[str], leader: int | None, *, leader_runs: bool
+    ) -> list[Action]:
+        """A fetcher's next steps; a round trip only if the leader is there to answer."""
+        name = self.names[broker - 1]
+        if self.fine or leader is None:
+            return [Action(step, (name,)) for step in steps]
+        return [
+            Action(_ROUND_TRIPS[step], (self.names[leader - 1], name))
+            if step in _ROUND_TRIPS
+            else Action(step, (name,))
+            for step in steps
+            if step not in _ROUND_TRIPS or leader_runs
+        ]
