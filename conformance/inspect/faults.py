@@ -24,9 +24,9 @@ from conformance.inspect.sites import (
     Site,
     overwrite,
     read_cache,
-    sealed,
     write_cache,
 )
+from conformance.kafka.batches import sealed
 
 # --- faults of one log -----------------------------------------------------------------------
 

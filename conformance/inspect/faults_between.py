@@ -25,9 +25,9 @@ from conformance.inspect.sites import (
     Site,
     overwrite,
     read_cache,
-    sealed,
     write_cache,
 )
+from conformance.kafka.batches import sealed
 
 _RECOVERY = "recovery-point-offset-checkpoint"
 _LOG_START = "log-start-offset-checkpoint"

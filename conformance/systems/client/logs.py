@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from io import BytesIO
-
-from kio.records.schema import NewRecordBatch, Record
-from kio.records.writers import write_new_batch
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
+
+from conformance.kafka.batches import batch_bytes
 
 LEADER_EPOCH = 0
 EARLIEST_TIMESTAMP = -2
 """ListOffsets asks with it for the first offset (ListOffsetsRequest.EARLIEST_TIMESTAMP)."""
-_FIRST_TIME = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
-"""Of the record at offset 0; each later one is a millisecond younger."""
+_FIRST_TIMESTAMP = 1_700_000_000_000
+"""Of the record at offset 0, in milliseconds; each later one is a millisecond younger."""
 
 Partition = tuple[str, int]
 """A topic's name and the partition's number."""
@@ -46,32 +42,10 @@ class RecordLogs:
             return ErrorCode.offset_out_of_range, b""
         base = offset - offset % self._batch
         self._ends[partition] = max(end, base + self._batch)
-        return ErrorCode.none, _batch_bytes(base, self._batch)
-
-
-def _batch_bytes(base: int, count: int) -> bytes:
-    buffer = BytesIO()
-    records = tuple(_record(base + number) for number in range(count))
-    write_new_batch(
-        buffer,
-        NewRecordBatch(
-            producer_id=i64(-1),
-            producer_epoch=i16(-1),
-            partition_leader_epoch=i32(LEADER_EPOCH),
-            base_sequence=i32(-1),
-            records=records,
-            attributes=i16(0),
-        ),
-    )
-    return buffer.getvalue()
-
-
-def _record(offset: int) -> Record:
-    return Record(
-        attributes=i8(0),
-        timestamp=TZAwareMicros.parse(_FIRST_TIME + timedelta(milliseconds=offset)),
-        offset=i64(offset),
-        key=None,
-        value=f"record {offset}".encode(),
-        headers=(),
-    )
+        values = [f"record {number}".encode() for number in range(base, base + self._batch)]
+        return ErrorCode.none, batch_bytes(
+            values,
+            first_ms=_FIRST_TIMESTAMP + base,
+            base_offset=base,
+            leader_epoch=LEADER_EPOCH,
+        )
