@@ -32,10 +32,8 @@ from conformance.judge.budget import Limits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
-from conformance.judge.mutations import mutants, proves
 from conformance.judge.processes import judge_here
 from conformance.judge.reading import locate
-from conformance.judge.referee import Refereed, referee
 from conformance.judge.verdict import Judgement
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, bound
@@ -52,6 +50,8 @@ from conformance.tla import (
     to_itf,
 )
 from conformance.verdict import Verdict
+from tests.differential.judge.mutations import mutants, proves
+from tests.differential.judge.referee import Refereed, referee
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from typing import Any
 
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping, load_mapping
-from conformance.judge.mutations import Mutant, mutants, proves
 from conformance.judge.reading import read_recordings
 from conformance.judge.translate import derived_constants, translated
 from conformance.judge.verdict import Judgement
@@ -31,6 +30,7 @@ from conformance.modelcheck.prepare import bound
 from conformance.stages.context import one_model, with_constants
 from conformance.tla import Spec, find_tools
 from conformance.verdict import Verdict
+from tests.differential.judge.mutations import Mutant, mutants, proves
 
 REJECTED = ("rejected at the lie", "rejected later")
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from conformance.inspect.sites import (
+from conformance.kafka.batches import sealed
+from tests.planted.sites import (
     REPLICATION,
     Batch,
     Fault,
@@ -27,7 +28,6 @@ from conformance.inspect.sites import (
     read_cache,
     write_cache,
 )
-from conformance.kafka.batches import sealed
 
 _RECOVERY = "recovery-point-offset-checkpoint"
 _LOG_START = "log-start-offset-checkpoint"
