@@ -8,7 +8,7 @@ recording of 1,000 events. Both are timed by the clock on the wall and by the pr
 their processes and threads: only on a quiet machine does the first mean much. The judge is timed
 in one process and in two, from the file on, compiling included; TLC with its start. `each more` is
 what the recordings beyond the first tenth cost, without what is paid once.
-Run: python benchmarks/judge.py [--model NAME] [--traces N] [--length N] [--long N] [--mutants N]
+Run: python -m benchmarks.judge [--model NAME] [--traces N] [--length N] [--long N] [--mutants N]
 """
 
 from __future__ import annotations

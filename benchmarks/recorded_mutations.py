@@ -1,6 +1,6 @@
 """Damages recorded traces that were accepted, and tells whether the judge notices.
 
-    python benchmarks/recorded_mutations.py --mutants 1000 --seed 1 runs
+    python -m benchmarks.recorded_mutations --mutants 1000 --seed 1 runs
 
 The folder is one of benchmarks/recorded_runs.py. Each mutant is a trace with one lie: a changed
 value, a dropped, doubled or moved event. It is rejected (at the lie, or at a later event, when the
