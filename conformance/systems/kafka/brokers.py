@@ -8,8 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from conformance.systems.external import Channel
-from conformance.systems.replication.controller import AlterPartitionItem, Registration
-from conformance.systems.replication.views import BrokerView, MessageView, alter_partition_view
+from conformance.systems.shared.replication.controller import AlterPartitionItem, Registration
+from conformance.systems.shared.replication.views import (
+    BrokerView,
+    MessageView,
+    alter_partition_view,
+)
 
 _REMEMBERED = 200_000
 

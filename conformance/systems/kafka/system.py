@@ -15,7 +15,7 @@ from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, Channel
 from conformance.systems.kafka.brokers import Brokers, IsrChange
 from conformance.systems.protocol import ActionRefused, Turn
-from conformance.systems.replication.controller import (
+from conformance.systems.shared.replication.controller import (
     DECISIONS,
     AlterPartitionItem,
     Controller,
@@ -23,10 +23,10 @@ from conformance.systems.replication.controller import (
     OfferedSteps,
     Registration,
 )
-from conformance.systems.replication.fetcher_loop import FetcherLoop
-from conformance.systems.replication.observation import VARIABLES, Observer
-from conformance.systems.replication.threads import in_parts
-from conformance.systems.replication.views import BrokerView
+from conformance.systems.shared.replication.fetcher_loop import FetcherLoop
+from conformance.systems.shared.replication.observation import VARIABLES, Observer
+from conformance.systems.shared.replication.threads import in_parts
+from conformance.systems.shared.replication.views import BrokerView
 from conformance.tla import Action, Fn, Value
 
 _MEETS_FETCHES = frozenset({"BecomeLeader", "BecomeFollower", "UpdateIsr", "AppendAsLeader"})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.replication.controller import (
+from conformance.systems.shared.replication.controller import (
     NO_ERROR,
     AlterPartitionItem,
     Controller,

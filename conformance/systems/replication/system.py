@@ -23,21 +23,21 @@ from conformance.systems.replication.broker import (
     MakeRequests,
 )
 from conformance.systems.replication.channel import Channel, Connection
-from conformance.systems.replication.controller import (
+from conformance.systems.replication.failing_disk import FailingDisk
+from conformance.systems.replication.live import BACK_OFF_MS, CountedWaits, LiveConnection, Network
+from conformance.systems.replication.storage import StorageChecks, check_append, found_by_start
+from conformance.systems.replication.view import running, stopped
+from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.shared.replication.controller import (
     DECISIONS,
     Controller,
     OfferedSteps,
     Registration,
 )
-from conformance.systems.replication.failing_disk import FailingDisk
-from conformance.systems.replication.fetcher_loop import FetcherLoop
-from conformance.systems.replication.live import BACK_OFF_MS, CountedWaits, LiveConnection, Network
-from conformance.systems.replication.observation import VARIABLES, Observer
-from conformance.systems.replication.storage import StorageChecks, check_append, found_by_start
-from conformance.systems.replication.threads import concurrent, in_parts
-from conformance.systems.replication.view import running, stopped
-from conformance.systems.replication.views import BrokerView
-from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.shared.replication.fetcher_loop import FetcherLoop
+from conformance.systems.shared.replication.observation import VARIABLES, Observer
+from conformance.systems.shared.replication.threads import concurrent, in_parts
+from conformance.systems.shared.replication.views import BrokerView
 from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Fn, Value
 from impl.disk import MemoryDisk, Surviving, bytes_of

@@ -15,7 +15,7 @@ from conformance.systems.replication.channel import (
     ListOffsetsRoundTrip,
     RoundTrip,
 )
-from conformance.systems.replication.views import (
+from conformance.systems.shared.replication.views import (
     NO_ALTER_PARTITION,
     NO_EPOCH,
     NO_OFFSET,

@@ -12,8 +12,8 @@ from conformance.systems.deviations import (
     Deviation,
     load_deviations,
 )
-from conformance.systems.group.settings import settings_of
 from conformance.systems.registry import factory_path, load_factory
+from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.tolerance import Tolerance, declared
 from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.consumer.system import SPECIFICATION as CONSUMER_GROUPS

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from conformance.systems.protocol import Observation
-from conformance.systems.replication.controller import NO_LEADER, Registration
-from conformance.systems.replication.views import (
+from conformance.systems.shared.replication.controller import NO_LEADER, Registration
+from conformance.systems.shared.replication.views import (
     NO_EPOCH,
     AlterPartitionView,
     BrokerView,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from conformance.systems.replication.controller import AlterPartitionItem
+from conformance.systems.shared.replication.controller import AlterPartitionItem
 
 NO_EPOCH = -1
 NO_OFFSET = -1
