@@ -31,6 +31,7 @@ LAYERS: dict[str, int] = {
     "conformance.traces": 2,
     "conformance.systems": 3,
     "conformance.judge": 3,
+    "conformance.recordings": 3,
     "conformance.replay": 4,
     "conformance.audit": 4,
     "conformance.inspect": 4,

@@ -1,1 +1,1 @@
-"""Parts of adapters that impl's own and those of foreign systems have in common; none knows impl."""
+"""Parts of adapters that impl's own share with those of foreign systems; none knows impl."""
