@@ -1,19 +1,19 @@
-"""Audits a large synthetic store and prints the ratios that the harness promises.
+"""Audits a large synthetic store here, in processes and on Spark; prints the cost and the ratios.
 
-The protocol is a walk in a cube: three counters, six actions. With the default side it has
-157,464 states and 927,000 transitions.
+The protocol is a walk in a cube: three counters, six actions. With the default side it has 6,859
+states, and the store shows some 38,000 distinct transitions.
 
-    python -m benchmarks.audit [--traces N]
-    python -m benchmarks.audit --against CHECKOUT    the ratio to another commit's audit
+    python -m benchmarks.audit [--traces N] [--side N]
+    python -m benchmarks.audit --against CHECKOUT    also the audit of another commit, on Spark
 
-The goal of the second: 60 % of the processor time of commit fc5f3fc, whose checkout is installed in
-its own `.venv`. The two take turns.
+The goals for a million traces of 20 steps: at most 15 s of processor time here, at most 25 s on
+Spark. Each audit is a process of its own; its imports and the start of Spark are part of the cost.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,17 +22,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+import pyarrow as pa
 
 from benchmarks import audit_cost
 from conformance.audit.coverage import ModelTable
-from conformance.audit.engine import FEW, Options, audit
-from conformance.audit.rules import compile_rules
-from conformance.audit.scan import read_traces, visited
-from conformance.audit.session import spark_session
-from conformance.audit.workers import Evaluator
-from conformance.tla import Action, State, bind, fingerprint, load_module, parse_config
+from conformance.audit.visited import batches, visits_of
+from conformance.tla import Action, State, fingerprint
 from conformance.traces.manifest import Identity
 from conformance.traces.rows import TraceRows
 from conformance.traces.states import infer_columns
@@ -66,78 +61,57 @@ def main() -> None:
     )
     parser.add_argument("--traces", type=int, default=1_000_000)
     parser.add_argument("--length", type=int, default=20)
-    parser.add_argument("--side", type=int, default=54)
-    parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--no-table", action="store_true", help="let the formulas decide all")
-    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="with a .venv of its own")
-    parser.add_argument("--rounds", type=int, default=3, help="of --against")
+    parser.add_argument("--side", type=int, default=19)
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another commit's tree")
+    parser.add_argument("ways", nargs="*", default=[*audit_cost.WAYS])
     options = parser.parse_args()
-    if options.against is not None:
-        against(options.against.absolute(), options.traces, options.rounds)
-        return
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "Cube.tla").write_text(CUBE)
-        config = parse_config(f"CONSTANT Side = {options.side} INIT Init NEXT Next")
-        spec = bind(load_module(Path(folder) / "Cube.tla"), config)
         states, prints = cube(options.side)
-        path = Path(folder) / "store"
-        begun = time.monotonic()
-        write(path, options.traces, options.length, options.side, states, prints)
-        print(f"store written in {time.monotonic() - begun:.1f} s")
-        begun = time.monotonic()
-        store = TraceStore.open(path)
-        print(f"hashes verified in {time.monotonic() - begun:.2f} s")
-        rules = compile_rules(spec, store.columns.schema, ACTIONS, ["Within"], ["Near"])
-        model = None if options.no_table else table(options.side, prints)
-        with spark_session(options.master) as spark:
-            warm_up(spark, store)
-            evaluator = Evaluator.of(spec, store, ["Within"], ["Near"])
-            result = audit(spark, store, rules, evaluator, model=model, options=Options())
-            again = scan_seconds(spark, store)
-            bare = min(bare_scan(spark, store) for _ in range(3))
-            memory = heap_peak(spark)
-    print(f"verdict               {result.verdict}  {result.figures()['traces']}")
-    print(f"steps                 {result.steps:,}")
-    print(f"distinct transitions  {result.distinct_transitions:,}")
-    print(f"scan                  {result.scan_seconds:.2f} s")
-    print(f"                      {result.steps / result.scan_seconds:,.0f} steps/s")
-    print(f"the same scan again   {again:.2f} s")
-    print(f"                      {result.steps / again:,.0f} steps/s")
-    print(f"bare scan             {bare:.2f} s, ratio {result.scan_seconds / bare:.2f}")
-    print(f"                      of the same scan again {again / bare:.2f}")
-    print(f"formulas              {result.formula_seconds:.2f} s")
-    print(f"audit in all          {result.seconds:.2f} s")
-    print(f"driver's heap, peak   {memory / 2**20:,.0f} MiB (all pools)")
-    print(f"driver's Python, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
+        store, quarter = Path(folder) / "store", Path(folder) / "quarter"
+        (Path(folder) / "Cube.tla").write_text(CUBE)
+        write(store, options.traces, options.length, options.side, states, prints)
+        write(quarter, options.traces // 4, options.length, options.side, states, prints)
+        bare = group_by(store)
+        print(f"{'':34}{'processor s':>12}{'ratio':>7}{'wall s':>8}{'peak MiB':>10}")
+        print(f"{'one group-by of the columns':34}{bare:12.1f}")
+        first = None
+        for way in options.ways:
+            cost = shown(way, store, way, options.side, Path.cwd(), first)
+            first = first or cost
+        if options.against is not None:
+            root = options.against.absolute()
+            shown("the other commit, on Spark", store, "local[2]", options.side, root, first)
+        shown("here, a quarter of the traces", quarter, "here", options.side, Path.cwd(), first)
 
 
-def against(checkout: Path, traces: int, rounds: int) -> None:
-    """Print what the audit takes here and there, and the ratios."""
-    ours: list[tuple[float, float]] = []
-    theirs: list[tuple[float, float]] = []
-    print(f"{'':<20}{'processor s':>12}{'wall s':>8}")
-    for _ in range(rounds):
-        for costs, root, python in (
-            (ours, Path.cwd(), Path(sys.executable)),
-            (theirs, checkout, checkout / ".venv" / "bin" / "python"),
-        ):
-            costs.append(cost_of_audit(root, python, traces))
-            print(f"{root.name:<20}{costs[-1][0]:12.1f}{costs[-1][1]:8.1f}", flush=True)
-    for what, here, there in zip(
-        ("processor", "by the clock"),
-        zip(*ours, strict=True),
-        zip(*theirs, strict=True),
-        strict=True,
+def shown(
+    what: str, store: Path, way: str, side: int, root: Path, first: audit_cost.Cost | None
+) -> audit_cost.Cost:
+    """Audit the store with the code in `root`, and print what it took."""
+    words = [sys.executable, audit_cost.__file__, str(store), way, str(side)]
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        words, cwd=root, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+    cost = audit_cost.read(done.stdout)
+    ratio = cost.processor / (first or cost).processor
+    print(f"{what:34}{cost.processor:12.1f}{ratio:7.2f}{cost.wall:8.1f}{cost.peak:10d}", flush=True)
+    if first is not None and store.name == "store" and cost.said != first.said:
+        sys.exit(f"the audits differ: {first.said} and {cost.said}")
+    return cost
+
+
+def group_by(path: Path) -> float:
+    """Processor seconds to count equal visits, which an audit cannot do without."""
+    begun, parts = time.process_time(), []
+    for batch in batches(
+        TraceStore.open(path, verify=False).files("traces"), ["states", "actions"]
     ):
-        print(f"{what}, sums: {sum(here) / sum(there):.2f}")
-
-
-def cost_of_audit(root: Path, python: Path, traces: int) -> tuple[float, float]:
-    """Processor seconds and seconds by the clock of a checkout's audit, the JVM's included."""
-    words = ["env", *(f"{name}={python}" for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"))]
-    words += [str(python), audit_cost.__file__, "--traces", str(traces)]
-    done = subprocess.run(words, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
-    return audit_cost.read(done.stdout)
+        visits = visits_of(batch.column("states"), batch.column("actions"))
+        keys = ["source", "action", "target"]
+        parts.append(visits.group_by(keys, use_threads=False).aggregate([([], "count_all")]))
+    assert len(pa.concat_tables(parts))
+    return time.process_time() - begun
 
 
 def cube(side: int) -> tuple[list[State], Ints]:
@@ -207,36 +181,6 @@ def table(side: int, prints: Ints) -> ModelTable:
         parts.append((cell(grid[inside], side), codes, cell(after[inside], side)))
     source, action, target = (np.concatenate(column) for column in zip(*parts, strict=True))
     return ModelTable(prints, prints[source], action.astype(np.int32), prints[target])
-
-
-def warm_up(spark: SparkSession, store: TraceStore) -> None:
-    """Start the executor's threads and compile Spark's own classes, on one file."""
-    read_traces(spark, store.files("traces")[:1]).selectExpr("explode(states)").count()
-
-
-def scan_seconds(spark: SparkSession, store: TraceStore) -> float:
-    """Seconds of the audit's scan in a session whose JVM has compiled it: a second store's."""
-    begun = time.monotonic()
-    visited(spark, store.files("traces"), FEW)
-    return time.monotonic() - begun
-
-
-def bare_scan(spark: SparkSession, store: TraceStore) -> float:
-    """Seconds of a Parquet scan that reads every element of both arrays."""
-    begun = time.monotonic()
-    traces = read_traces(spark, store.files("traces"))
-    traces.select(F.explode("states").alias("x")).agg(F.expr("bit_xor(x)")).collect()
-    traces.select(F.explode("actions").alias("x")).agg(F.expr("bit_xor(x)")).collect()
-    return time.monotonic() - begun
-
-
-def heap_peak(spark: SparkSession) -> int:
-    """Bytes: the sum of the peaks of the JVM's heap pools."""
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    beans = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
-    pools = [bean for bean in beans if bean.getType().name() == "HEAP"]
-    return sum(int(pool.getPeakUsage().getUsed()) for pool in pools)
 
 
 if __name__ == "__main__":

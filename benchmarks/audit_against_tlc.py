@@ -12,9 +12,10 @@ import os
 import tempfile
 from pathlib import Path
 
-from conformance.audit.session import spark_session
 from conformance.config import Settings
 from conformance.events import Event, Finding
+from conformance.spark.session import spark_session
+from conformance.spark.workers import OnSpark
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.record import audit, open_subject, record, referee
 
@@ -32,11 +33,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, listing = options.store or Path(folder) / "store", Path(folder) / "listing"
         with spark_session(options.master) as spark:
+            workers = OnSpark(spark)
             if options.store is None:
                 bench = workbench(context, one_model(options.model))
-                record(context, bench, spark, path, traces=options.traces, length=options.length)
+                record(context, bench, workers, path, traces=options.traces, length=options.length)
             subject = open_subject(context, path)
-            judged = audit(context, subject, spark, listing=listing)
+            judged = audit(context, subject, workers, listing=listing)
         sampled = referee(context, subject, listing, traces=options.sample)
         single = referee(context, subject, listing, traces=1)
     audits = judged.seconds / judged.accounting.traces

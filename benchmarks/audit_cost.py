@@ -1,50 +1,108 @@
-"""What an audit takes of the processor, with the JVM and Spark's Python workers.
+"""What one audit takes of the processor, with its JVM and its Python workers.
 
-`python -m benchmarks.audit --against CHECKOUT` runs this file with each checkout's interpreter, its
-current folder the checkout: `benchmarks.audit` is then the checkout's own, and its call of `audit`
-is measured. Writing the store and starting Spark are not part of it.
+`benchmarks.audit` runs this file with the code of a checkout first on the path: its own, or that of
+the commit before `conformance.workers`, whose audit on Spark took a session.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import resource
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-_MARK = "cost of the audit:"
+_BEGUN = time.monotonic()
+_MARK = "cost of the audit: "
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PARENT, _TIMES = 1, slice(11, 15)
 """In /proc/PID/stat behind the name: of the process, and of its children that have ended."""
 
+WAYS = ("here", "processes", "local[1]", "local[2]")
+"""In this process, in two others, and on Spark with so many workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Processor seconds of the whole family, seconds by the clock, MiB of the first process."""
+
+    processor: float
+    wall: float
+    peak: int
+    said: Mapping[str, object]
+    """The audit's figures, but for its seconds."""
+
 
 def main() -> None:
-    sys.path[0] = str(Path.cwd())
-    from benchmarks import audit  # the checkout's
+    store, way, side = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    figures = _audit(store, way, side)
+    wall, peak = time.monotonic() - _BEGUN, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    said = {name: value for name, value in figures.items() if not name.endswith("seconds")}
+    print(_MARK + json.dumps(asdict(Cost(_COST[-1], wall, peak // 1024, said))))
 
-    measured = audit.audit  # type: ignore[attr-defined]  # it imports it
-    audit.audit = _telling(measured)  # type: ignore[attr-defined]  # likewise
-    audit.main()
 
-
-def read(output: str) -> tuple[float, float]:
-    """Processor seconds and seconds by the clock from what a run printed."""
+def read(output: str) -> Cost:
+    """The cost from what a run printed."""
     (line,) = [line for line in output.splitlines() if line.startswith(_MARK)]
-    processor, wall = line.removeprefix(_MARK).split()
-    return float(processor), float(wall)
+    return Cost(**json.loads(line.removeprefix(_MARK)))
 
 
-def _telling(measured: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **options: Any) -> Any:
-        used, begun = _processor_seconds(), time.monotonic()
-        result = measured(*args, **options)
-        wall = time.monotonic() - begun
-        print(f"{_MARK} {_processor_seconds() - used:.2f} {wall:.2f}", flush=True)
-        return result
+_COST: list[float] = []
 
-    return call
+
+def _audit(path: Path, way: str, side: int) -> Mapping[str, object]:
+    from benchmarks.audit import ACTIONS, cube, table
+    from conformance.audit.engine import Options, audit
+    from conformance.audit.rules import compile_rules
+    from conformance.tla import bind, load_module, parse_config
+    from conformance.traces.store import TraceStore
+
+    config = parse_config(f"CONSTANT Side = {side} INIT Init NEXT Next")
+    spec = bind(load_module(path.parent / "Cube.tla"), config)
+    store = TraceStore.open(path)
+    rules = compile_rules(spec, store.columns.schema, ACTIONS, ["Within"], ["Near"])
+    evaluator = _evaluator().of(spec, store, ["Within"], ["Near"])
+    model = table(side, cube(side)[1])
+    with _workers(way, store.manifest.counts.steps) as workers:
+        result = audit(workers, store, rules, evaluator, model=model, options=Options())
+        _COST.append(_processor_seconds())
+    figures: Mapping[str, object] = result.figures()
+    return figures
+
+
+def _evaluator() -> Any:
+    if find_spec("conformance.audit.evaluator") is None:
+        from conformance.audit.workers import Evaluator as Before  # type: ignore
+
+        return Before
+    from conformance.audit.evaluator import Evaluator
+
+    return Evaluator
+
+
+@contextlib.contextmanager
+def _workers(way: str, steps: int) -> Iterator[Any]:
+    if find_spec("conformance.workers") is None:
+        from conformance.audit.session import spark_session as before  # type: ignore
+
+        with before(way, steps=steps) as session:
+            yield session
+        return
+    from conformance.workers import Here, Processes
+
+    if not way.startswith("local"):
+        yield Here() if way == "here" else Processes(2)
+        return
+    from conformance.workers import workers_for
+
+    with workers_for(0, steps, master=way, processes=2) as workers:
+        yield workers
 
 
 def _processor_seconds() -> float:

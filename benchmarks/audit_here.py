@@ -17,12 +17,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from conformance.audit.result import AuditResult
-from conformance.audit.session import spark_session
 from conformance.modelcheck.manifest import find_models
 from conformance.replay.parallel import begun
+from conformance.spark.session import spark_session
+from conformance.spark.workers import OnSpark
 from conformance.stages.context import Context, Workbench, workbench
 from conformance.stages.record import Subject, Underway, audit, plan_of, record
 from conformance.traces.store import TraceStore
+from conformance.workers import Here
 
 LENGTH = 20
 """Steps of a walk, as in the gate."""
@@ -52,14 +54,14 @@ def compare(context: Context, bench: Workbench, traces: int, folder: Path) -> No
         for one in running.rest():
             underway.add(one.result, one.work)
     recorded = time.monotonic()
-    here = audit(context, subject(bench, folder / "here"), None)
+    here = audit(context, subject(bench, folder / "here"), Here())
     shown(f"{bench.model.name}, {here.steps:,} steps: here", began, began, recorded)
     began = time.monotonic()
     with spark_session(steps=traces * LENGTH) as spark:
         started = time.monotonic()
-        record(context, bench, spark, folder / "spark", traces=traces, length=LENGTH)
+        record(context, bench, OnSpark(spark), folder / "spark", traces=traces, length=LENGTH)
         recorded = time.monotonic()
-        there = audit(context, subject(bench, folder / "spark"), spark)
+        there = audit(context, subject(bench, folder / "spark"), OnSpark(spark))
         shown("on Spark", began, started, recorded)
     if told(here, folder / "here") != told(there, folder / "spark"):
         sys.exit("the two differ")

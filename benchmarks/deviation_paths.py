@@ -24,8 +24,9 @@ from conformance.modelcheck.manifest import Model
 from conformance.replay.engine import Driver, close, run_path
 from conformance.replay.saved import load, save, wrapped
 from conformance.stages.context import Context, one_model, with_constants, workbench
-from conformance.stages.overridden import deviating, with_deviations
+from conformance.stages.overridden import with_deviations
 from conformance.stages.replay import spec_oracle
+from conformance.systems.declared import deviating
 from conformance.systems.deviations import Deviation
 from conformance.systems.registry import factory_path
 from conformance.tla import Action, ItfTrace, Json, dump_trace

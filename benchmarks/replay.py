@@ -19,11 +19,12 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
-from conformance.audit.session import spark_session
 from conformance.garbage import collect_seldom
 from conformance.modelcheck.check import graph_and_spec
 from conformance.modelcheck.manifest import find_models
 from conformance.replay.suite import ReplayResult, replay_suite
+from conformance.spark.session import spark_session
+from conformance.spark.workers import OnSpark
 from conformance.stages.context import Context, Workbench
 from conformance.stages.record import record
 from conformance.suites import Suite, transition_cover
@@ -61,7 +62,7 @@ def main() -> None:
 
 
 def recorded(what: str, spark: SparkSession, bench: Workbench, path: Path, traces: int) -> None:
-    result = record(Context(), bench, spark, path, traces=traces, length=20)
+    result = record(Context(), bench, OnSpark(spark), path, traces=traces, length=20)
     rate = traces / result.seconds
     print(
         f"{what:17} {traces:9,} traces  {result.seconds:7.1f} s  "

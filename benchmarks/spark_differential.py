@@ -23,11 +23,11 @@ from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from conformance.audit.session import spark_session
 from conformance.modelcheck.labels import is_safety_property
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.spark.session import spark_session
 from conformance.tla import UnsupportedError, find_tools
 from tests.spark.tla.compare import Comparison, Count
 

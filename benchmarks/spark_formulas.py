@@ -29,9 +29,9 @@ from pyspark.sql import functions as F  # noqa: N812
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.duckdb_dialect import query
-from conformance.audit.session import spark_session
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, prepare
+from conformance.spark.session import spark_session
 from conformance.tla import (
     EvaluationError,
     Schema,

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from conformance.audit.local import is_small
 from conformance.audit.result import AuditResult
 from conformance.bugs.canary import run_canary
 from conformance.config import Tier
 from conformance.errors import UserError
+from conformance.modelcheck.form import Tier as TierName
 from conformance.modelcheck.manifest import Model, find_models
-from conformance.modelcheck.manifest import Tier as TierName
 from conformance.modelcheck.result import CheckResult
 from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile
@@ -35,16 +33,14 @@ from conformance.stages.drive import Driving, driving
 from conformance.stages.explore import Search, search_of
 from conformance.stages.fetch import fetched_meanwhile
 from conformance.stages.mutation import mutation
-from conformance.stages.overridden import deviating
 from conformance.stages.record import Subject, Underway, audit, plan_of, record, referee
 from conformance.stages.replay import replay
 from conformance.stages.selection import LeftOut, reasons_told, select
 from conformance.stages.suite import cover
+from conformance.systems.declared import deviating
 from conformance.systems.registry import BUILT_IN, factory_path
 from conformance.traces.store import TraceStore
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from conformance.workers import Here, Workers, is_small, workers_for
 
 REFEREED = 100
 """Traces of each store on which TLC has to agree with the audit; nightly, for it is slow."""
@@ -260,7 +256,7 @@ def _stores(
     """The stores that the driving processes are to record: none if Spark is to do it."""
     chosen = _largest_of_each_variant(benches)
     traces, length = _share(gate, chosen), gate.tier.trace_length
-    if not is_small(traces * length, gate.master):
+    if not is_small(gate.tier.traces, gate.master):
         yield ()
         return
     with ExitStack() as stack:
@@ -285,7 +281,7 @@ def _audited_here(
 ) -> Iterator[tuple[Workbench, AuditResult]]:
     """Audit each store in this process as soon as it is recorded."""
     for store in drive.recorded():
-        yield store.bench, _audit(context, gate, store.bench, None)
+        yield store.bench, _audit(context, gate, store.bench, Here())
 
 
 def _audited_on_spark(
@@ -297,23 +293,21 @@ def _audited_on_spark(
     """Record and audit each store, in one Spark session; `between` is called after each."""
     chosen = _largest_of_each_variant(benches)
     share, length = _share(gate, chosen), gate.tier.trace_length
-    from conformance.audit.session import spark_session  # few traces need no Spark
-
-    with spark_session(gate.master, steps=gate.tier.traces * length) as spark:
+    steps = gate.tier.traces * length
+    with workers_for(gate.tier.traces, steps, master=gate.master, processes=1) as workers:
         for bench in chosen:
             store = _store(gate, bench)
-            record(context, bench, spark, store, traces=share, length=length, overwrite=True)
-            yield bench, _audit(context, gate, bench, spark)
+            record(context, bench, workers, store, traces=share, length=length, overwrite=True)
+            yield bench, _audit(context, gate, bench, workers)
             between()
 
 
-def _audit(
-    context: Context, gate: GatePlan, bench: Workbench, spark: SparkSession | None
-) -> AuditResult:
+def _audit(context: Context, gate: GatePlan, bench: Workbench, workers: Workers) -> AuditResult:
     store = _store(gate, bench)
     subject = Subject(TraceStore.open(store), bench.prepared, bench.graph)
     listing = _fresh(store.with_suffix(".failing"))
-    audited = audit(context, subject, spark, listing=listing, every_action=gate.minutes is None)
+    # Where models were chosen, their suites take every action; few random walks of one need not.
+    audited = audit(context, subject, workers, listing=listing, every_action=not gate.chosen)
     if gate.tier.name == "nightly":
         referee(context, subject, listing, traces=REFEREED)
     return audited

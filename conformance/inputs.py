@@ -61,9 +61,18 @@ def read_toml(path: Path, form: type[_T], what: str, page: str) -> _T:
     """
     text = read_text(path)
     try:
-        return toml.decode(text, form)
+        raw = msgspec.toml.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise DataError(f"{path} is not {what}: {error}. {page} describes its keys.") from error
+    return fitted(raw, form, str(path), what, page)
+
+
+def fitted(raw: object, form: type[_T], where: str, what: str, page: str) -> _T:
+    """A decoded part of a TOML file as a typed value. DataError as `read_toml`."""
+    try:
+        return toml.convert(raw, form)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise DataError(f"{where} is not {what}: {error}. {page} describes its keys.") from error
 
 
 def open_plain(path: Path) -> BinaryIO:

@@ -1,25 +1,33 @@
-"""Runs an audit: scan, formulas on what is distinct, verdict on every trace."""
+"""Runs an audit: distinct visits, formulas on what is distinct, verdict on every trace."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession, Window
-from pyspark.sql import functions as F  # noqa: N812
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from conformance.audit import judge, paths, scan
+from conformance.audit import judge
 from conformance.audit.coverage import ModelTable, covered_states, fired, vacuous
+from conformance.audit.decide import (
+    CAUSES,
+    SUSPECTS,
+    Decider,
+    Decision,
+    Suspect,
+    merged_causes,
+    suspect_of,
+)
+from conformance.audit.evaluator import Evaluator
 from conformance.audit.findings import Cause, Reporter, SpecView, divergence, lookup, name_of
-from conformance.audit.judged import Figures, Judged, JudgedHere, JudgedOnSpark
-from conformance.audit.local import judge_distinct
+from conformance.audit.judge import Judged, StateJudge, VisitJudge
 from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, Unjudged
 from conformance.audit.rules import Rulebook
 from conformance.audit.verdicts import (
@@ -30,18 +38,20 @@ from conformance.audit.verdicts import (
     more_causes,
     verdict_of,
 )
-from conformance.audit.workers import Evaluator
-from conformance.errors import DataError
+from conformance.audit.visited import INITIAL, KEY, Visited, distinct_visits, merged
 from conformance.events import Emit, Finding, Progress, StageStarted, ignore
+from conformance.files import space_for
 from conformance.tla import collision_probability
+from conformance.traces.model import PartialState
 from conformance.traces.store import TraceStore
+from conformance.workers import Workers
 
 __all__ = ["Options", "audit"]
 
-FEW, FEW_STATES = 20_000, 500_000
-"""Distinct visits, and states, up to which the driver judges the visits by itself, as it does those
-of a small store: Spark would compile a dozen queries, and move the model's transitions, for them.
-"""
+ALL_ASKED = 20_000
+"""Distinct visits up to which every action is asked also about the steps that the model lists."""
+
+Share = TypeVar("Share")
 
 
 @dataclass(slots=True)
@@ -64,7 +74,7 @@ class _Clock:
 
 
 def audit(
-    spark: SparkSession,
+    workers: Workers,
     store: TraceStore,
     rules: Rulebook,
     evaluator: Evaluator,
@@ -76,258 +86,242 @@ def audit(
 ) -> AuditResult:
     """Judge every trace of a store whose files were verified.
 
-    `model` is the fast path and the cross-check, `spec` explains findings. Raises DataError
-    that names the file if Spark cannot read one after all.
+    `model` is the fast path and the cross-check, `spec` explains findings. Raises DataError that
+    names the file if one cannot be read after all. Native rules need Spark's workers.
     """
     options = options or Options()
     emit(StageStarted(STAGE, str(store.path)))
-    with _readable(store):
-        store.check_fingerprints()
-        result = _Audit(spark, store, rules, evaluator, model, spec, options, emit).run()
-    finished(store, result, emit, compared=options.compared)
+    store.check_fingerprints()
+    result = _Audit(workers, store, rules, evaluator, model, spec, options, emit).run()
+    finished(store, result, emit, compared=options.compared, where=f", {workers.place}")
     return result
 
 
-@contextmanager
-def _readable(store: TraceStore) -> Iterator[None]:
-    """Turn Spark's failure to read a file of the store into an error that names the file."""
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        text = str(error)
-        named = re.search(r"(?:states|traces)/part-\d+\.parquet", text)
-        if named is None:
-            raise
-        raise DataError(
-            f"{store.path / named.group()} cannot be read: it is damaged, or was changed while it "
-            "was audited. Restore the store from a copy, or record it again."
-        ) from error
-
-
+@dataclass(slots=True)
 class _Audit:
-    """One run; the frames that its phases share."""
+    """One run."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        store: TraceStore,
-        rules: Rulebook,
-        evaluator: Evaluator,
-        model: ModelTable | None,
-        spec: SpecView | None,
-        options: Options,
-        emit: Emit,
-    ) -> None:
-        self._evaluator = evaluator
-        self._spark = spark
-        self._store = store
-        self._rules = rules
-        self._model = model
-        self._spec = spec
-        self._options = options
-        self._emit = emit
-        self._clock = _Clock()
-        self._kept: list[DataFrame] = []
+    workers: Workers
+    store: TraceStore
+    rules: Rulebook
+    evaluator: Evaluator
+    model: ModelTable | None
+    spec: SpecView | None
+    options: Options
+    emit: Emit
+    clock: _Clock = field(default_factory=_Clock)
 
     def run(self) -> AuditResult:
-        try:
-            return self._run()
-        finally:
-            for frame in self._kept:
-                frame.unpersist()
-
-    def _run(self) -> AuditResult:
-        found = self._scan()
-        steps, traces = found.steps, found.traces
-        check_counts(self._store.manifest, traces, sum(steps.values()))
-        self._progress("judging distinct states and transitions")
-        with self._clock.phase("formulas"):
-            judged = self._judge(found)
-            figures = judged.figures(self._rules)
-            branches = self._branches(judged)
-        covered = self._coverage(steps, figures, branches)
-        outcome = {True: 0, False: 0}
-        causes: list[Cause] = []
-        unjudged: tuple[Unjudged, ...] = ()
-        if found.flagged or figures.bad:
-            suspects = self._keep(judged.suspects())
-            outcome |= self._decide(suspects)
-            causes, unjudged = self._causes(suspects)
-        accounting = Accounting(traces, traces - sum(outcome.values()), *outcome.values())
-        findings = self._findings(causes, figures.disputed, accounting.failed)
-        reasons = vacuous(traces, covered, self._options.optional_actions, self._options.compared)
-        counts = self._store.manifest.counts
+        with self._phase("scan", "scanning the traces"):
+            visited = self._visited()
+        visits = visited.visits
+        steps, traces = _totals(visits)
+        check_counts(self.store.manifest, traces, sum(steps.values()))
+        with self._phase("formulas", "judging distinct states and transitions"):
+            of_states, of_visits = self._states(), self._visits(visits)
+        counts = of_states.counts + of_visits.counts
+        suspects = _suspects(visits, of_states, of_visits)
+        causes = CAUSES.empty_table()
+        if len(suspects) or visited.flagged:
+            causes = self._causes(suspects)
+        covered = self._coverage(steps, counts, of_visits.taken)
+        accounting = _accounting(traces, causes)
+        disputed = counts[judge.DISPUTED]
+        most = self.options.max_causes
+        reasons = vacuous(traces, covered, self.options.optional_actions, self.options.compared)
+        states = self.store.manifest.counts.states
         return AuditResult(
-            verdict=verdict_of(accounting, figures.disputed, reasons),
+            verdict=verdict_of(accounting, disputed, reasons),
             accounting=accounting,
             steps=sum(steps.values()),
-            distinct_states=counts.states,
-            distinct_transitions=found.distinct,
-            table_transitions=figures.listed,
-            cross_checked=figures.cross_checked,
-            disputed=figures.disputed,
+            distinct_states=states,
+            distinct_transitions=len(visits) - _initial(visits),
+            table_transitions=counts[judge.LISTED],
+            cross_checked=counts[judge.CROSS_CHECKED],
+            disputed=disputed,
             coverage=covered,
-            findings=findings,
-            unjudged=unjudged,
+            findings=self._findings(causes, suspects, disputed, accounting.failed),
+            unjudged=_unjudged(_most(causes, failed=False, most=most), suspects),
             vacuous=reasons,
-            collision_probability=collision_probability(counts.states),
-            seconds=self._clock.total(),
-            scan_seconds=self._clock.phases.get("scan", 0.0),
-            formula_seconds=self._clock.phases.get("formulas", 0.0),
+            collision_probability=collision_probability(states),
+            seconds=self.clock.total(),
+            scan_seconds=self.clock.phases["scan"],
+            formula_seconds=self.clock.phases["formulas"],
         )
-
-    def _keep(self, frame: DataFrame) -> DataFrame:
-        kept = frame.persist()
-        self._kept.append(kept)
-        return kept
 
     @contextmanager
-    def _interpreted(self) -> Iterator[None]:
-        """Formulas outgrow the JVM's methods: whole-stage code would be made in vain."""
-        key = "spark.sql.codegen.wholeStage"
-        before = self._spark.conf.get(key, "true")
-        self._spark.conf.set(key, "false")
-        try:
+    def _phase(self, name: str, message: str) -> Iterator[None]:
+        self.emit(Progress(STAGE, 0, None, message))
+        with self.clock.phase(name):
             yield
-        finally:
-            self._spark.conf.set(key, str(before))
 
-    def _progress(self, message: str) -> None:
-        self._emit(Progress(STAGE, 0, None, message))
+    def _shares(self, items: Sequence[Share]) -> list[Sequence[Share]]:
+        """The items dealt out, one share for each task."""
+        tasks = min(len(items), self.workers.tasks)
+        return [items[first::tasks] for first in range(tasks)]
 
-    def _scan(self) -> scan.Visited:
-        self._progress("scanning the traces")
-        with self._clock.phase("scan"):
-            few = FEW if self._store.manifest.counts.states <= FEW_STATES else 0
-            found = scan.visited(self._spark, self._store.files("traces"), few)
-        if isinstance(found.visits, DataFrame):
-            self._kept.append(found.visits)
-        return found
+    def _files(self, part: str) -> list[Path]:
+        return [path.resolve() for path in self.store.files(part)]
 
-    def _judge(self, found: scan.Visited) -> Judged:
-        """The verdicts on distinct states and on distinct visits."""
-        model = self._model or ModelTable.empty()
-        listed, anywhere = model.rows(self._rules.initial), self._rules.anywhere
-        files = self._store.files("states")
-        if not isinstance(found.visits, DataFrame):
-            states = judge.states_as_table(
-                self._spark, files, self._store.columns, self._rules, self._evaluator
-            )
-            visits = judge_distinct(found.visits, self._evaluator, listed, anywhere=anywhere)
-            return JudgedHere(self._spark, states, visits)
-        of_states = judge.judge_states(
-            self._spark, files, self._store.columns, self._rules, self._evaluator
-        )
-        of_visits = judge.judge_visits(
-            found.visits,
-            self._evaluator,
-            self._spark.createDataFrame(listed),
-            max(1, found.distinct // self._options.cross_check),
-            anywhere=anywhere,
-        )
-        return JudgedOnSpark(self._keep(of_states), self._keep(of_visits), self._interpreted)
+    def _visited(self) -> Visited:
+        shares = self._shares(self._files("traces"))
+        return self.workers.reduce(distinct_visits, shares, merged, Visited.nothing())
+
+    # --- formulas -----------------------------------------------------------------------------
+
+    def _states(self) -> Judged:
+        if self.rules.native:
+            from conformance.audit.native import judge_natively  # Spark
+
+            return judge_natively(self.workers, self.store, self.rules)
+        judged = StateJudge(self.evaluator, tuple(rule.name for rule in self.rules.invariants))
+        shares = self._shares(self._files("states"))
+        return self.workers.reduce(judged, shares, judge.merged, Judged.nothing())
+
+    def _visits(self, visits: pa.Table) -> Judged:
+        properties = tuple(rule.name for rule in self.rules.properties)
+        judged = VisitJudge(self.evaluator, properties, self.rules.anywhere)
+        listed = (self.model or ModelTable.empty()).rows(self.rules.initial)
+        few = len(visits) <= ALL_ASKED
+        sample = 1 if few else max(1, len(visits) // self.options.cross_check)
+        slices = judge.slices(judge.asked(visits, listed, sample), self.workers.tasks)
+        return self.workers.reduce(judged, slices, judge.merged, Judged.nothing())
+
+    # --- what is said -------------------------------------------------------------------------
 
     def _coverage(
-        self,
-        steps: Mapping[int | None, int],
-        figures: Figures,
-        branches: Mapping[str, int],
+        self, steps: Mapping[int | None, int], counts: Mapping[judge.Key, int], taken: judge.Taken
     ) -> TraceCoverage:
-        known = {code: count for code, count in steps.items() if code is not None}
-        model = self._model
+        model = self.model
+        rules = (*self.rules.invariants, *self.rules.properties)
         return TraceCoverage(
-            fired=fired(self._store.actions, known),
-            judged=figures.valued,
+            fired=fired(self.store.actions, {c: n for c, n in steps.items() if c is not None}),
+            judged={rule.name: counts.get(("value", rule.name), 0) for rule in rules},
             model_states=None if model is None else len(model.states),
-            covered_states=None if model is None else covered_states(self._store, model),
+            covered_states=None if model is None else covered_states(self.store, model),
             model_transitions=None if model is None else len(model.source),
-            covered_transitions=None if model is None else figures.listed,
-            branches=branches,
+            covered_transitions=None if model is None else counts[judge.LISTED],
+            branches=self._branches(taken),
         )
 
-    def _branches(self, judged: Judged) -> Mapping[str, int]:
-        if self._spec is None:
+    def _branches(self, taken: judge.Taken) -> Mapping[str, int]:
+        if self.spec is None:
             return {}
-        taken: Counter[tuple[str, int]] = Counter()
-        for (code, together), steps in judged.taken().items():
-            taken[self._store.actions[code].name, together] += steps
-        return self._spec.branches(taken)
+        named: Counter[tuple[str, int]] = Counter()
+        for (code, together), steps in taken.items():
+            named[self.store.actions[code].name, together] += steps
+        return self.spec.branches(named)
 
-    def _decide(self, suspects: DataFrame) -> dict[bool, int]:
-        """How many traces fail (True) and are inconclusive (False): the second scan."""
-        self._progress("finding the first bad step of every trace that does not pass")
-        with self._clock.phase("verdicts"):
-            traces = scan.read_traces(self._spark, self._store.files("traces"))
-            self._outcome = self._keep(scan.outcomes(traces, suspects))
-            rows = self._outcome.groupBy("failed").count().collect()
-            if self._options.listing is not None:
-                self._outcome.join(suspects.drop("failed"), "suspect", "left").write.parquet(
-                    paths.named(self._options.listing), mode="errorifexists"
-                )
-        return {row["failed"]: row["count"] for row in rows}
+    def _causes(self, suspects: pa.Table) -> pa.Table:
+        """What decided the traces that do not pass; they are listed if that is wanted."""
+        listing = self.options.listing
+        if listing is not None:
+            with space_for(listing):
+                listing.mkdir(parents=True)
+        files = list(enumerate(self._files("traces")))
+        decider = Decider(suspects, None if listing is None else listing.resolve())
+        message = "finding the first bad step of every trace that does not pass"
+        with self._phase("verdicts", message):
+            shares = self._shares(files)
+            return self.workers.reduce(decider, shares, merged_causes, CAUSES.empty_table())
 
-    def _causes(self, suspects: DataFrame) -> tuple[list[Cause], tuple[Unjudged, ...]]:
-        with self._clock.phase("findings"):
-            detailed = scan.causes(self._outcome).join(suspects.drop("failed"), "suspect", "left")
-            ranked = detailed.withColumn(
-                "rank",
-                F.row_number().over(
-                    Window.partitionBy("failed").orderBy(F.desc("traces"), "suspect", "cause")
-                ),
-            )
-            rows = ranked.where(F.col("rank") <= self._options.max_causes).collect()
-        failed = [row for row in rows if row["failed"]]
-        return self._explain(failed), _unjudged([row for row in rows if not row["failed"]])
-
-    def _explain(self, rows: Sequence[Row]) -> list[Cause]:
-        prints = [row[name] for row in rows if row["suspect"] for name in ("source", "target")]
-        states = lookup(self._store, [value for value in prints if value is not None])
-        causes = []
-        for row in rows:
-            step, trace_id = row["example"]
-            if not row["suspect"]:
-                causes.append(divergence(self._store.trace(trace_id), row["traces"]))
-                continue
-            code = row["action"]
-            coded = code is not None and 0 <= code < len(self._store.actions)
-            causes.append(
-                Cause(
-                    traces=row["traces"],
-                    trace_id=trace_id,
-                    step=step,
-                    violations=tuple(row["violations"]),
-                    action=self._store.actions[code] if coded else None,
-                    source=states.get(row["source"]) if step else None,
-                    target=states[row["target"]],
-                )
-            )
-        return causes
-
-    def _findings(self, causes: Sequence[Cause], disputed: int, failed: int) -> tuple[Finding, ...]:
-        options = self._options
+    def _findings(
+        self, causes: pa.Table, suspects: pa.Table, disputed: int, failed: int
+    ) -> tuple[Finding, ...]:
+        options = self.options
         reporter = Reporter(
-            self._store,
-            self._rules,
-            self._spec,
+            self.store,
+            self.rules,
+            self.spec,
             options.reproduce,
             options.place,
-            partial(name_of, self._store),
+            partial(name_of, self.store),
         )
-        findings = list(reporter.findings(causes))
+        findings = list(reporter.findings(self._explained(causes, suspects)))
         if rest := failed - sum(finding.count for finding in findings):
-            findings.append(more_causes(rest, self._options.max_causes))
+            findings.append(more_causes(rest, options.max_causes))
         return (*([dispute(disputed)] if disputed else []), *findings)
 
+    def _explained(self, causes: pa.Table, suspects: pa.Table) -> list[Cause]:
+        decisions = _most(causes, failed=True, most=self.options.max_causes)
+        of = {one.suspect: suspect_of(suspects, one) for one in decisions if one.suspect}
+        prints = [value for one in of.values() for value in (one.source, one.target)]
+        states = lookup(self.store, [value for value in prints if value is not None])
+        return [
+            self._cause(decision, of[decision.suspect], states)
+            if decision.suspect
+            else divergence(self.store.trace(decision.trace_id), decision.traces)
+            for decision in decisions
+        ]
 
-def _unjudged(rows: Sequence[Row]) -> tuple[Unjudged, ...]:
+    def _cause(
+        self, decision: Decision, suspect: Suspect, states: Mapping[int, PartialState]
+    ) -> Cause:
+        code, source = suspect.action, suspect.source
+        coded = code is not None and 0 <= code < len(self.store.actions)
+        return Cause(
+            traces=decision.traces,
+            trace_id=decision.trace_id,
+            step=decision.step,
+            violations=tuple(suspect.violations),
+            action=self.store.actions[code] if coded and code is not None else None,
+            source=states[source] if decision.step and source is not None else None,
+            target=states[suspect.target],
+        )
+
+
+def _totals(visits: pa.Table) -> tuple[dict[int | None, int], int]:
+    """The steps by their action's code, and the traces."""
+    rows = visits.group_by("action", use_threads=False).aggregate([("visits", "sum")]).to_pylist()
+    totals = {row["action"]: row["visits_sum"] for row in rows}
+    traces = totals.pop(INITIAL, 0)
+    return totals, traces
+
+
+def _initial(visits: pa.Table) -> int:
+    """The distinct visits of initial states."""
+    return pc.sum(pc.equal(visits.column("action"), INITIAL)).as_py() or 0
+
+
+def _suspects(visits: pa.Table, of_states: Judged, of_visits: Judged) -> pa.Table:
+    """The visits that are not in order: the visit's own verdict, and that on the state that it
+    leads to. In the order of their keys."""
+    states = {value: (false, doubts) for value, false, doubts in of_states.bad}
+    own = {row: (false, doubts) for row, false, doubts in of_visits.bad}
+    led = pc.is_in(visits.column("target"), value_set=pa.array(list(states), pa.int64()))
+    rows = sorted({*own, *pc.indices_nonzero(led).to_pylist()})
+    chosen = visits.take(pa.array(rows, pa.int64()))
+    both = [
+        (own.get(row, _SILENT), states.get(target, _SILENT))
+        for row, target in zip(rows, chosen.column("target").to_pylist(), strict=True)
+    ]
+    for place, name in enumerate(("violations", "doubts")):
+        texts = [[*visit[place], *state[place]] for visit, state in both]
+        chosen = chosen.append_column(name, pa.array(texts, SUSPECTS.field(name).type))
+    return chosen.cast(SUSPECTS).sort_by([(name, "ascending") for name in KEY])
+
+
+_SILENT: tuple[Sequence[str], Sequence[str]] = ((), ())
+
+
+def _accounting(traces: int, causes: pa.Table) -> Accounting:
+    failed = pc.sum(causes.filter(causes.column("failed")).column("traces")).as_py() or 0
+    decided = pc.sum(causes.column("traces")).as_py() or 0
+    return Accounting(traces, traces - decided, failed, decided - failed)
+
+
+def _most(causes: pa.Table, *, failed: bool, most: int) -> list[Decision]:
+    """The causes of most traces."""
+    chosen = causes.filter(pc.equal(causes.column("failed"), failed))
+    order = [("traces", "descending"), ("suspect", "ascending"), ("cause", "ascending")]
+    return [Decision(**row) for row in chosen.sort_by(order).slice(0, most).to_pylist()]
+
+
+def _unjudged(decisions: Sequence[Decision], suspects: pa.Table) -> tuple[Unjudged, ...]:
+    """By the reason: how many traces are inconclusive, with the shortest of them."""
     merged: dict[str, Unjudged] = {}
-    for row in rows:
-        step, trace_id = row["example"]
-        reason = row["doubts"][0] if row["suspect"] else row["cause"]
-        known = merged.get(reason)
-        traces = row["traces"] + (known.traces if known else 0)
-        if known is None or known.step is None or step < known.step:
-            merged[reason] = Unjudged(reason, traces, str(trace_id), step)
-        else:
-            merged[reason] = Unjudged(reason, traces, known.trace, known.step)
+    for one in sorted(decisions, key=lambda decision: (decision.step, decision.trace_id)):
+        reason = suspect_of(suspects, one).doubts[0] if one.suspect else one.cause or ""
+        first = merged.get(reason, Unjudged(reason, 0, str(one.trace_id), one.step))
+        merged[reason] = replace(first, traces=first.traces + one.traces)
     return tuple(sorted(merged.values(), key=lambda one: (-one.traces, one.reason)))

@@ -2,138 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from conformance.audit import paths
-from conformance.audit.rules import (
-    INIT,
-    NEXT,
-    Rulebook,
-    doubts,
-    literal,
-    quoted,
-    strings,
-    value_of,
-    valued,
-    violations,
-)
+from conformance.audit.evaluator import Evaluator, bound_worker
+from conformance.audit.rules import INIT, NEXT
+from conformance.audit.verdicts import has_value
 from conformance.audit.visited import INITIAL, KEY
-from conformance.audit.workers import Evaluator
-from conformance.tla.spark import with_verdicts
-from conformance.traces.states import FINGERPRINT, StateColumns
+from conformance.traces.states import FINGERPRINT
+
+Key = tuple[str, str]
+"""What is counted: `("value", formula)`, `("steps", "listed")` and the like."""
+Taken = Counter[tuple[int, int]]
+"""Steps by the action's code and the disjuncts that they took, as bits."""
+Verdict = tuple[int, Sequence[str], Sequence[str]]
+"""Of something that is not in order: its fingerprint or row, its violations, its doubts."""
+
+LISTED, CROSS_CHECKED = ("steps", "listed"), ("steps", "cross-checked")
+DISPUTED = ("visits", "disputed")
+
+_SLICE = 50_000
+_SMALLEST_SLICE = 1_000
+"""Visits: a process must bind the specification before it judges the first."""
 
 
-def read_states(spark: SparkSession, files: Iterable[Path], columns: StateColumns) -> DataFrame:
-    """The states of a store with `whole`: whether all variables were observed."""
-    # Given the schema, Spark starts no job to find it.
-    reader = spark.read.schema(from_arrow_schema(columns.arrow))
-    states = paths.parquet(reader, files)
-    variables = columns.schema.names()
-    whole = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in variables) or "true"
-    return states.withColumn("whole", F.expr(whole))
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the formulas say: of what is not in order each, of all others counts."""
+
+    bad: Sequence[Verdict]
+    counts: Counter[Key]
+    """On how many states, or steps, a formula had a value, and what else is counted."""
+    taken: Taken
+
+    @staticmethod
+    def nothing() -> Judged:
+        """What is said of nothing."""
+        return Judged((), Counter(), Counter())
 
 
-def judge_states(
-    spark: SparkSession,
-    files: Sequence[Path],
-    columns: StateColumns,
-    rules: Rulebook,
-    evaluator: Evaluator,
-) -> DataFrame:
-    """The verdict on every state that is whole: fingerprint, violations, doubts, and `states`, for
-    how many a row stands: those of which nothing is to be said may be one row.
+def merged(one: Judged, other: Judged) -> Judged:
+    """What both say."""
+    return Judged((*one.bad, *other.bad), one.counts + other.counts, one.taken + other.taken)
 
-    Native invariants are judged in one scan.
+
+@dataclass(frozen=True, slots=True)
+class StateJudge:
+    """Judges the states of files by the invariants."""
+
+    evaluator: Evaluator
+    invariants: tuple[str, ...]
+
+    def __call__(self, files: Sequence[Path]) -> Judged:
+        """Of every state that is whole."""
+        counts: Counter[Key] = Counter()
+        bad: list[Verdict] = []
+        for path in files:
+            for row in bound_worker(self.evaluator).judge_file(path).to_pylist():
+                for name in self.invariants:
+                    counts["value", name] += row["states"] * has_value(name, row["doubts"])
+                if row[FINGERPRINT] is not None:
+                    bad.append((row[FINGERPRINT], row["violations"], row["doubts"]))
+        return Judged(bad, counts, Counter())
+
+
+@dataclass(frozen=True, slots=True)
+class VisitJudge:
+    """Judges slices of the distinct visits by Init, by their action, and by the properties."""
+
+    evaluator: Evaluator
+    properties: tuple[str, ...]
+    anywhere: bool
+    """Whether a trace may begin in any state."""
+
+    def __call__(self, part: tuple[int, pa.Table]) -> Judged:
+        """Of a slice that begins at that row."""
+        first, visits = part
+        (batch,) = visits.combine_chunks().to_batches()
+        counts: Counter[Key] = Counter()
+        taken: Taken = Counter()
+        bad: list[Verdict] = []
+        rows = bound_worker(self.evaluator).judge_visits(batch).to_pylist()
+        for number, row in enumerate(rows, first):
+            self._count(row, counts)
+            if row["taken"] != "0":
+                taken[row["action"], int(row["taken"], 16)] += row["visits"]
+            violations = [*self._unlike(row), *row["violations"]]
+            if violations or row["doubts"]:
+                bad.append((number, violations, row["doubts"]))
+        return Judged(bad, counts, taken)
+
+    def _count(self, row: Mapping[str, Any], counts: Counter[Key]) -> None:
+        counts[DISPUTED] += bool(row["listed"] and row["illegal"])
+        if row["action"] in (None, INITIAL):
+            return
+        counts[LISTED] += bool(row["listed"])
+        counts[CROSS_CHECKED] += bool(row["listed"] and row["asked"])
+        for name in self.properties if row["ready"] else ():
+            counts["value", name] += has_value(name, row["doubts"])
+
+    def _unlike(self, row: Mapping[str, object]) -> list[str]:
+        """What the specification's own behaviours lack: a beginning, or a step."""
+        if row["listed"]:
+            return []
+        if row["action"] == INITIAL:
+            return [INIT] if row["ready"] and not self.anywhere else []
+        return [NEXT] if row["illegal"] else []
+
+
+def asked(visits: pa.Table, listed: pa.Table, sample: int) -> pa.Table:
+    """The visits with `listed`, whether they are known to be legal, and `asked`.
+
+    An action is asked about the steps that are not listed, and about one listed step in `sample`.
     """
-    if not rules.native:
-        return evaluator.judged_states(spark, files)
-    rows = _values(read_states(spark, files, columns).where("whole"), rules)
-    return rows.select(
-        FINGERPRINT,
-        violations(rules.invariants).alias("violations"),
-        doubts(rules.invariants).alias("doubts"),
-        F.lit(1).cast("long").alias("states"),
-    )
+    numbers = pa.array(np.arange(len(visits)))
+    known = visits.select(list(KEY)).append_column("row", numbers)
+    known = known.join(listed, list(KEY), join_type="left semi", use_threads=False)
+    there = np.zeros(len(visits), bool)
+    there[known.column("row").to_numpy()] = True
+    chosen = ~there | (_mixed(visits) % np.uint64(sample) == 0)
+    return visits.append_column("listed", pa.array(there)).append_column("asked", pa.array(chosen))
 
 
-def states_as_table(
-    spark: SparkSession,
-    files: Sequence[Path],
-    columns: StateColumns,
-    rules: Rulebook,
-    evaluator: Evaluator,
-) -> pa.Table:
-    """As `judge_states`, as a table."""
-    if rules.native:
-        return judge_states(spark, files, columns, rules, evaluator).toArrow()
-    return evaluator.found_in_states(spark, files)
+_ODD = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)))
 
 
-def _values(states: DataFrame, rules: Rulebook) -> DataFrame:
-    """The fingerprint, and a column with the value of each invariant."""
-    if not rules.compiled:
-        return states.select(FINGERPRINT, *valued(rules.invariants))
-    rows = with_verdicts(states, rules.compiled, keep=[FINGERPRINT])
-    return rows.withColumnsRenamed({rule.name: value_of(rule) for rule in rules.invariants})
+def _mixed(visits: pa.Table) -> npt.NDArray[np.uint64]:
+    """A number of each visit that depends on nothing but its key."""
+    mixed = np.zeros(len(visits), np.uint64)
+    for name, odd in zip(KEY, _ODD, strict=True):
+        values = visits.column(name).fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
+        mixed = (mixed ^ values) * odd
+        mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
-def judge_visits(
-    visits: DataFrame, evaluator: Evaluator, table: DataFrame, sample: int, *, anywhere: bool
-) -> DataFrame:
-    """The verdict on every distinct visit.
-
-    `table` lists the visits that are known to be legal: all initial states, and the model's
-    transitions if there is a model. The formula of the action is asked about the other
-    transitions, and about one listed transition in `sample`: where it says no, the visit is
-    disputed. `anywhere`: a trace may begin in any state. Columns: source, action, target, visits,
-    listed, asked, ready (both states are known whole), disputed, violations, doubts, taken.
-    """
-    begins = "false" if anywhere else f"action = {INITIAL}"
-    joined = visits.join(table.withColumn("in_table", F.lit(True)), list(KEY), "left")
-    marked = joined.withColumn("listed", F.col("in_table").isNotNull()).withColumn(
-        "asked", F.expr(f"NOT listed OR pmod(xxhash64(source, action, target), {sample}) = 0")
-    )
-    judged = evaluator.judged_visits(marked).withColumn(
-        "unlike",
-        strings(
-            [
-                f"CASE WHEN {begins} AND ready AND NOT listed THEN {literal(INIT)} END",
-                f"CASE WHEN illegal THEN {literal(NEXT)} END",
-            ]
-        ),
-    )
-    return judged.select(
-        *(*KEY, "visits", "listed", "asked", "ready", "doubts", "taken"),
-        F.expr("listed AND illegal").alias("disputed"),
-        F.expr("if(listed, violations, concat(unlike, violations))").alias("violations"),
-    )
-
-
-def suspects(judged: DataFrame, states: DataFrame) -> DataFrame:
-    """The visits that are not in order, numbered from 1: the visit's own verdict and that on
-    the state that it leads to. Columns as of `judged`, with suspect and failed."""
-    bad = states.where("size(violations) > 0 OR size(doubts) > 0").select(
-        F.col(FINGERPRINT).alias("after"),
-        F.col("violations").alias("state_violations"),
-        F.col("doubts").alias("state_doubts"),
-    )
-    joined = judged.join(bad, F.col("target") == F.col("after"), "left")
-    merged = joined.select(
-        *(*KEY, "visits"),
-        _merged("violations").alias("violations"),
-        _merged("doubts").alias("doubts"),
-    ).where("size(violations) > 0 OR size(doubts) > 0")
-    order = Window.orderBy(*KEY)
-    return merged.withColumn("suspect", F.row_number().over(order)).withColumn(
-        "failed", F.expr("size(violations) > 0")
-    )
-
-
-def _merged(name: str) -> Column:
-    return F.expr(f"concat({name}, coalesce(state_{name}, CAST(array() AS array<string>)))")
+def slices(visits: pa.Table, tasks: int) -> Iterator[tuple[int, pa.Table]]:
+    """The visits in parts, each with its first row."""
+    size = min(max(-(-len(visits) // tasks), _SMALLEST_SLICE), _SLICE)
+    return ((first, visits.slice(first, size)) for first in range(0, len(visits), size))

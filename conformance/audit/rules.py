@@ -1,34 +1,17 @@
-"""The spec's formulas as the audit asks them: three-valued SQL with a reason."""
+"""The spec's formulas as the audit asks them, by name; natively, three-valued SQL with a reason."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from conformance.tla import Action, Schema, Spec, fingerprint
 from conformance.tla.spark import SparkFormula, compile_state_formulas
 from conformance.tla.spark.sql import name as quoted
 from conformance.tla.spark.sql import text as literal
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-__all__ = [
-    "INIT",
-    "NEXT",
-    "Rule",
-    "Rulebook",
-    "compile_rules",
-    "doubts",
-    "literal",
-    "quoted",
-    "strings",
-    "value_of",
-    "valued",
-    "violations",
-]
+__all__ = ["INIT", "NEXT", "Rule", "Rulebook", "compile_rules", "literal", "quoted"]
 
 NEXT = "Next"
 INIT = "Init"
@@ -111,48 +94,3 @@ def compile_rules(
         native=native,
         compiled=tuple(compiled),
     )
-
-
-def valued(rules: Sequence[Rule]) -> list[Column]:
-    """A column with the value of each rule: a formula stands in a plan once, however often its
-    value is looked at."""
-    return [_expr(rule.value).alias(value_of(rule)) for rule in rules]
-
-
-def _expr(text: str) -> Column:
-    from pyspark.sql.functions import expr  # few audits need Spark
-
-    return expr(text)
-
-
-def value_of(rule: Rule) -> str:
-    """The column of a rule's value."""
-    return f"value:{rule.name}"
-
-
-def violations(rules: Sequence[Rule]) -> Column:
-    """The names of the rules that fail, by their values' columns: array<string>."""
-    parts = [f"CASE WHEN NOT {_column(rule)} THEN {literal(rule.name)} END" for rule in rules]
-    return strings(parts)
-
-
-def doubts(rules: Sequence[Rule]) -> Column:
-    """Name and reason of the rules that have no value: array<string>."""
-    return strings(
-        [
-            f"CASE WHEN {_column(rule)} IS NULL THEN concat("
-            f"{literal(rule.name)}, ': ', coalesce({rule.reason}, 'undefined')) END"
-            for rule in rules
-        ]
-    )
-
-
-def _column(rule: Rule) -> str:
-    return quoted(value_of(rule))
-
-
-def strings(parts: Sequence[str]) -> Column:
-    """An array of the SQL strings that are not NULL."""
-    if not parts:
-        return _expr("CAST(array() AS array<string>)")
-    return _expr(f"array_compact(array({', '.join(parts)}))")

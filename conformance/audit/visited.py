@@ -1,13 +1,13 @@
-"""Which visits a store's files hold: arrays of integers in, distinct visits out, without a JVM.
+"""Which visits a store's files hold: arrays of integers in, distinct visits out.
 
-A visit is one entry of a trace: its initial state, or a step. Spark's workers call this file by
-file: reading a column and counting equal rows is Arrow's business from end to end, where Spark's
-own operators would first be compiled, and then compiled again as they warm up.
+A visit is one entry of a trace: the initial state (action `INITIAL`, source 0), or a step. All that
+the formulas say is said about distinct visits, so the many are counted without them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,68 +31,91 @@ SCHEMA = pa.schema(
         ("visits", pa.int64()),
     ]
 )
-_BATCH = 65_536
-"""Traces that are looked at together: a file's memory does not grow with it."""
+_BATCH = 1_000_000
+"""Steps, about, of the traces that are looked at together: memory does not grow with a file."""
 _MERGED = 1_000_000
 """Distinct visits of several batches, after which equal ones are put together."""
 
 Positions = npt.NDArray[np.int64]
 
 
-def distinct_visits_of(files: Iterable[Path]) -> pa.Table:
-    """Each distinct visit of these files, with `visits`, how often it occurs."""
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """What some files hold."""
+
+    visits: pa.Table
+    """Each distinct visit, with `visits`, how often it occurs: see `SCHEMA`."""
+    flagged: int
+    """Traces that diverged or have a problem."""
+
+    @staticmethod
+    def nothing() -> Visited:
+        """What no file holds."""
+        return Visited(SCHEMA.empty_table(), 0)
+
+
+def distinct_visits(files: Iterable[Path]) -> Visited:
+    """What these files hold. DataError names one that is damaged."""
     parts: list[pa.Table] = []
-    rows = 0
-    for batch in _batches(files, ["states", "actions"]):
-        found = _counted(visits_of(batch.column("states"), batch.column("actions")), "count_all")
-        parts.append(found)
-        rows += len(found)
+    rows = flagged = 0
+    for batch in batches(files, ["states", "actions", "end", "problem"]):
+        flagged += pc.sum(flagged_in(batch)).as_py() or 0
+        visits = visits_of(batch.column("states"), batch.column("actions"))
+        parts.append(_counted(visits, "count_all"))
+        rows += len(parts[-1])
         if rows > _MERGED:
-            parts = [_counted(pa.concat_tables(parts), "sum")]
+            parts = [_merged(parts)]
             rows = len(parts[0])
-    return merged(parts)
+    return Visited(_merged(parts), flagged)
 
 
-def merged(parts: Sequence[pa.Table]) -> pa.Table:
-    """The distinct visits of several parts."""
+def merged(one: Visited, other: Visited) -> Visited:
+    """What both hold."""
+    return Visited(_merged([one.visits, other.visits]), one.flagged + other.flagged)
+
+
+def _merged(parts: Sequence[pa.Table]) -> pa.Table:
     if not parts:
         return SCHEMA.empty_table()
     return parts[0] if len(parts) == 1 else _counted(pa.concat_tables(parts), "sum")
 
 
-def to_bytes(table: pa.Table) -> bytes:
-    """A table as a stream of Arrow's."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    whole: bytes = sink.getvalue().to_pybytes()
-    return whole
+def flagged_in(batch: pa.RecordBatch) -> pa.Array:
+    """For each trace whether it diverged or has a problem."""
+    return pc.or_(diverged_in(batch), pc.is_valid(batch.column("problem")))
 
 
-def from_bytes(blob: bytes) -> pa.Table:
-    """What `to_bytes` wrote."""
-    with pa.ipc.open_stream(blob) as stream:
-        return stream.read_all()
+def diverged_in(batch: pa.RecordBatch) -> pa.Array:
+    """For each trace whether it diverged."""
+    return pc.fill_null(pc.equal(batch.column("end"), End.DIVERGED.value), fill_value=False)
 
 
-def flagged_in(files: Iterable[Path]) -> int:
-    """How many traces of these files diverged or have a problem."""
-    found = 0
-    for batch in _batches(files, ["end", "problem"]):
-        diverged = pc.fill_null(pc.equal(batch.column("end"), End.DIVERGED.value), fill_value=False)
-        problem = pc.is_valid(batch.column("problem"))
-        found += pc.sum(pc.or_(diverged, problem)).as_py() or 0
-    return found
-
-
-def _batches(files: Iterable[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
+def batches(files: Iterable[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The traces of these files, some at a time. DataError names a file that is damaged."""
     for path in files:
         try:
             file = pq.ParquetFile(path, page_checksum_verification=True)
             with file:
-                yield from file.iter_batches(_BATCH, columns=columns, use_threads=False)
+                yield from file.iter_batches(
+                    _size(file.metadata), columns=columns, use_threads=False
+                )
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{path} cannot be read as Parquet: {error}") from error
+            raise DataError(
+                f"{path} cannot be read: it is damaged, or was changed while it was audited. "
+                "Restore the store from a copy, or record it again."
+            ) from error
+
+
+def _size(metadata: pq.FileMetaData) -> int:
+    """How many traces of a file are looked at together."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    values = sum(
+        max(group.column(number).num_values for number in range(group.num_columns))
+        for group in groups
+    )
+    rows: int = metadata.num_rows
+    size: int = _BATCH * rows // max(values, 1)
+    return max(1, size)
 
 
 def visits_of(states: pa.ListArray, actions: pa.ListArray) -> pa.Table:
@@ -106,8 +129,13 @@ def visits_of(states: pa.ListArray, actions: pa.ListArray) -> pa.Table:
     whole = not (actions.null_count or any(values.null_count for values in flat))
     if whole and np.array_equal(found, taken + 1):
         return _of_whole(found, *(values.to_numpy() for values in flat))
-    entries = np.where(actions.is_valid().to_numpy(zero_copy_only=False), taken + 1, 0)
-    return _of_any(entries, found, taken, *flat)
+    return _of_any(entries_of(actions), found, taken, *flat)
+
+
+def entries_of(actions: pa.ListArray) -> Positions:
+    """How many visits each trace has, by its actions."""
+    there = actions.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(there, _lengths(actions) + 1, 0)
 
 
 def _lengths(lists: pa.ListArray) -> Positions:
@@ -115,15 +143,16 @@ def _lengths(lists: pa.ListArray) -> Positions:
     return lengths
 
 
-def _starts(lengths: Positions) -> Positions:
-    starts: Positions = np.cumsum(lengths) - lengths
-    return starts
+def starts(lengths: Positions) -> Positions:
+    """The position of each list in the flat values."""
+    first: Positions = np.cumsum(lengths) - lengths
+    return first
 
 
 def _of_whole(
     entries: Positions, states: npt.NDArray[np.int64], actions: npt.NDArray[np.int32]
 ) -> pa.Table:
-    first = _starts(entries)
+    first = starts(entries)
     source = np.empty_like(states)
     source[1:] = states[:-1]
     source[first] = 0
@@ -138,8 +167,8 @@ def _of_any(
     entries: Positions, found: Positions, taken: Positions, states: pa.Array, actions: pa.Array
 ) -> pa.Table:
     trace = np.repeat(np.arange(len(entries)), entries)
-    step = np.arange(len(trace)) - np.repeat(_starts(entries), entries)
-    state, action = _starts(found)[trace] + step, _starts(taken)[trace] + step - 1
+    step = np.arange(len(trace)) - np.repeat(starts(entries), entries)
+    state, action = starts(found)[trace] + step, starts(taken)[trace] + step - 1
     before = _take(states, state - 1, (step > 0) & (step - 1 < found[trace]))
     return pa.table(
         {

@@ -403,18 +403,20 @@ _BULK_LENGTH = 30
 def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort) -> Found:
     """Random traces, recorded and audited on Spark."""
     # Spark costs a second at import, and few faults live that long.
-    from conformance.audit.session import spark_session
+    from conformance.spark.session import spark_session
+    from conformance.spark.workers import OnSpark
     from conformance.stages.record import Subject, audit, record
 
     events: list[Event] = []
     watched = Context(context.settings, events.append, context.check, context.seed)
     steps = len(benches) * job.traces * _BULK_LENGTH
-    with spark_session(steps=steps) as spark:
+    with spark_session(steps=steps) as session:
+        workers = OnSpark(session)
         for number, bench in enumerate(benches):
             store = Path(context.settings.output) / f"store-{number}"
-            record(watched, bench, spark, store, traces=job.traces, length=_BULK_LENGTH)
+            record(watched, bench, workers, store, traces=job.traces, length=_BULK_LENGTH)
             result = audit(
-                watched, Subject(TraceStore.open(store), bench.prepared, bench.graph), spark
+                watched, Subject(TraceStore.open(store), bench.prepared, bench.graph), workers
             )
             effort.traces += result.accounting.traces
             effort.steps += result.steps

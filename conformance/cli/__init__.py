@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line: one module per command, which parses options, calls a stage and exits."""

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from conformance.audit.local import is_small
 from conformance.audit.result import unjudged_lines
 from conformance.cli.completion import model_names
 from conformance.cli.options import (
@@ -28,6 +27,7 @@ from conformance.modelcheck.check import CheckOptions
 from conformance.stages.context import Context
 from conformance.stages.record import audit as audit_stage
 from conformance.stages.record import open_subject, referee
+from conformance.workers import workers_for
 
 
 def audit(
@@ -74,14 +74,11 @@ def audit(
         context = Context(work.settings, work.emit, CheckOptions(cold=cold), chosen)
         subject = open_subject(context, store, model)
         with _listing(listing, wanted=referees is not None) as listed:
-            steps = subject.store.manifest.counts.steps
-            if is_small(steps, master) and not native:
-                result = audit_stage(context, subject, None, listing=listed)
-            else:
-                from conformance.audit.session import spark_session  # few need it
-
-                with spark_session(master, steps=steps) as spark:
-                    result = audit_stage(context, subject, spark, listing=listed, native=native)
+            counts, jobs = subject.store.manifest.counts, context.settings.jobs
+            with workers_for(
+                counts.traces, counts.steps, master=master, processes=jobs, spark=native
+            ) as workers:
+                result = audit_stage(context, subject, workers, listing=listed, native=native)
             for line in unjudged_lines(result):
                 work.say(line)
             if referees is not None and listed is not None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
+from conformance import toml
 from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ColdOption,
@@ -23,7 +24,8 @@ from conformance.config import settled_tier
 from conformance.errors import UserError
 from conformance.events import JsonValue
 from conformance.modelcheck.check import CheckOptions
-from conformance.modelcheck.manifest import Model, Tier, find_models
+from conformance.modelcheck.form import Tier
+from conformance.modelcheck.manifest import Model, find_models, whole_manifest
 from conformance.modelcheck.tlc import TlcOptions
 from conformance.printable import counted
 from conformance.stages.check import check as check_by_tlc
@@ -58,6 +60,10 @@ def check(
         bool, typer.Option("--stories", help="Print the counterexample of every violated model.")
     ] = False,
     list_models: Annotated[bool, typer.Option("--list", help="List the models, run none.")] = False,
+    resolved_only: Annotated[
+        bool,
+        typer.Option("--resolved", help="Print the whole manifest, with its bases; run none."),
+    ] = False,
     report: ReportOption = None,
     compare: CompareOption = None,
     as_json: JsonOption = False,
@@ -67,6 +73,8 @@ def check(
         chosen = _choose(work, models or [], config, tier)
         if list_models:
             work.listing("models", list(map(_row, chosen)))
+        if resolved_only:
+            work.listing("manifests", list(map(_manifest, chosen)))
         if engine not in ("tlc", "python"):
             raise UserError(f"There is no engine {engine!r}; the engines are tlc and python.")
         if not models:
@@ -96,6 +104,12 @@ def check(
                 )
                 for line in result.story():
                     work.say(f"  {line}")
+
+
+def _manifest(model: Model) -> tuple[str, JsonValue]:
+    """A model's manifest together with its bases, as TOML and as an object."""
+    table = cast("dict[str, JsonValue]", whole_manifest(model))
+    return f"# {model.name}\n{toml.encode(table)}", {"model": model.name, "manifest": table}
 
 
 def _choose(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from conformance.config import load_settings
 from conformance.errors import UserError
-from conformance.modelcheck.manifest import model_name
-from conformance.resources import models_dir, spec_dir
+from conformance.modelcheck.names import bundled_manifests
+from conformance.resources import spec_dir
 from conformance.systems.registry import BUILT_IN, SCHEMES
 
 _DEFINITION = re.compile(r"^(\w+)(?:\([^)]*\))?\s*==", re.MULTILINE)
@@ -19,7 +19,7 @@ _DEFINITION = re.compile(r"^(\w+)(?:\([^)]*\))?\s*==", re.MULTILINE)
 
 def model_names(incomplete: str) -> list[str]:
     """Models: all that belong to kconform, also by their last part."""
-    known = [model_name(path) for path in sorted(models_dir().rglob("*.toml"))]
+    known = list(bundled_manifests())
     names = [*known, *(name.rpartition("/")[2] for name in known)]
     return [name for name in names if name.startswith(incomplete)]
 

@@ -16,9 +16,9 @@ from conformance.modelcheck.check import CheckOptions
 from conformance.modelcheck.manifest import Model, find_models
 from conformance.stages.context import Context
 from conformance.stages.deviations import deviations as deviations_stage
-from conformance.stages.overridden import deviating
 from conformance.stages.selection import select
 from conformance.stages.weakened import weakened
+from conformance.systems.declared import deviating
 from conformance.systems.deviations import Deviation
 from conformance.systems.registry import factory_path
 

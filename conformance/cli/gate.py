@@ -24,9 +24,9 @@ from conformance.cli.options import (
     SeedOption,
     StrictOption,
     SystemOption,
+    SystemOptions,
     TlsCaOption,
     WireConfigOption,
-    WireOptions,
     all_configured,
     use_kafka_lib,
 )
@@ -37,6 +37,7 @@ from conformance.gate import GatePlan, plan, run
 from conformance.modelcheck.check import CheckOptions
 from conformance.printable import counted
 from conformance.stages.context import Context
+from conformance.stages.selection import by_reason
 from conformance.tla import Tools, find_tools
 
 
@@ -95,10 +96,10 @@ def gate(
             strict,
         )
         use_kafka_lib(kafka_lib)
-        named = WireOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
+        named = SystemOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
         planned = plan(context, chosen, all_configured(models or (), config), folder, named or "")
-        for left_out in planned.left_out:
-            work.say(f"left out: {left_out.model}: {left_out.reason}")
+        for reason, names in by_reason(planned.left_out).items():
+            work.say(f"left out: {', '.join(names)}: {reason}")
         planned = _with_options(planned, traces, canary, master)
         planned = replace(planned, minutes=minutes)
         if not models:

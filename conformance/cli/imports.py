@@ -114,7 +114,7 @@ def _spark(request: Request, master: str | None) -> Iterator[SparkSession | None
         yield None
         return
     # Here: few traces are judged in this process, and Spark takes a second to load.
-    from conformance.audit.session import spark_session
+    from conformance.spark.session import spark_session
 
     with spark_session(master) as spark:
         yield spark

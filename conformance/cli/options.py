@@ -13,6 +13,7 @@ import typer
 
 from conformance.cli.completion import system_names
 from conformance.errors import UserError
+from conformance.systems.declared import declare
 
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object (docs/json.md) on standard output.")
@@ -73,14 +74,15 @@ FailOverOption = Annotated[
 DeviationsOption = Annotated[
     str | None,
     typer.Option(
-        "--deviations", help="With wire: what the broker is, whose known deviations it has."
+        "--deviations",
+        help="A table of departures of --system, FILE.toml; with wire also what the broker is.",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class WireOptions:
-    """What the options say of a broker at `wire:HOST:PORT`."""
+class SystemOptions:
+    """What the options say of a system of somebody else: all but the last of a broker at a port."""
 
     api_versions: Sequence[str] | None
     tls_ca: Path | None
@@ -89,23 +91,36 @@ class WireOptions:
     deviations: str | None
 
     def name(self, system: str | None) -> str | None:
-        """The system's name with all of it: a name is what a worker process is given.
+        """The system's name with all that is said of a broker: a worker process gets a name.
 
-        UserError for options of a broker where the system is something else.
+        The table of another system is declared for this process and its workers. UserError for
+        options that do not fit the system.
         """
         pairs = [_version(text) for text in self.api_versions or ()]
         pairs += [("tls-ca", str(self.tls_ca.resolve()))] if self.tls_ca else []
         pairs += [("config", str(self.config.resolve()))] if self.config else []
         pairs += [("fail-over", self.fail_over)] if self.fail_over else []
-        pairs += [("deviations", self.deviations)] if self.deviations else []
-        if not pairs:
+        if system is None or not system.startswith(_AT_A_PORT):
+            self._refuse(pairs, system)
+            declare(self.deviations, system or "")
             return system
-        if system is None or not system.startswith("wire:"):
+        pairs += [("deviations", self.deviations)] if self.deviations else []
+        return f"{system}{'&' if '?' in system else '?'}{urlencode(pairs)}" if pairs else system
+
+    def _refuse(self, pairs: Sequence[tuple[str, str]], system: str | None) -> None:
+        if pairs:
             raise UserError(
-                "--api-version, --tls-ca, --wire-config, --fail-over and --deviations say what a "
-                "broker is and how to reach it: they go with --system wire:HOST:PORT."
+                "--api-version, --tls-ca, --wire-config and --fail-over say what a broker is and "
+                "how to reach it: they go with --system wire:HOST:PORT."
             )
-        return f"{system}{'&' if '?' in system else '?'}{urlencode(pairs)}"
+        if self.deviations and system is None:
+            raise UserError(
+                "--deviations declares how the system of somebody else departs from the "
+                "specification: it goes with --system."
+            )
+
+
+_AT_A_PORT = "wire:"
 
 
 def _version(text: str) -> tuple[str, str]:

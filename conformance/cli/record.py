@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from conformance.audit.local import is_small
 from conformance.cli.completion import model_names
 from conformance.cli.options import (
     ColdOption,
@@ -28,6 +27,7 @@ from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.record import record as record_stage
 from conformance.stages.record import record_here, report_diverged
 from conformance.traces.writer import check_target
+from conformance.workers import is_small, workers_for
 
 
 def record(
@@ -60,16 +60,14 @@ def record(
         )
         bench = workbench(context, one_model(configured(model, config)), system)
         traces, length = traces or tier.traces, length or tier.trace_length
-        if is_small(traces * length, master):
+        if is_small(traces, master):
             record_here(context, bench, output, traces=traces, length=length, overwrite=force)
         else:
-            from conformance.audit.session import spark_session  # few need it
-
-            with spark_session(master, steps=traces * length) as spark:
+            with workers_for(traces, traces * length, master=master, processes=1) as workers:
                 record_stage(
                     context,
                     bench,
-                    spark,
+                    workers,
                     output,
                     traces=traces,
                     length=length,

@@ -21,9 +21,9 @@ from conformance.cli.options import (
     SeedOption,
     StrictOption,
     SystemOption,
+    SystemOptions,
     TlsCaOption,
     WireConfigOption,
-    WireOptions,
     configured,
     use_kafka_lib,
 )
@@ -35,11 +35,11 @@ from conformance.replay.saved import SavedDivergence, load
 from conformance.stages.context import Context, Workbench, one_model, with_constants, workbench
 from conformance.stages.deviations import deviations as deviations_stage
 from conformance.stages.identity import FOREIGN
-from conformance.stages.overridden import deviating
 from conformance.stages.replay import not_driven_lines, replay_recorded, replay_saved
 from conformance.stages.replay import replay as replay_stage
 from conformance.stages.suite import cover, make_suite, measured
 from conformance.suites.suite import load_suite
+from conformance.systems.declared import deviating
 from conformance.traces.model import complete
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def replay(
             strict,
         )
         use_kafka_lib(kafka_lib)
-        system = WireOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
+        system = SystemOptions(api_version, tls_ca, wire_config, fail_over, deviations).name(system)
         saved: SavedDivergence | None = None
         file: Path | None = None
         if store is not None and trace is not None:

@@ -31,7 +31,7 @@ class Workers:
         """The session. Raises EnvironmentProblem if Spark cannot start."""
         if self._session is None:
             # Not at the top: importing PySpark takes longer than reading a small incident.
-            from conformance.audit.session import spark_session
+            from conformance.spark.session import spark_session
 
             session = spark_session(self.master, name="kconform inspect")
             self._session = self._stack.enter_context(session)

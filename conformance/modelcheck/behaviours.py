@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from conformance.errors import EnvironmentProblem, SpecError, UserError
+from conformance.modelcheck.form import Check
 from conformance.modelcheck.generate import (
     Generated,
     config_text,
@@ -24,7 +25,6 @@ from conformance.modelcheck.generate import (
     module_text,
 )
 from conformance.modelcheck.labels import specification_parts
-from conformance.modelcheck.manifest import Check
 from conformance.modelcheck.outcome import said
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import SHORT_RUN, Processes, TlcJob, TlcOptions, TlcResult, run_tlc

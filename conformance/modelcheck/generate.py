@@ -20,7 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.modelcheck.manifest import Check, Model
+from conformance.modelcheck.form import Check
+from conformance.modelcheck.manifest import Model
 from conformance.tla import STANDARD_MODULES, Action, Fn, ModelValue, Value, format_value
 
 FIRED = "kconform: first step of action"

@@ -2,96 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
-
-import msgspec
 
 from conformance import resources
 from conformance.errors import DataError, UserError
-from conformance.inputs import local_path, read_text, read_toml
+from conformance.inputs import local_path, read_text
+from conformance.modelcheck.form import SCHEMA, Check, Expect, Manifest, Tier
+from conformance.modelcheck.inheritance import read_form, resolved, spec_file, spec_places
+from conformance.modelcheck.names import bundled_manifests, hint, model_name
 from conformance.tla import ModelConfig, Value, format_value, parse_config
-
-SCHEMA = 1
-
-Tier = Literal["ci", "nightly"]
 
 MODEL_VALUES = (
     'A model value needs TLC\'s configuration: write `config = "Spec.cfg"` in the manifest, in '
     "place of `[constants]` and `[check]`, and `CONSTANT Nodes = {n1, n2}` in that file."
 )
 """What a manifest cannot say itself."""
-
-
-class Simulation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Random behaviours in place of all states, for bounds that TLC does not exhaust in time."""
-
-    behaviours: Annotated[int, msgspec.Meta(ge=1)]
-    depth: Annotated[int, msgspec.Meta(ge=1)] = 100
-    """States of a behaviour, at most."""
-    seed: int = 1
-
-
-class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The names of the spec's formulas that TLC gets, as in a .cfg."""
-
-    specification: str = ""
-    init: str = ""
-    next: str = ""
-    invariants: tuple[str, ...] = ()
-    properties: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-    action_constraints: tuple[str, ...] = ()
-    symmetry: str = ""
-    view: str = ""
-    deadlock: bool = False
-    """Whether a state without successor is an error."""
-    simulation: Simulation | None = None
-
-
-class SituationNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """State predicates of the spec; the suite shows a shortest path to each."""
-
-    names: tuple[str, ...] = ()
-
-
-class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What TLC must say; `counterexample_length` counts states, the initial one included.
-
-    A number that is 0 or missing is not stated: the run says which one to state.
-    """
-
-    result: Literal["holds", "violated", "not exhausted"] = "holds"
-    distinct_states: int = 0
-    generated_states: int = 0
-    violated: str = ""
-    counterexample_length: int = 0
-    reason: str = ""
-
-
-class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file as it stands."""
-
-    schema: int
-    spec: str
-    check: Check = Check()
-    expect: Expect = Expect()
-    config: str = ""
-    system: str = ""
-    description: str = ""
-    tier: Tier = "ci"
-    variant: str = ""
-    feeds_suite: bool = False
-    mutant: str = ""
-    labels: dict[str, str | int] = {}  # msgspec copies mutable defaults
-    constants: dict[str, object] = {}
-    definitions: dict[str, object] = {}
-    overrides: dict[str, str] = {}
-    situations: SituationNames = SituationNames()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +95,7 @@ class Model:
 
 def load_model(path: Path) -> Model:
     """The model in a manifest file; UserError that names file and key if it is not one."""
-    manifest = read_toml(path, _Manifest, "a valid model manifest", "docs/models.md")
-    if manifest.schema != SCHEMA:
-        raise UserError(
-            f"{path}: `schema` is {manifest.schema}, this kconform reads {SCHEMA}. Use the version "
-            "of kconform that the model was written for, or convert the model."
-        )
+    manifest = read_form(path, resolved(path))
     spec = _find_spec(path, manifest.spec)
     bounds = _of_config(path, manifest, spec) if manifest.config else _of_manifest(path, manifest)
     _validate(path, manifest, bounds.check)
@@ -193,7 +116,15 @@ def load_model(path: Path) -> Model:
     )
 
 
-def _of_manifest(path: Path, manifest: _Manifest) -> Model:
+def whole_manifest(model: Model) -> dict[str, object]:
+    """All that a model's manifest and its bases say, in the order of docs/models.md."""
+    if model.origin.suffix != ".toml":
+        raise UserError(f"{reference(model)} has no manifest. Name a model that has one.")
+    table = resolved(model.origin)
+    return {key: table[key] for key in Manifest.__struct_fields__ if key in table}
+
+
+def _of_manifest(path: Path, manifest: Manifest) -> Model:
     """What to check, and with which constants, as the manifest itself says it."""
     return Model(
         name=path.stem,
@@ -206,10 +137,10 @@ def _of_manifest(path: Path, manifest: _Manifest) -> Model:
     )
 
 
-def _of_config(path: Path, manifest: _Manifest, spec: Path) -> Model:
+def _of_config(path: Path, manifest: Manifest, spec: Path) -> Model:
     """The same as TLC's configuration says it; UserError if the manifest says some of it too."""
     for key in ("check", "constants", "definitions", "overrides"):
-        if getattr(manifest, key) != getattr(_Manifest(SCHEMA, ""), key):
+        if getattr(manifest, key) != getattr(Manifest(SCHEMA, ""), key):
             raise UserError(
                 f"{path}: `config` names {manifest.config}, which says what to check and with "
                 f"which constants; so `{key}` has no place here. Remove one of the two."
@@ -289,7 +220,7 @@ def _names_what_is_local(module: Path, config: ModelConfig) -> bool:
     return not named.isdisjoint(re.findall(r"\bLOCAL\s+(\w+)", text))
 
 
-def _validate(path: Path, manifest: _Manifest, check: Check) -> None:
+def _validate(path: Path, manifest: Manifest, check: Check) -> None:
     """The rules that tie one key to another; a configuration's own are checked with its module."""
     expect = manifest.expect
     if not manifest.config and bool(check.specification) == bool(check.init or check.next):
@@ -327,24 +258,12 @@ def _validate(path: Path, manifest: _Manifest, check: Check) -> None:
 
 
 def _find_spec(path: Path, spec: str) -> Path:
-    """The root module: beside the manifest, or among the specs that belong to kconform."""
-    file = spec if spec.endswith(".tla") else f"{spec}.tla"
-    places = (path.parent / file, resources.spec_dir() / file)
-    for place in places:
-        if place.is_file():
-            return place.resolve()
+    if (place := spec_file(path, spec)) is not None:
+        return place
     raise UserError(
-        f"{path}: `spec` names {spec}, but there is no {' and no '.join(map(str, places))}."
+        f"{path}: `spec` names {spec}, but there is no "
+        f"{' and no '.join(map(str, spec_places(path, spec)))}."
     )
-
-
-def model_name(path: Path) -> str:
-    """`replication/kip320-2` for a manifest among kconform's own, the file's stem for others."""
-    models = resources.models_dir().resolve()
-    resolved = path.resolve()
-    if resolved.is_relative_to(models):
-        return resolved.relative_to(models).with_suffix("").as_posix()
-    return path.stem
 
 
 def find_models(names: Sequence[str] = (), tier: Tier | None = None) -> list[Model]:
@@ -355,7 +274,7 @@ def find_models(names: Sequence[str] = (), tier: Tier | None = None) -> list[Mod
     a name that fits none.
     """
     if not names:
-        models = [load_model(path) for path in sorted(resources.models_dir().rglob("*.toml"))]
+        models = [load_model(path) for path in bundled_manifests().values()]
         return [model for model in models if tier in (None, model.tier)]
     found: dict[str, Model] = {}
     for name in names:
@@ -401,15 +320,6 @@ def _module_model(name: str) -> Model:
     return model_from_config(spec, local_path(config) if config else spec.with_suffix(".cfg"))
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
-    """The models that may have been meant: each once, though its last part may be given alone."""
-    names = {one: (one, one.rpartition("/")[2]) for one in known}
-    texts = {text for both in names.values() for text in both}
-    close = difflib.get_close_matches(name, texts, n=4)
-    meant = [one for text in close for one, both in names.items() if text in both]
-    return f" Did you mean {' or '.join([*dict.fromkeys(meant)][:3])}?" if meant else ""
-
-
 _SETTINGS = ("kconform.toml", "pyproject.toml")
 """What a folder of models may hold that is none."""
 
@@ -422,7 +332,7 @@ def _paths_of(name: str) -> list[Path]:
         found = sorted(path for path in file.rglob("*.toml") if path.name not in _SETTINGS)
         if found:
             return found
-    known = {model_name(path): path for path in sorted(resources.models_dir().rglob("*.toml"))}
+    known = bundled_manifests()
     if name in known:
         return [known[name]]
     found = [
@@ -433,6 +343,6 @@ def _paths_of(name: str) -> list[Path]:
     if found:
         return found
     raise UserError(
-        f"There is no model {name}.{_hint(name, known)} Give the path of a manifest below models/, "
+        f"There is no model {name}.{hint(name, known)} Give the path of a manifest below models/, "
         "without its .toml, or the path of a manifest of your own."
     )

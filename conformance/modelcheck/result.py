@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance.events import Exhibit, Finding, JsonValue
+from conformance.modelcheck.form import Expect
 from conformance.modelcheck.left_out import LeftOut
-from conformance.modelcheck.manifest import Expect, Model, near, reference
+from conformance.modelcheck.manifest import Model, near, reference
 from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.pictures import picture_of
 from conformance.modelcheck.places import place, with_texts

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from conformance.errors import EnvironmentProblem
-from conformance.modelcheck.manifest import Simulation
+from conformance.modelcheck.form import Simulation
 from conformance.modelcheck.tlc_output import Code, Transcript, messages, statistics
 from conformance.tla import Tools, library_path
 

@@ -28,7 +28,7 @@ from conformance.systems.protocol import (
     SystemHangs,
     SystemUnderTest,
 )
-from conformance.systems.tolerance import Reading, Tolerance, Tolerant
+from conformance.systems.tolerance import Reading, Tolerance, tolerance_of
 from conformance.tla import Action, State, Value, agree
 
 
@@ -140,7 +140,7 @@ class Driver:
         self._oracle = oracle
         self._boundary = Boundary(system, oracle.variables)
         self._looks, self._seen = 0, dict.fromkeys(self._boundary.sometimes, 0)
-        self.tolerate(system.tolerance if isinstance(system, Tolerant) else Tolerance())
+        self.tolerate(tolerance_of(system))
         self.taken = 0
         """Steps that the system has taken; those before a snapshot that was restored are none."""
         self.candidates: tuple[State, ...] = ()

@@ -26,7 +26,7 @@ from conformance.modelcheck.graph import StateGraph
 from conformance.replay.interruptions import InterruptionResult, interrupt_steps
 from conformance.replay.suite import ReplayResult, replay_suite
 from conformance.suites.suite import Suite
-from conformance.systems.registry import make_system
+from conformance.systems.registry import is_of_somebody_else, make_system
 from conformance.tla import Value
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -62,7 +62,11 @@ class ReplayJob:
     def run(self, emit: Emit) -> ReplayResult:
         """Replay it."""
         return replay_suite(
-            self.graph, self.suite, partial(make_system, self.factory, self.constants), emit=emit
+            self.graph,
+            self.suite,
+            partial(make_system, self.factory, self.constants),
+            emit=emit,
+            going_on=is_of_somebody_else(self.factory),
         )
 
 

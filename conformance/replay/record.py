@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,6 @@ from conformance import pickled
 from conformance.compared import Compared, total
 from conformance.errors import UserError
 from conformance.events import Emit, JsonValue, Progress, ignore
-from conformance.garbage import collecting_seldom
 from conformance.modelcheck.graph import StateGraph, StateTable
 from conformance.modelcheck.graph_file import graph_from_bytes, graph_to_bytes
 from conformance.replay.oracle import GraphOracle, Oracle, SpecOracle
@@ -42,9 +40,7 @@ from conformance.traces.writer import (
     traces_per_file,
     write_chunk,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from conformance.workers import Workers
 
 STAGE = "record"
 _ROUNDS = 8
@@ -95,7 +91,7 @@ class RecordResult:
 
 
 def record(
-    spark: SparkSession,
+    workers: Workers,
     plan: Plan,
     spec: Spec,
     identity: Identity,
@@ -111,7 +107,7 @@ def record(
     does not reach. Without a graph the evaluator does all.
     """
     with recording(plan, spec, identity, path, graph=graph, replace=replace) as store:
-        _run(spark, store, emit)
+        _run(workers, store, emit)
         return store.finish()
 
 
@@ -235,26 +231,21 @@ def _write_job(spill: Path, job: _Job, graph: StateGraph | None) -> None:
         (spill / "graph.npz").write_bytes(graph_to_bytes(graph))
 
 
-def _run(spark: SparkSession, store: Recording, emit: Emit) -> None:
-    """Record every file on Spark, in a few rounds."""
-    per_round = max(-(-len(store.files) // _ROUNDS), spark.sparkContext.defaultParallelism)
+def _run(workers: Workers, store: Recording, emit: Emit) -> None:
+    """Record every file, in a few rounds to show progress between them."""
+    per_round = max(-(-len(store.files) // _ROUNDS), workers.tasks)
     done = 0
     for first in range(0, len(store.files), per_round):
         part = store.files[first : first + per_round]
-        tasks = spark.sparkContext.parallelize(part, len(part))
-        record_files = partial(_record_files, store.folder, store.size)
-        chunks: list[ChunkInfo] = tasks.mapPartitions(record_files).collect()
+        chunks = list(workers.map(partial(_record_file, store.folder, store.size), part))
         store.add(chunks)
         done += sum(chunk.entry.rows for chunk in chunks)
         emit(Progress(STAGE, done, store.traces))
 
 
-def _record_files(folder: str, size: int, numbers: Iterator[int]) -> Iterator[ChunkInfo]:
-    """A task on a worker: writes its files of the store and returns what they hold."""
-    with collecting_seldom():
-        recorder = _recorder(folder)
-        for number in numbers:
-            yield recorder.record(number, size)
+def _record_file(folder: str, size: int, number: int) -> ChunkInfo:
+    """A task on a worker: writes a file of the store and returns what it holds."""
+    return _recorder(folder).record(number, size)
 
 
 @lru_cache(maxsize=1)

@@ -1,1 +1,5 @@
-"""The stages of a run, each with its events: what commands call one by one and the gate in turn."""
+"""One module per stage of a run: it calls an engine, sets the verdict and emits events.
+
+A command calls one stage; the gate calls them in turn. A stage emits `StageStarted`, its findings
+and `StageFinished` (conformance.events) and returns its result. It never prints.
+"""

@@ -61,12 +61,6 @@ class Chosen:
     adds: Mapping[str, int]
     """How many parts of each kind."""
 
-    @property
-    def line(self) -> str:
-        """For the summary."""
-        parts = [counted(number, kind) for kind, number in self.adds.items()]
-        return f"{self.offer.name} adds {', '.join(parts) or 'nothing new'}"
-
 
 def chosen_of(offers: Sequence[Offer], seconds: float) -> tuple[Chosen, ...]:
     """Those that fit into the seconds: always the one next that adds most for its time.
@@ -115,7 +109,7 @@ def within_budget(
         taken = {one.offer.name for one in chosen}
         left_out = [one for one in offers if one.name not in taken]
         outcome.verdict = Verdict.PASS
-        outcome.summary = "; ".join(_told(chosen, left_out))
+        outcome.summary = "; ".join(_clauses(chosen, left_out))
         outcome.figures = _figures(minutes, chosen, left_out)
     return tuple(by_name[one.offer.name] for one in chosen)
 
@@ -127,12 +121,22 @@ def tier_within(tier: Tier, benches: Sequence[Workbench], minutes: float) -> Tie
     return replace(tier, traces=max(1, min(tier.traces, traces)))
 
 
-def _told(chosen: Sequence[Chosen], left_out: Sequence[Offer]) -> Iterator[str]:
-    about = sum(one.offer.seconds for one in chosen)
+def _clauses(chosen: Sequence[Chosen], left_out: Sequence[Offer]) -> Iterator[str]:
+    """Of the summary; what each suite adds stands in the figures, in the order of the choice."""
+    about = sum(suite.offer.seconds for suite in chosen)
+    have = frozenset[Part]().union(*(suite.offer.parts for suite in chosen))
     yield f"{len(chosen)} of {len(chosen) + len(left_out)} suites, about {about:.0f} s"
-    yield from (one.line for one in chosen)
+    yield f"they take {kinds_of(have)}"
     if left_out:
-        yield f"no time for {', '.join(one.name for one in left_out)}"
+        missing = frozenset[Part]().union(*(offer.parts for offer in left_out)) - have
+        names = ", ".join(offer.name for offer in left_out)
+        yield f"no time for {names}, which would add {kinds_of(missing)}"
+
+
+def kinds_of(parts: Iterable[Part]) -> str:
+    """`12 actions, 2 disjuncts`: how many there are of each kind; `nothing` without any."""
+    kinds = sorted(Counter(part.kind for part in parts).items())
+    return ", ".join(counted(number, kind) for kind, number in kinds) or "nothing"
 
 
 def _figures(

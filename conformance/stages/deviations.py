@@ -12,9 +12,9 @@ from conformance.replay.oracle import Oracle
 from conformance.replay.saved import SavedDivergence, load, wrapped
 from conformance.stages.context import Context, Workbench, one_model, stage, with_constants
 from conformance.stages.context import workbench as make_workbench
-from conformance.stages.overridden import deviating
 from conformance.stages.replay import spec_oracle
 from conformance.stages.selection import reason_against_model
+from conformance.systems.declared import deviating
 from conformance.systems.deviations import Deviating, Deviation, concerning, expects
 from conformance.systems.protocol import Distant
 from conformance.systems.registry import factory_path, load_factory

@@ -8,14 +8,8 @@ from dataclasses import replace
 import msgspec
 
 from conformance.modelcheck.manifest import Model
-from conformance.systems.deviations import Deviating, Deviation, expects, overriding
-from conformance.systems.registry import load_factory
-
-
-def deviating(factory: str) -> Deviating | None:
-    """The factory at this path, if it has a table of deviations with something in it."""
-    found: object = load_factory(factory)
-    return found if isinstance(found, Deviating) and found.deviations() else None
+from conformance.systems.declared import deviating
+from conformance.systems.deviations import Deviation, expects, overriding
 
 
 def expected_of(factory: str, specification: str) -> tuple[Deviation, ...]:

@@ -8,20 +8,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from conformance.audit.behaviour import behaviour_of, reasons_of
 from conformance.audit.coverage import ModelTable
+from conformance.audit.engine import Options
+from conformance.audit.engine import audit as run_audit
+from conformance.audit.evaluator import Evaluator
 from conformance.audit.explain import EvaluatedSpec
 from conformance.audit.findings import Reporter, diverged, name_of, number_of
-from conformance.audit.local import audit_here
 from conformance.audit.referee import STAGE as REFEREE
 from conformance.audit.referee import RefereeResult
 from conformance.audit.referee import referee as run_referee
 from conformance.audit.result import AuditResult
 from conformance.audit.rules import Rulebook, compile_rules
-from conformance.audit.verdicts import Options
-from conformance.audit.workers import Evaluator
 from conformance.errors import DataError, UserError
 from conformance.events import Emit, Event, Finding, Progress, StageFinished, StageStarted, Work
 from conformance.modelcheck.check import graph_and_spec
@@ -52,15 +51,13 @@ from conformance.tla import Action, find_tools
 from conformance.traces.manifest import Identity
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from conformance.workers import Workers
 
 
 def record(
     context: Context,
     bench: Workbench,
-    spark: SparkSession,
+    workers: Workers,
     path: Path,
     *,
     traces: int,
@@ -71,7 +68,7 @@ def record(
     plan = plan_of(context, bench, traces=traces, length=length)
     with stage(context, STAGE, bench.model.name, traces) as outcome:
         result = run_record(
-            spark,
+            workers,
             plan,
             bench.prepared.spec,
             _identity(bench, plan),
@@ -261,7 +258,7 @@ def _model_of(store: TraceStore, name: str | None) -> Model:
 def audit(
     context: Context,
     subject: Subject,
-    spark: SparkSession | None,
+    workers: Workers,
     *,
     listing: Path | None = None,
     native: bool = False,
@@ -269,11 +266,11 @@ def audit(
 ) -> AuditResult:
     """Judge every trace of the store by the spec's own text.
 
-    Without `spark` it is done in this process, by the same evaluator: for few traces.
     `every_action`: an action of the model that no trace takes makes a pass vacuous. Not so where
-    the traces were cut short for time, and a suite takes the actions.
-    `native` judges the invariants by Spark columns: several times as fast for millions of
-    distinct states; below some hundred thousand the JVM's warm-up takes longer than Python.
+    a suite takes the actions of the models that were chosen.
+    `native` judges the invariants by Spark columns, which needs Spark's workers: several times
+    as fast for millions of distinct states; below some hundred thousand the JVM's warm-up takes
+    longer than Python.
     """
     store, prepared, graph = subject.store, subject.prepared, subject.graph
     check, spec = prepared.model.check, prepared.spec
@@ -288,7 +285,8 @@ def audit(
     )
     invariants = () if native else check.invariants
     evaluator = Evaluator.of(spec, store, invariants, safety_properties(prepared))
-    return _auditor(spark)(
+    return run_audit(
+        workers,
         store,
         rules,
         evaluator,
@@ -297,14 +295,6 @@ def audit(
         options=options,
         emit=_telling(context, subject),
     )
-
-
-def _auditor(spark: SparkSession | None) -> Callable[..., AuditResult]:
-    if spark is None:
-        return audit_here
-    from conformance.audit.engine import audit as audit_on_spark  # few audits need Spark
-
-    return partial(audit_on_spark, spark)
 
 
 def _rules(subject: Subject, *, native: bool) -> Rulebook:
@@ -338,12 +328,26 @@ def _telling(context: Context, subject: Subject) -> Emit:
             event = replace(event, subject=model.name)
         elif isinstance(event, StageFinished):
             figures = {"model": model.name, "store": str(subject.store.path), **event.figures}
-            event = replace(event, subject=model.name, figures=figures)
+            summary = event.summary + "".join(f"; {reason}" for reason in _vacuous(event))
+            event = replace(event, subject=model.name, figures=figures, summary=summary)
         elif isinstance(event, Finding):
             event = _told(context, subject, event)
         context.emit(event)
 
     return tell
+
+
+def _vacuous(event: StageFinished) -> list[str]:
+    """Why the audit is no pass although no trace failed: the first reasons, and how many more."""
+    reasons = event.figures.get("vacuous", ())
+    if event.verdict is not Verdict.INCONCLUSIVE or not isinstance(reasons, list):
+        return []
+    shown = [str(reason) for reason in reasons[:_REASONS]]
+    rest = len(reasons) - len(shown)
+    return [*shown, counted(rest, "more reason")] if rest else shown
+
+
+_REASONS = 3
 
 
 def _told(context: Context, subject: Subject, finding: Finding) -> Finding:

@@ -27,6 +27,7 @@ from conformance.stages.reasons import reasons
 from conformance.stages.shape import shape, unvisited
 from conformance.story.behaviour import Behaviour, Locate, Step, last_steps, lines
 from conformance.suites.suite import Suite
+from conformance.systems.registry import is_of_somebody_else
 from conformance.tla import Action, State
 from conformance.traces.model import End, Trace
 from conformance.verdict import Verdict
@@ -45,7 +46,7 @@ def replay(
             oracle=oracle,
             emit=context.emit,
             stop_after=stop_after,
-            going_on=bench.distant,
+            going_on=is_of_somebody_else(bench.factory),
         )
         report_replay(context, bench, suite, result, outcome)
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import UserError
@@ -19,6 +19,15 @@ class LeftOut:
 
     model: str
     reason: str
+
+
+def by_reason(left_out: Sequence[LeftOut]) -> Mapping[str, tuple[str, ...]]:
+    """The names of the models that are left out for each reason, in the order given."""
+    reasons = dict.fromkeys(entry.reason for entry in left_out)
+    return {
+        reason: tuple(entry.model for entry in left_out if entry.reason == reason)
+        for reason in reasons
+    }
 
 
 @dataclass(frozen=True, slots=True)

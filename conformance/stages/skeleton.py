@@ -13,7 +13,8 @@ from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.files import check_file
-from conformance.modelcheck.manifest import SCHEMA, model_from_config, near
+from conformance.modelcheck.form import SCHEMA
+from conformance.modelcheck.manifest import model_from_config, near
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.tla import Fn, ModelValue, Tools, Value, canonical_sorted
 

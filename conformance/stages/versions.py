@@ -20,11 +20,12 @@ from conformance.replay.parallel import ReplayJob, side_by_side
 from conformance.replay.suite import ReplayResult
 from conformance.stages.context import Context, Outcome, Workbench, emit_finished, workbench
 from conformance.stages.fetch import fetch
-from conformance.stages.overridden import deviating, expected_of, with_deviations
+from conformance.stages.overridden import expected_of, with_deviations
 from conformance.stages.replay import tell
 from conformance.stages.selection import reason_against_model
 from conformance.suites.postman import transition_cover
 from conformance.suites.suite import Suite
+from conformance.systems.declared import deviating
 from conformance.systems.deviations import Deviation, overriding
 from conformance.systems.registry import factory_path
 from conformance.verdict import Verdict

@@ -81,6 +81,11 @@ def factory_path(name: str, configured: Mapping[str, str] = BUILT_IN) -> str:
     )
 
 
+def is_of_somebody_else(path: str) -> bool:
+    """Whether the name says what to run: a build of Kafka, a command, an address."""
+    return _scheme(path) is not None
+
+
 def load_factory(path: str) -> SystemFactory:
     """The factory at `module:function`, or what the scheme of the name makes of the rest.
 

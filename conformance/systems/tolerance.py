@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from conformance.systems.declared import declared
 from conformance.systems.deviations import Deviation
 from conformance.tla import Value, agree, format_value, parse_value
 
@@ -73,7 +74,15 @@ class Tolerance:
         ]
 
 
-def declared(deviations: Iterable[Deviation]) -> Tolerance:
+def tolerance_of(system: object) -> Tolerance:
+    """What of this system is set aside: as it declares itself, or as the run declares."""
+    if isinstance(system, Tolerant):
+        return system.tolerance
+    table = declared()
+    return Tolerance() if table is None else set_aside(table.deviations())
+
+
+def set_aside(deviations: Iterable[Deviation]) -> Tolerance:
     """What a table sets aside. DataError for a value that cannot be read."""
     readings = [
         Reading(name, parse_value(expected), parse_value(shown))

@@ -58,7 +58,10 @@ class Store:
         if action == "Put":
             self.entries[key] = (arguments[1], version + 1)
         elif action == "Remove":
-            self.entries[key] = ("absent", version + (self.fault != "forgets"))
+            self.entries[key] = (
+                "absent",
+                version + (self.fault not in ("forgets", "departs-and-forgets")),
+            )
         elif version == arguments[1]:
             self.answer, self.entries[key] = "written", (arguments[2], version + 1)
         else:
@@ -88,6 +91,8 @@ class Store:
             "version": {key: self.entries.get(key, ("absent", 0))[1] for key in self.keys},
             "answer": self.answer,
         }
+        if self.fault.startswith("departs") and self.answer == "none":
+            shown["answer"] = "nothing"
         if self.fault == "fickle":
             self.entries["a"] = ("x", self.entries.get("a", ("", 0))[1] + 1)
         if self.applied >= self.when:

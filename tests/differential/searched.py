@@ -44,7 +44,7 @@ class Outcome(StrEnum):
     SUCCESS = "success"
     SAFETY = "safety failure"
     PROPERTY = "property failure"
-    """Of an initial state, or of a step."""
+    """Of an initial state, of a step, or of a whole behaviour."""
     DEADLOCK = "deadlock failure"
     ASSUMPTION = "assumption failure"
     ERROR = "evaluation error"
@@ -77,6 +77,7 @@ _KINDS = {
     FormulaKind.INVARIANT: Outcome.SAFETY,
     FormulaKind.INITIAL_PROPERTY: Outcome.PROPERTY,
     FormulaKind.ACTION_PROPERTY: Outcome.PROPERTY,
+    FormulaKind.TEMPORAL_PROPERTY: Outcome.PROPERTY,
     FormulaKind.DEADLOCK: Outcome.DEADLOCK,
 }
 

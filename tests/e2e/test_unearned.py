@@ -121,3 +121,15 @@ def test_a_passing_replay_says_what_it_compared(project: Path) -> None:
     assert "3 of 4 variables compared in" in ended.stderr
     assert report["compared"]["unobserved"] == ["writes"]
     assert set(report["compared"]["states"]) == {"value", "version", "answer"}
+
+
+def test_random_walks_of_a_named_model_need_not_take_what_its_suite_takes(tmp_path: Path) -> None:
+    """One walk takes few actions: in a gate the suite takes them all, for an audit nothing does."""
+    model = "delayed/both-keys"
+
+    gated = run(tmp_path, "gate", model, "--traces", "1", "--no-canary", "-o", "out")
+    audited = run(tmp_path, "audit", "out/stores/delayed-both-keys")
+
+    assert gated.returncode == ExitCode.PASS, gated.stdout
+    assert audited.returncode == ExitCode.INCONCLUSIVE, audited.stdout
+    assert "never fired" in audited.stdout

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from conformance.audit.session import spark_session
+from conformance.spark.session import spark_session
 
 
 @pytest.fixture(scope="session")

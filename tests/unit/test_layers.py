@@ -24,6 +24,8 @@ LAYERS: dict[str, int] = {
     "conformance.compared": 0,
     # A library of its own, with layers of its own; the errors of the whole house are its.
     "conformance.tla": 0,
+    "conformance.workers": 1,
+    "conformance.spark": 1,
     "conformance.story": 2,
     "conformance.modelcheck": 2,
     "conformance.kafka": 2,
@@ -142,3 +144,15 @@ def test_the_core_knows_no_kafka(package: str) -> None:
         }
         known = {name for name in names for word in KAFKA_WORDS if word in name}
         assert not known, f"{dotted(path)} speaks of {', '.join(sorted(known))}"
+
+
+def test_the_architecture_shows_these_layers() -> None:
+    from tests.unit import layer_table  # imports LAYERS of this module
+
+    page = layer_table.PAGE.read_text(encoding="utf-8")
+    assert layer_table.shown(page) == layer_table.table(), "run python -m tests.unit.layer_table"
+
+
+def test_the_architecture_can_be_held_in_mind() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert len(page.splitlines()) <= 200

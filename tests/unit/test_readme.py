@@ -52,8 +52,8 @@ def test_a_command_that_needs_a_file_of_the_repository_says_so(command: str, bef
 
 
 def test_an_installation_without_spark_names_every_other_dependency() -> None:
-    told = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"^    pip install ('.*)$", told, re.MULTILINE)
+    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^    pip install ('.*)$", page.replace("\\\n", " "), re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     of_spark = {one for one in project["dependencies"] if re.match(r"(pyspark|pandas)\b", one)}
     assert len(of_spark) == 2

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from conformance.errors import UserError
-from conformance.systems.deviations import (
-    DeclaredTable,
-    Deviating,
-    Deviation,
-    load_deviations,
-)
-from conformance.systems.registry import factory_path, load_factory
+from conformance.systems.declared import table_of
+from conformance.systems.deviations import DeclaredTable, Deviation, load_deviations
 from conformance.systems.shared.group.settings import settings_of
-from conformance.systems.tolerance import Tolerance, declared
+from conformance.systems.tolerance import Tolerance, set_aside
 from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.consumer.system import SPECIFICATION as CONSUMER_GROUPS
 from conformance.systems.wire.consumer.system import WireConsumerSystem, lacking
@@ -40,7 +34,7 @@ class WireFactory:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._security = security_of(address.config, address.tls_ca)
-        self._known = _table_of(address.deviations)
+        self._known = table_of(address.deviations)
 
     def __call__(self, constants: Mapping[str, Value]) -> WireSystem | WireConsumerSystem:
         """A system for a model's constants. Raises UserError where no broker answers."""
@@ -59,7 +53,7 @@ class WireFactory:
     # ---- Deviating -------------------------------------------------------------------------
 
     def _tolerance(self) -> Tolerance:
-        return Tolerance() if self._known is None else declared(self.deviations())
+        return Tolerance() if self._known is None else set_aside(self.deviations())
 
     def version_of(self, part: str) -> str:
         """Of the system whose deviations this broker is said to have; empty if none is named."""
@@ -124,24 +118,6 @@ class WireFactory:
             return lacking(port)
         finally:
             port.close()
-
-
-def _table_of(system: str) -> Deviating | None:
-    """The table of the system with this name. UserError if it has none."""
-    if not system:
-        return None
-    if system.endswith(".toml"):
-        table = DeclaredTable(Path(system))
-        table.deviations()  # a mistake in it is said before anything runs
-        return table
-    known: object = load_factory(factory_path(system))
-    if not isinstance(known, Deviating):
-        raise UserError(
-            f"{system} has no table of deviations. Name a system that has one, "
-            "deviations=kafka-VERSION for a broker that is Apache Kafka, or a table of your own, "
-            "deviations=FILE.toml."
-        )
-    return known
 
 
 def of_address(text: str) -> WireFactory:

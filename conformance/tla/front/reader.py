@@ -469,8 +469,8 @@ class _Reader:
         args = [self._argument(o, scope) for o in operands]
         if name in ("WF", "SF"):
             args.reverse()  # SANY puts the subscript first here, and last in [A]_v
-        if name == "ENABLED" and not self._renames(scope):
-            return s.Opaque(loc, "ENABLED under an INSTANCE that is not a renaming of variables")
+        if name in ("ENABLED", "WF", "SF") and not self._renames(scope):
+            return s.Opaque(loc, f"{name} under an INSTANCE that is not a renaming of variables")
         if name in _FLATTENED:
             args = [part for arg in args for part in _flat(name, arg)]
         return s.Builtin(loc, name, tuple(args))

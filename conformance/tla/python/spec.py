@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import TypeVar, cast
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front import syntax as s
 from conformance.tla.front.config import ModelConfig
+from conformance.tla.python.behaviours import BehaviourReader
 from conformance.tla.python.branches import Branches
 from conformance.tla.python.explain import Explainer, Explanation
 from conformance.tla.python.labels import ActionLister, Reached
@@ -17,6 +19,7 @@ from conformance.tla.python.machine import Instance, Machine, Search, Successor
 from conformance.tla.python.scope import Kind, kind_of
 from conformance.tla.python.session import Session
 from conformance.tla.semantics.analysis import IMPURE
+from conformance.tla.semantics.behaviours import TRUE, StepPredicate, Temporal, all_of
 from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.semantics.program import Program, link
@@ -170,6 +173,7 @@ class Spec:
         self._branch_places: dict[str, Branches] = {}
         self._branch_calls: dict[str, Callable[..., int]] = {}
         self._searches: dict[tuple[object, ...], Search] = {}
+        self._claims = itertools.count()
 
     @cached_property
     def _patient(self) -> Spec:
@@ -614,6 +618,40 @@ class Spec:
             step=self._judge_step(name, definition, parts.steps),
             unchecked=tuple(part.location for part in parts.rest),
         )
+
+    def behaviours_of(self, name: str) -> Temporal:
+        """The part of a property that takes a whole behaviour to judge.
+
+        UnsupportedError if it has a form that is not followed.
+        """
+        definition = self.program.operator(name, "a property")
+        return self._behaviours(self._reader.parts(definition.body).rest)
+
+    @cached_property
+    def fairness(self) -> Temporal:
+        """What the specification says of whole behaviours; nothing if there are INIT and NEXT."""
+        if self.config.specification is None:
+            return TRUE
+        definition = self.program.operator(self.config.specification, "the specification")
+        return self._behaviours(self._reader.parts(definition.body).rest)
+
+    def _behaviours(self, parts: Sequence[s.Expr]) -> Temporal:
+        reader = BehaviourReader(
+            self._reader, self.machine.analysis, self._claim, self._elements, self._claims
+        )
+        return all_of(map(reader.formula, parts))
+
+    def _claim(
+        self, node: s.Expr, names: Sequence[s.Bound], values: Sequence[Value]
+    ) -> StepPredicate:
+        call = self._settled(
+            self.machine.action_formula(node, names),
+            lambda spec: spec.machine.action_formula(node, names),
+        )
+        return lambda state, after: call(state, after, *values)
+
+    def _elements(self, node: s.Expr, names: Sequence[s.Bound], values: Sequence[Value]) -> Value:
+        return value_of(self.machine.expression(node, names)((), (), *values))
 
     def _judge_state(
         self, name: str, definition: s.Definition, parts: Sequence[s.Expr]

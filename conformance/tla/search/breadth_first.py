@@ -13,13 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front.syntax import Assumption
 from conformance.tla.python.session import Session
-from conformance.tla.python.spec import Spec
+from conformance.tla.python.spec import Property, Spec
+from conformance.tla.search.lasso import Lasso, StepGraph, lasso
 from conformance.tla.search.processes import Row, rows
 from conformance.tla.search.symmetry import Orbits, Permutation, permutations_of
+from conformance.tla.semantics.behaviours import TRUE, AnyOf, Claim, Temporal, all_of, negation
 from conformance.tla.semantics.errors import EvaluationError
 from conformance.tla.values import Action, Fingerprinter, Sharing, State, Value
 from conformance.tla.values.text import format_state
@@ -56,8 +59,12 @@ class Problem:
     initial_properties: Mapping[str, StatePredicate] = field(default_factory=dict)
     """What properties say of the initial states: `Init` of a property `Init /\\ [][Next]_v`."""
     action_properties: Mapping[str, ActionPredicate] = field(default_factory=dict)
+    fairness: Temporal = TRUE
+    """What the specification says of whole behaviours."""
+    temporal_properties: Mapping[str, Temporal] = field(default_factory=dict)
+    """What properties say of whole behaviours."""
     unchecked: Mapping[str, str] = field(default_factory=dict)
-    """Properties of which a part takes whole behaviours to judge, and where that part stands."""
+    """Properties that say of whole behaviours what a search does not judge, and why."""
     constraints: tuple[StatePredicate, ...] = ()
     action_constraints: tuple[ActionPredicate, ...] = ()
     view: Callable[[State], Value] | None = None
@@ -92,6 +99,8 @@ def problem_of(spec: Spec) -> Problem:
     for assumption in spec.false_assumptions():
         raise FalseAssumption(assumption, config.source)
     properties = [spec.property_of(name) for name in config.properties]
+    symmetry = _symmetry(spec)
+    fairness, temporal, unchecked = _behaviours(spec, [one for one in properties if one.unchecked])
     return Problem(
         variables=spec.variables,
         initial=spec.generated_initial_states,
@@ -100,18 +109,48 @@ def problem_of(spec: Spec) -> Problem:
         | {one.name: one.always for one in properties if one.always is not None},
         initial_properties={one.name: one.initial for one in properties if one.initial is not None},
         action_properties={one.name: one.step for one in properties if one.step is not None},
-        unchecked={
-            one.name: ", ".join(map(str, one.unchecked)) for one in properties if one.unchecked
-        },
+        fairness=fairness,
+        temporal_properties=temporal,
+        unchecked=unchecked,
         constraints=tuple(map(spec.state_formula, config.constraints)),
         action_constraints=tuple(map(spec.action_formula, config.action_constraints)),
         view=None if config.view is None else spec.state_function(config.view),
-        symmetry=_symmetry(spec),
+        symmetry=symmetry,
         check_deadlock=config.check_deadlock,
         search_at=spec.search_at,
         session=spec.session,
         impure=spec.impure,
     )
+
+
+def _behaviours(
+    spec: Spec, properties: Iterable[Property]
+) -> tuple[Temporal, dict[str, Temporal], dict[str, str]]:
+    """Fairness, what the properties say of whole behaviours, and what is not judged, and why."""
+    config = spec.config
+    if merging := config.symmetry or config.view:
+        why = f"{merging} merges states, and a cycle of merged states may be no behaviour"
+        return TRUE, {}, {one.name: why for one in properties}
+    temporal: dict[str, Temporal] = {}
+    unchecked: dict[str, str] = {}
+    fairness: Temporal = TRUE
+    for one in properties:
+        try:
+            fairness = spec.fairness
+            temporal[one.name] = _not_trivial(one, spec.behaviours_of(one.name))
+        except UnsupportedError as error:
+            unchecked[one.name] = str(error)
+    return fairness, temporal, unchecked
+
+
+def _not_trivial(what: Property, formula: Temporal) -> Temporal:
+    """SpecError, as in TLC, if the formula is true of every behaviour of every specification."""
+    if formula == TRUE:
+        raise SpecError(
+            f"{what.location}: what {what.name} says of whole behaviours is always true, so there "
+            "is nothing to check. Mend the property, or take it out of the configuration."
+        )
+    return formula
 
 
 def _symmetry(spec: Spec) -> tuple[Permutation, ...]:
@@ -152,7 +191,7 @@ class FormulaKind(StrEnum):
     INITIAL_PROPERTY = "initial property"
     ACTION_PROPERTY = "action property"
     TEMPORAL_PROPERTY = "temporal property"
-    """A part of a property that no search of single steps judges: always inconclusive."""
+    """What a property says of whole behaviours."""
     DEADLOCK = "deadlock"
 
 
@@ -160,11 +199,13 @@ class FormulaKind(StrEnum):
 class Counterexample:
     """A shortest path to a violation: an initial state, then actions and the states they lead to.
 
-    It ends in the violating state, or with the violating step.
+    It ends in the violating state, or with the violating step. An infinite one goes round for ever:
+    its last state is that after `back_to` steps.
     """
 
     initial: State
     steps: tuple[tuple[Action, State], ...] = ()
+    back_to: int | None = None
 
     def __len__(self) -> int:
         """The number of states, as TLC counts."""
@@ -289,7 +330,7 @@ class _Search:
     ) -> None:
         self.problem = problem
         self.limits = limits
-        self.keep_transitions = keep_transitions
+        self.keep_transitions = keep_transitions or bool(problem.temporal_properties)
         self.processes = 1 if problem.impure else processes
         self.started = time.monotonic()
         self.explored = 0
@@ -316,6 +357,9 @@ class _Search:
         self.problem.session.statistics = self._statistics
         try:
             end = self._explore(cancelled, progress)
+            if end is End.EXHAUSTED and not self.violations:
+                self._judge_behaviours()
+                end = End.VIOLATION if self.violations else end
         finally:
             self.problem.search_at(None)
         return SearchResult(
@@ -343,6 +387,49 @@ class _Search:
                     progress(self.generated, len(self.states))
             done = level.stop
         return self._ended(lambda: False) or End.EXHAUSTED
+
+    def _judge_behaviours(self) -> None:
+        """Look for a fair behaviour that violates a property, one property after the other."""
+        graph = self._step_graph()
+        for name, formula in self.problem.temporal_properties.items():
+            wrong = negation(formula)
+            for one in wrong.parts if isinstance(wrong, AnyOf) else (wrong,):
+                found = lasso(graph, all_of([self.problem.fairness, one]))
+                if found is not None:
+                    path = self._round(found)
+                    self.violations[FormulaKind.TEMPORAL_PROPERTY, name] = path
+                    break
+            if self.violations and self.limits.stop_at_violation:
+                return
+
+    def _step_graph(self) -> StepGraph:
+        successors: list[dict[int, None]] = [{} for _ in self.states]
+        for source, target in zip(self.source, self.target, strict=True):
+            if source != target:
+                successors[source][target] = None
+        known: dict[tuple[int, int, int], bool] = {}
+
+        def holds(claim: Claim, before: int, after: int) -> bool:
+            key = claim.number, before, after if claim.of_steps else before
+            if key not in known:
+                try:
+                    known[key] = claim.holds(self.states[before], self.states[after])
+                except EvaluationError as error:
+                    raise SearchError(error, self.problem, self._path(before)) from error
+            return known[key]
+
+        return StepGraph(self.initial, [tuple(one) for one in successors], holds)
+
+    def _round(self, found: Lasso) -> Counterexample:
+        """The states of a path and of its cycle, with the actions between them."""
+        numbers = (*found.path, *found.cycle)
+        actions = tuple(self.action_codes)
+        by_step = {
+            (source, target): actions[action]
+            for source, action, target in zip(self.source, self.action, self.target, strict=True)
+        }
+        steps = tuple((by_step[one], self.states[one[1]]) for one in pairwise(numbers))
+        return Counterexample(self.states[numbers[0]], steps, len(found.path) - 1)
 
     def _ended(self, cancelled: Callable[[], bool]) -> End | None:
         if self.violations and self.limits.stop_at_violation:
@@ -515,6 +602,9 @@ class _Search:
             (FormulaKind.INITIAL_PROPERTY, name) for name in self.problem.initial_properties
         ]
         checked += [(FormulaKind.ACTION_PROPERTY, name) for name in self.problem.action_properties]
+        checked += [
+            (FormulaKind.TEMPORAL_PROPERTY, name) for name in self.problem.temporal_properties
+        ]
         if self.problem.check_deadlock:
             checked.append((FormulaKind.DEADLOCK, _DEADLOCK))
         holds = Verdict.PASS if end is End.EXHAUSTED and self.states else Verdict.INCONCLUSIVE

@@ -103,13 +103,13 @@ class TemporalReader:
             for part in self._conjuncts(node.body):
                 yield _within(node, part)
             return
-        body = self._body(node)
+        body = self.body_of(node)
         if body is None:
             yield node
         else:
             yield from self._conjuncts(body)
 
-    def _body(self, node: s.Expr) -> s.Expr | None:
+    def body_of(self, node: s.Expr) -> s.Expr | None:
         """What the name or the call of a temporal formula stands for; None of anything else.
 
         A LET in the body would mention parameters from outside of the tree: such a call stays.
@@ -133,7 +133,7 @@ class TemporalReader:
     def _is_or_calls(self, part: s.Argument, operators: Set[str]) -> bool:
         if isinstance(part, s.Builtin) and part.operator in operators:
             return True
-        if isinstance(part, s.Opaque) and part.what in operators:
+        if isinstance(part, s.Opaque) and part.what.partition(" ")[0] in operators:
             return True
         meaning = self._resolve(part)
         if meaning is None:

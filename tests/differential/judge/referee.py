@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from conformance.errors import SpecError
 from conformance.judge.events import Event, Recording
+from conformance.modelcheck.form import Check
 from conformance.modelcheck.generate import (
     Generated,
     config_text,
@@ -22,7 +23,6 @@ from conformance.modelcheck.generate import (
     model_values,
     module_text,
 )
-from conformance.modelcheck.manifest import Check
 from conformance.modelcheck.outcome import said
 from conformance.modelcheck.prepare import PreparedModel, written
 from conformance.modelcheck.tlc import Processes, TlcJob, TlcOptions, run_tlc

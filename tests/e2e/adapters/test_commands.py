@@ -153,3 +153,58 @@ def test_a_gate_drives_what_the_system_can_take_and_lists_the_rest(here: Path) -
     assert {one["subject"] for one in stages["replay"]["models"]} == {"small", "store"}
     assert "canary" not in stages
     wait_until_gone(here)
+
+
+DECLARED = """
+[[deviation]]
+id = "nothing-for-none"
+title = "a store that was not asked answers nothing"
+severity = "harmless"
+shown = { answer = { '"nothing"' = '"none"' } }
+"""
+
+
+def test_what_is_behind_a_departure_of_an_adapter_is_found_too(here: Path) -> None:
+    code, output = run(here, "replay", MODEL, "--system", f"{PYTHON} exec=departs-and-forgets")
+
+    told = " ".join(output.split())
+    assert code == 1, output
+    assert 'went on where answer is "nothing" where the specification has "none"' in told
+    assert "version" in output, "the second fault"
+
+
+@pytest.mark.parametrize("command", ["replay", "gate"])
+def test_departures_that_are_declared_of_an_adapter_are_no_findings(
+    here: Path, command: str
+) -> None:
+    (here / "ours.toml").write_text(DECLARED)
+    words = [command, MODEL, "--deviations", "ours.toml", "--system"]
+
+    undeclared, _ = run(here, command, MODEL, "--system", f"{PYTHON} exec=departs")
+    assert undeclared == 1
+
+    departs, output = run(here, *words, f"{PYTHON} exec=departs")
+    assert departs == 0, output
+    assert "772 tests passed, 0 failed" in output
+    if command == "replay":
+        behind, output = run(here, *words, f"{PYTHON} exec=departs-and-forgets")
+        assert behind == 1, output
+        assert "version" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--deviations", "ours.toml"], "it goes with --system"),
+        (["--deviations", "ours.toml", "--system", "group"], "kconform's own"),
+        (["--deviations", "kafka-4.4.0", "--system", PYTHON], "a file of your own"),
+        (["--deviations", "none.toml", "--system", PYTHON], "none.toml"),
+    ],
+)
+def test_what_cannot_be_declared_is_refused(here: Path, words: list[str], told: str) -> None:
+    (here / "ours.toml").write_text(DECLARED)
+
+    code, output = run(here, "replay", MODEL, *words)
+
+    assert code == 2, output
+    assert told in " ".join(output.split())

@@ -10,7 +10,8 @@ import pytest
 from conformance.errors import SpecError, UserError
 from conformance.modelcheck import behaviours as subject
 from conformance.modelcheck.behaviours import Behaviour, Judged, Judgement, judge_behaviours
-from conformance.modelcheck.manifest import Check, Model
+from conformance.modelcheck.form import Check
+from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.tlc import Processes, TlcOptions
 from conformance.tla import Action, ModelValue, State, find_tools

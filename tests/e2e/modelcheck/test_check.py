@@ -27,14 +27,8 @@ from conformance.modelcheck.check import (
     state_graph,
     verdict_of,
 )
-from conformance.modelcheck.manifest import (
-    Check,
-    Expect,
-    Model,
-    Simulation,
-    load_model,
-    model_from_config,
-)
+from conformance.modelcheck.form import Check, Expect, Simulation
+from conformance.modelcheck.manifest import Model, load_model, model_from_config
 from conformance.modelcheck.tlc import TlcOptions
 from conformance.stages.context import Context, one_model
 from conformance.stages.python_engine import check_in_python

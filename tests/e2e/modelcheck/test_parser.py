@@ -16,7 +16,7 @@ from conformance.modelcheck.generate import generate
 from conformance.modelcheck.manifest import find_models, load_model
 from conformance.modelcheck.parser import Parser
 from conformance.modelcheck.prepare import prepare
-from conformance.tla import Tools, find_tools
+from conformance.tla import Tools, find_tools, read_xml
 
 pytestmark = pytest.mark.tlc
 
@@ -56,6 +56,24 @@ def test_what_sany_said_is_kept_until_a_text_changes(tmp_path: Path, parsed: lis
     (folder / "Lock.tla").write_text(f"{text}Another == 1\n====\n")
     assert operators() == {*first, "Another"}
     assert len(parsed) == 3
+
+
+def test_modules_that_name_each_other_are_kept_apart(tmp_path: Path, parsed: list[str]) -> None:
+    """Both roots have the same two files, so the files alone do not say whose export is kept."""
+    names = ("There", "Back")
+    for name, other in (names, names[::-1]):
+        text = f"---- MODULE {name} ----\n\\* Beside it stands {other}.\nOf{name} == 1\n====\n"
+        (tmp_path / f"{name}.tla").write_text(text)
+    parser = Parser(Cache(tmp_path / "cache"))
+
+    def operators(name: str) -> set[str]:
+        path = tmp_path / f"{name}.tla"
+        return set(read_xml(parser.xml(path, (), TOOLS), path).operators)
+
+    assert [operators(name) for name in names] == [{"OfThere"}, {"OfBack"}]
+    assert parsed == list(names)
+    assert [operators(name) for name in names] == [{"OfThere"}, {"OfBack"}]
+    assert parsed == list(names)
 
 
 def test_a_family_is_parsed_once_and_each_model_is_as_if_alone(parsed: list[str]) -> None:

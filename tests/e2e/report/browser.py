@@ -62,6 +62,10 @@ class Browser:
         self._call("POST", "/url", {"url": "about:blank"})
         self._call("POST", "/url", {"url": f"{page.as_uri()}{fragment}"})
 
+    def visit(self, url: str) -> None:
+        """Load a page of a server."""
+        self._call("POST", "/url", {"url": url})
+
     def run(self, script: str, *args: Any) -> Any:
         """The value that a script returns."""
         return self._call("POST", "/execute/sync", {"script": script, "args": list(args)})

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from conformance.audit.coverage import ModelTable
+from conformance.audit.evaluator import Evaluator
 from conformance.audit.rules import Rulebook, compile_rules
-from conformance.audit.workers import Evaluator
 from conformance.tla import Action, Spec, State, bind, fingerprint, load_module, parse_config
 from conformance.traces.manifest import Identity
 from conformance.traces.model import End, PartialState, Trace, TraceStep

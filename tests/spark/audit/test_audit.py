@@ -10,19 +10,17 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
-from conformance.audit import engine
 from conformance.audit.coverage import ModelTable
 from conformance.audit.engine import Options, audit
 from conformance.audit.explain import EvaluatedSpec
-from conformance.audit.local import audit_here
 from conformance.audit.result import AuditResult
 from conformance.audit.rules import Rule
 from conformance.errors import DataError
-from conformance.events import Event, Finding, StageFinished, StageStarted
+from conformance.events import Emit, Event, Finding, StageFinished, StageStarted, ignore
+from conformance.spark.workers import OnSpark
 from conformance.tla import fingerprint
 from conformance.traces.manifest import Manifest
 from conformance.traces.model import End, Trace
@@ -31,6 +29,7 @@ from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import open_writer, write_chunk
 from conformance.verdict import Verdict
+from conformance.workers import Here, Processes, Workers
 from tests.spark.audit import lock
 from tests.spark.audit.lock import INITIAL, of_states, save, walk
 
@@ -63,62 +62,43 @@ def judged(
     options: Options,
     folder: Path,
 ) -> AuditResult:
-    """On Spark; without it, and where Spark judges what is distinct, the same is said, and the same
-    traces are listed."""
+    """Here; in processes and on Spark the same is said, and the same bytes are written."""
     events: list[Event] = []
-    listing = options.listing or folder / "on-spark"
+    listing = options.listing or folder / "here"
     chosen = replace(options, reproduce=lambda trace: f"show {trace}", listing=listing)
-    result = audit(
-        spark,
-        store,
-        lock.rules(),
-        lock.evaluator(store),
-        model=model,
-        spec=EvaluatedSpec(lock.spec()),
-        options=chosen,
-        emit=events.append,
-    )
+    result = by(Here(), store, model, chosen, events.append)
     assert isinstance(events[0], StageStarted)
     assert isinstance(events[-1], StageFinished)
     assert events[-1].fault is bool(result.disputed)
     assert [event for event in events if isinstance(event, Finding)] == list(result.findings)
-    found = here(store, model, replace(chosen, listing=folder / "here"))
-    if chosen.max_causes == Options().max_causes:
-        assert said(found) == said(result)
-    assert listed(folder / "here") == listed(listing)
-    many = as_if_many(spark, store, model, replace(chosen, listing=folder / "many"))
-    assert said(many) == said(result)
-    assert listed(folder / "many") == listed(listing)
+    for name, workers in {"processes": Processes(2), "spark": OnSpark(spark)}.items():
+        other = by(workers, store, model, replace(chosen, listing=folder / name))
+        assert said(other) == said(result)
+        assert written(folder / name) == written(listing)
     return result
 
 
-def as_if_many(
-    spark: SparkSession, store: TraceStore, model: ModelTable | None, options: Options
+def by(
+    workers: Workers,
+    store: TraceStore,
+    model: ModelTable | None,
+    options: Options,
+    emit: Emit = ignore,
 ) -> AuditResult:
-    """The same audit on Spark from beginning to end, as of very many distinct visits."""
     spec, evaluator = EvaluatedSpec(lock.spec()), lock.evaluator(store)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "FEW", 0)
-        return audit(spark, store, lock.rules(), evaluator, model=model, spec=spec, options=options)
-
-
-def listed(listing: Path) -> list[dict[str, object]]:
-    """What an audit's listing says of the traces that do not pass; it is absent if all pass."""
-    rows = ds.dataset(listing).to_table().to_pylist() if listing.exists() else []
-    return sorted(rows, key=lambda row: row["trace_id"])
-
-
-def here(store: TraceStore, model: ModelTable | None, options: Options) -> AuditResult:
-    """The same audit without Spark, which has to say the same."""
-    spec = EvaluatedSpec(lock.spec())
-    return audit_here(
-        store, lock.rules(), lock.evaluator(store), model=model, spec=spec, options=options
+    return audit(
+        workers, store, lock.rules(), evaluator, model=model, spec=spec, options=options, emit=emit
     )
 
 
+def written(listing: Path) -> dict[str, bytes]:
+    """The files of an audit's listing; it is absent if all traces pass."""
+    return {path.name: path.read_bytes() for path in sorted(listing.glob("*"))}
+
+
 def said(result: AuditResult) -> AuditResult:
-    """What an audit says, whatever it took; without Spark every listed transition is asked."""
-    return replace(result, seconds=0, scan_seconds=0, formula_seconds=0, cross_checked=0)
+    """What an audit says, whatever it took."""
+    return replace(result, seconds=0, scan_seconds=0, formula_seconds=0)
 
 
 def counts(result: AuditResult) -> tuple[int, int, int, int]:
@@ -307,7 +287,8 @@ def test_native_columns_say_what_the_evaluator_says(spark: SparkSession, tmp_pat
     store = save(tmp_path / "s", [*good(), WRONG_LOG, WRONG_START, LATE])
     evaluator = lock.evaluator(store)
     by_python, native = (
-        audit(spark, store, lock.rules(native=native), evaluator) for native in (False, True)
+        audit(OnSpark(spark), store, lock.rules(native=native), evaluator)
+        for native in (False, True)
     )
     assert native.accounting == by_python.accounting
     assert native.accounting.failed == 3
@@ -321,7 +302,7 @@ def test_an_undefined_formula_is_inconclusive_never_a_pass(
     partial = Rule("Partial", "CASE WHEN count < 2 THEN true END", "'undefined from 2 on'")
     rules = replace(lock.rules(), invariants=[partial], native=True)
     store = save(tmp_path / "s", good())
-    result = audit(spark, store, rules, lock.evaluator(store))
+    result = audit(OnSpark(spark), store, rules, lock.evaluator(store))
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.accounting.inconclusive > 0
     assert result.unjudged[0].reason == "Partial: undefined from 2 on"
@@ -349,7 +330,7 @@ def test_a_formula_that_had_a_value_nowhere_makes_a_pass_vacuous(
     never = Rule("Never", "CAST(NULL AS boolean)")
     rules = replace(lock.rules(), invariants=[never], native=True)
     store = save(tmp_path / "s", good())
-    result = audit(spark, store, rules, lock.evaluator(store))
+    result = audit(OnSpark(spark), store, rules, lock.evaluator(store))
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "the formula Never had a value nowhere" in result.vacuous
 

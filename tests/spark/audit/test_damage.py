@@ -8,17 +8,18 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from conformance.audit import engine
-from conformance.audit.engine import Options, audit
+from conformance.audit.engine import audit
 from conformance.errors import DataError
+from conformance.spark.workers import OnSpark
 from conformance.traces.store import TraceStore
+from conformance.workers import Here, Processes
 from tests.spark.audit import lock
 from tests.spark.audit.lock import INITIAL, of_states, save
 
 pytestmark = pytest.mark.tlc
 
 
-@pytest.mark.parametrize("most", [0, engine.FEW], ids=["on-spark", "tables"])
+@pytest.mark.parametrize("where", ["here", "processes", "spark"])
 @pytest.mark.parametrize("part", ["states", "traces"])
 @pytest.mark.parametrize("torn", [False, True], ids=["flipped", "torn"])
 def test_the_damaged_file_is_named(
@@ -27,15 +28,15 @@ def test_the_damaged_file_is_named(
     monkeypatch: pytest.MonkeyPatch,
     part: str,
     torn: bool,
-    most: int,
+    where: str,
 ) -> None:
     store = save(tmp_path / "s", [of_states(0, INITIAL, (0, ("a", 1, ("a",))))])
-    monkeypatch.setattr(engine, "FEW", most)
+    workers = {"here": Here(), "processes": Processes(2), "spark": OnSpark(spark)}[where]
     # The driver's own look at the states comes first, and would notice.
     monkeypatch.setattr(TraceStore, "check_fingerprints", lambda _: 0)
     damage(store.files(part)[0], torn=torn)
     with pytest.raises(DataError, match=rf"{part}/part-00000\.parquet"):
-        audit(spark, store, lock.rules(), lock.evaluator(store), options=Options())
+        audit(workers, store, lock.rules(), lock.evaluator(store))
 
 
 def damage(path: Path, *, torn: bool) -> None:

@@ -14,9 +14,11 @@ from conformance.errors import UserError
 from conformance.events import ignore
 from conformance.modelcheck.graph import Edges, StateGraph, StateTable, build_graph
 from conformance.replay.record import Plan, RecordResult, record, recording
+from conformance.spark.workers import OnSpark
 from conformance.traces.model import End
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
+from conformance.workers import Here
 from tests.spark.audit import lock
 
 pytestmark = [pytest.mark.spark, pytest.mark.tlc]
@@ -50,7 +52,7 @@ def take(
         length=6,
         seed=seed,
     )
-    return record(spark, plan, lock.spec(), lock.IDENTITY, path, graph=model)
+    return record(OnSpark(spark), plan, lock.spec(), lock.IDENTITY, path, graph=model)
 
 
 def test_other_processes_record_the_same_store(spark: SparkSession, tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_an_honest_system_passes_and_its_ghosts_are_completed(
     assert result.manifest.content_hash == store.manifest.content_hash
     assert result.diverged == 0
     assert all(None not in state for trace in store.traces() for state in trace.states)
-    judged = audit(spark, store, lock.rules(), lock.evaluator(store), model=lock.model_table())
+    judged = audit(Here(), store, lock.rules(), lock.evaluator(store), model=lock.model_table())
     assert judged.verdict is Verdict.PASS
     assert judged.distinct_transitions == result.distinct_transitions
     assert list(tmp_path.iterdir()) == [tmp_path / "s"]
@@ -117,7 +119,7 @@ def test_a_divergence_is_recorded_as_it_was_seen_and_found(
     assert bad[0].problem is not None
     assert bad[0].problem.startswith("state not allowed: log\n")
     judged = audit(
-        spark, store, lock.rules(), lock.evaluator(store), spec=EvaluatedSpec(lock.spec())
+        Here(), store, lock.rules(), lock.evaluator(store), spec=EvaluatedSpec(lock.spec())
     )
     assert judged.accounting.failed == result.diverged
     (finding,) = judged.findings
@@ -132,7 +134,7 @@ def test_a_walk_that_leaves_the_graph_goes_on_by_the_evaluator(
     bare = take(spark, tmp_path / "bare")
     assert cut.manifest.counts.states == bare.manifest.counts.states
     store = TraceStore.open(tmp_path / "s")
-    judged = audit(spark, store, lock.rules(), lock.evaluator(store))
+    judged = audit(Here(), store, lock.rules(), lock.evaluator(store))
     assert judged.accounting.failed == 0
 
 

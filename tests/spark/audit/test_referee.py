@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from conformance.audit.engine import Options, audit
 from conformance.audit.referee import Agreement, RefereeResult, agreement, referee
@@ -18,7 +17,8 @@ from conformance.errors import ExitCode
 from conformance.events import Event, StageFinished
 from conformance.modelcheck.behaviours import Judgement
 from conformance.modelcheck.check import CheckOptions
-from conformance.modelcheck.manifest import Check, Model
+from conformance.modelcheck.form import Check
+from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.tlc import TlcOptions
 from conformance.report.collect import Collector
@@ -29,6 +29,7 @@ from conformance.tla import find_tools
 from conformance.traces.model import End, Trace
 from conformance.traces.store import TraceStore
 from conformance.verdict import Verdict
+from conformance.workers import Here
 from tests.spark.audit import lock
 from tests.spark.audit.lock import INITIAL, of_states, save, walk
 
@@ -52,8 +53,8 @@ def ask(store: TraceStore, listing: Path, count: int) -> RefereeResult:
     return referee(store, prepared(), listing, count=count, seed=1, tools=find_tools(), options=TLC)
 
 
-def audited(spark: SparkSession, store: TraceStore, listing: Path) -> None:
-    audit(spark, store, lock.rules(), lock.evaluator(store), options=Options(listing=listing))
+def audited(store: TraceStore, listing: Path) -> None:
+    audit(Here(), store, lock.rules(), lock.evaluator(store), options=Options(listing=listing))
 
 
 def good() -> list[Trace]:
@@ -74,9 +75,9 @@ DIVERGED = replace(
 BAD = [ILLEGAL, WRONG_LOG, WRONG_COUNT, WRONG_START, UNDEFINED, PARTIAL, DIVERGED]
 
 
-def test_they_agree_on_traces_that_pass(spark: SparkSession, tmp_path: Path) -> None:
+def test_they_agree_on_traces_that_pass(tmp_path: Path) -> None:
     store = save(tmp_path / "s", good())
-    audited(spark, store, tmp_path / "listing")
+    audited(store, tmp_path / "listing")
     result = ask(store, tmp_path / "listing", 5)
     assert (result.verdict, result.traces, result.agreed) == (Verdict.PASS, 5, 5)
     assert 0 < result.steps <= 5 * 6
@@ -90,9 +91,9 @@ def test_they_agree_on_traces_that_pass(spark: SparkSession, tmp_path: Path) -> 
     }
 
 
-def test_they_agree_on_every_kind_of_bad_trace(spark: SparkSession, tmp_path: Path) -> None:
+def test_they_agree_on_every_kind_of_bad_trace(tmp_path: Path) -> None:
     store = save(tmp_path / "s", [*good(), *BAD])
-    audited(spark, store, tmp_path / "listing")
+    audited(store, tmp_path / "listing")
     result = ask(store, tmp_path / "listing", 100)
     assert result.disagreements == ()
     # TLC stops where a formula has no value, and the audit says what else is false there.

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import pyarrow as pa
 import pytest
-from pyspark.sql import Row
 
 from conformance.audit import engine
 from conformance.audit.coverage import ModelTable, fired, vacuous
+from conformance.audit.decide import SUSPECTS, Decision
 from conformance.audit.result import Accounting, AuditResult, TraceCoverage, Unjudged
 from conformance.audit.rules import Rule, Rulebook
 from conformance.audit.verdicts import check_counts, verdict_of
@@ -102,27 +103,24 @@ def _manifest(*, traces: int, steps: int) -> Manifest:
     return Manifest("kconform-traces", 1, identity, msgspec.Raw(b"{}"), counts, [], "")
 
 
-def row(traces: int, step: int, trace_id: int, *, doubt: str = "", problem: str = "") -> Row:
-    """A cause of inconclusive traces as Spark gives it; a doubt is of a suspect visit."""
-    return Row(
-        traces=traces,
-        example=(step, trace_id),
-        suspect=1 if doubt else 0,
-        doubts=[doubt, "a later one"],
-        cause=problem,
+def test_reasons_are_merged_and_the_shortest_trace_stands_for_them() -> None:
+    texts = [["not observed", "a later one"], ["another"]]
+    suspects = pa.Table.from_pylist(
+        [
+            {"source": 1, "action": 0, "target": 2, "visits": 1, "violations": [], "doubts": doubts}
+            for doubts in texts
+        ],
+        SUSPECTS,
     )
-
-
-def test_reasons_are_merged_and_the_earliest_trace_stands_for_them() -> None:
-    rows = [
-        row(3, 5, 40, doubt="not observed"),
-        row(2, 4, 50, doubt="not observed"),
-        row(9, 4, 60, doubt="not observed"),
-        row(1, 0, 7, problem="not JSON"),
-        row(1, 2, 8, doubt="another"),
-        row(14, 9, 9, problem="not JSON"),
+    decisions = [
+        Decision(False, 1, None, traces=3, step=5, trace_id=40),
+        Decision(False, 1, None, traces=9, step=4, trace_id=60),
+        Decision(False, 1, None, traces=2, step=4, trace_id=50),
+        Decision(False, 0, "not JSON", traces=1, step=0, trace_id=7),
+        Decision(False, 2, None, traces=1, step=2, trace_id=8),
+        Decision(False, 0, "not JSON", traces=14, step=9, trace_id=9),
     ]
-    assert engine._unjudged(rows) == (
+    assert engine._unjudged(decisions, suspects) == (
         Unjudged("not JSON", 15, "7", 0),
         Unjudged("not observed", 14, "50", 4),
         Unjudged("another", 1, "8", 2),

@@ -10,8 +10,8 @@ import pytest
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from conformance.audit import session
 from conformance.errors import EnvironmentProblem
+from conformance.spark import session
 
 OURS, OTHER = sys.executable, "/opt/other/bin/python"
 

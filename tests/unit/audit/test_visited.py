@@ -17,11 +17,9 @@ from conformance.audit.visited import (
     INITIAL,
     KEY,
     SCHEMA,
-    distinct_visits_of,
-    flagged_in,
-    from_bytes,
+    Visited,
+    distinct_visits,
     merged,
-    to_bytes,
     visits_of,
 )
 from conformance.errors import DataError
@@ -89,7 +87,7 @@ def test_equal_visits_of_several_files_are_counted_together(
     monkeypatch.setattr(visited, "_BATCH", 2)
     traces = [([1, 2, 1], [5, 6]), ([1, 2], [5]), ([2], []), ([1], [5]), (None, None)]
     files = [write(tmp_path / f"{number}.parquet", traces) for number in range(3)]
-    found = distinct_visits_of(files)
+    found = distinct_visits(files).visits
     counted = dict(zip(rows(found), found.column("visits").to_pylist(), strict=True))
     once = Counter(visit for trace in traces for visit in expected(*trace))
     assert counted == {visit: 3 * count for visit, count in once.items()}
@@ -97,24 +95,28 @@ def test_equal_visits_of_several_files_are_counted_together(
 
 
 def test_of_no_file_there_is_no_visit() -> None:
-    assert distinct_visits_of([]) == merged([]) == SCHEMA.empty_table()
-    assert flagged_in([]) == 0
+    assert distinct_visits([]) == Visited.nothing() == Visited(SCHEMA.empty_table(), 0)
 
 
-def test_a_table_travels_as_bytes() -> None:
-    table = SCHEMA.empty_table()
-    assert from_bytes(to_bytes(table)) == table
+def test_what_two_shares_hold_is_added_up(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"{number}.parquet", [([1, 2], [5])]) for number in range(2)]
+    both = merged(*(distinct_visits([path]) for path in files))
+    assert sorted(both.visits.to_pylist(), key=str) == sorted(
+        distinct_visits(files).visits.to_pylist(), key=str
+    )
 
 
 def test_traces_with_a_flag_are_counted(tmp_path: Path) -> None:
     table = pa.table(
         {
+            "states": pa.array([[1]] * 5, TYPES["states"]),
+            "actions": pa.array([[]] * 5, TYPES["actions"]),
             "end": ["diverged", "length", "diverged", "deadlock", None],
             "problem": [None, "a problem", "another", None, None],
         }
     )
     pq.write_table(table, tmp_path / "ends.parquet")
-    assert flagged_in([tmp_path / "ends.parquet"]) == 3
+    assert distinct_visits([tmp_path / "ends.parquet"]).flagged == 3
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
@@ -122,4 +124,4 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(DataError, match=r"torn\.parquet cannot be read"):
-        distinct_visits_of([path])
+        distinct_visits([path])

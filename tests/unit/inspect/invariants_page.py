@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from conformance.inspect.invariants import INVARIANTS, Invariant, Scope
@@ -34,13 +35,18 @@ def _row(one: Invariant) -> str:
             "",
             f"- Between: {one.files}",
             f"- Kept by: {one.keeper}",
-            f"- Broken: {one.broken}",
-            f"- May be broken: {one.legal}",
+            f"- Broken: {_sentences(one.broken)}",
+            f"- May be broken: {_sentences(one.legal)}",
             f"- Findings: {kinds}",
             f"- Verdict: {one.severity}",
             f"- Faults planted: {faults}",
         )
     )
+
+
+def _sentences(text: str) -> str:
+    """One sentence a line, as on every page (tests/unit/test_prose.py)."""
+    return re.sub(r"(?<=\.) (?=[A-Z])", "\n  ", text)
 
 
 def shown(page: str, scope: Scope) -> str:

@@ -3,8 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from conformance.modelcheck.form import Check
 from conformance.modelcheck.generate import LabelledNext, generate
-from conformance.modelcheck.manifest import Check, Model
+from conformance.modelcheck.manifest import Model
 from conformance.tla import Action, ModelValue, make_function, parse_config
 
 MODEL = Model(

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from conformance.events import StageFinished
+from conformance.modelcheck.form import Check
 from conformance.modelcheck.left_out import left_out, postconditions_for
-from conformance.modelcheck.manifest import Check, Model
+from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import EngineOutcome
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.report.collect import Collector

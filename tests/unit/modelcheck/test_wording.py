@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.modelcheck.manifest import Check, Expect, Model
+from conformance.modelcheck.form import Check, Expect
+from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import EngineOutcome, KeptStep
 from conformance.modelcheck.result import CheckResult, judge
 from conformance.modelcheck.tlc_output import ViolationKind

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from conformance.stages.budget import Offer, Part, chosen_of, combinations
+from conformance.events import Event, StageFinished
+from conformance.modelcheck.manifest import find_models
+from conformance.stages.budget import (
+    Offer,
+    Part,
+    chosen_of,
+    combinations,
+    kinds_of,
+    within_budget,
+)
+from conformance.stages.context import Context
+from conformance.stages.selection import LeftOut, by_reason
 from conformance.systems.kafka.factory import KafkaFactory
 from conformance.systems.protocol import Paced
 from conformance.tla import Fn, Value
+from conformance.verdict import Verdict
 
 
 def offer(name: str, seconds: float, *parts: str) -> Offer:
@@ -27,7 +39,7 @@ def test_a_suite_that_adds_nothing_comes_after_one_that_does() -> None:
     offers = [offer("same", 1, "A"), offer("again", 2, "A"), offer("other", 50, "B")]
 
     assert names(offers, 100) == ["same", "other", "again"]
-    assert chosen_of(offers, 100)[2].line == "again adds nothing new"
+    assert chosen_of(offers, 100)[2].adds == {}
 
 
 def test_no_more_is_taken_than_there_is_time_for() -> None:
@@ -63,3 +75,36 @@ def test_kafka_says_how_fast_it_is() -> None:
 
     assert isinstance(made_by, Paced)
     assert made_by.steps_a_second("GroupMembership") > made_by.steps_a_second("Replication") > 0
+
+
+def test_models_that_are_left_out_for_one_reason_stand_in_one_line() -> None:
+    left_out = [LeftOut("a", "old"), LeftOut("b", "other"), LeftOut("c", "old")]
+
+    assert by_reason(left_out) == {"old": ("a", "c"), "other": ("b",)}
+
+
+def test_parts_are_counted_by_kind() -> None:
+    assert kinds_of([Part("action", "A"), Part("disjunct", "1"), Part("action", "B")]) == (
+        "2 actions, 1 disjunct"
+    )
+    assert kinds_of([]) == "nothing"
+
+
+def test_the_suites_that_fit_are_chosen_and_the_summary_counts_what_the_others_would_add() -> None:
+    events: list[Event] = []
+    context = Context(emit=events.append)
+    names = ("group/maximum-size-2m", "group/protocols-2m", "group/dynamic-2m")
+    models = find_models(names)
+
+    chosen = within_budget(context, models, "kafka-4.4.0", 0.2)
+
+    assert [model.name for model in chosen] == list(names[:2])
+    finished = [event for event in events if isinstance(event, StageFinished)]
+    assert finished[-1].verdict is Verdict.PASS
+    summary = finished[-1].summary
+    assert summary.startswith("2 of 3 suites, about "), summary
+    assert "no time for group/dynamic-2m, which would add " in summary
+    assert len(summary) < 400
+    suites = finished[-1].figures["suites"]
+    assert isinstance(suites, list)
+    assert len(suites) == 2

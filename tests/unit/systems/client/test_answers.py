@@ -205,6 +205,24 @@ def test_a_commit_as_nobody_is_of_a_variant_only(variant: str, *, allowed: bool)
     assert loop.sends(commit(-1, "")) is allowed
 
 
+@pytest.mark.parametrize(
+    ("variant", "generation", "allowed"),
+    [("spec", 1, False), ("franz_go", 1, True), ("franz_go", 0, False), ("franz_go", -1, False)],
+)
+def test_a_commit_of_a_lost_generation_is_of_a_variant_only_until_it_joins_again(
+    request: pytest.FixtureRequest, variant: str, generation: int, *, allowed: bool
+) -> None:
+    loop = Loop(request.getfixturevalue(variant))
+    loop.joins()
+    assert loop.sends(heartbeat(1))
+    assert loop.answers_with("UNKNOWN_MEMBER_ID", "heartbeat") == "UNKNOWN_MEMBER_ID"
+    assert loop.hears(given_up_event(frozenset({0, 1}), "lost"))
+    late = loop.messages.events(commit(generation, "m1-01"), "it", 0)[0]
+    assert loop.following.explains(late) is allowed
+    assert loop.sends(join(NAMES.real("" if variant == "spec" else "m1-01")))
+    assert not loop.following.explains(late)
+
+
 @pytest.mark.parametrize("numbers", [(0,), ()])
 def test_a_leader_assigns_every_partition(loop: Loop, numbers: Sequence[int]) -> None:
     assert loop.sends(join(""))

@@ -7,7 +7,8 @@ import pytest
 from conformance.errors import UserError
 from conformance.replay.saved import load
 from conformance.stages.context import one_model
-from conformance.stages.overridden import deviating, expected_of
+from conformance.stages.overridden import expected_of
+from conformance.systems.declared import deviating
 from conformance.systems.deviations import Deviation
 from conformance.systems.wire import of_address
 

@@ -1,26 +1,25 @@
-"""The spec's evaluator on Spark's workers: formulas and steps, judged where the rows are.
+"""The spec's evaluator where the rows are: formulas and steps, judged by whoever has them.
 
-The Python that was compiled from the spec's text is bound once per worker process. Rows carry
-fingerprints only; a worker reads the states that they name from the store. Moving states of
-dozens of nested columns through joins, or analysing the SQL of a large specification, takes Spark
-minutes however few rows there are, while the evaluator needs about 0.2 ms for a state.
+The Python that was compiled from the spec's text is bound once per process. Rows carry fingerprints
+only; a process reads the states that they name from the store. Moving states of dozens of nested
+columns, or analysing the SQL of a large specification, takes Spark minutes however few rows there
+are, while the evaluator needs about 0.2 ms for a state.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from conformance import pickled
 from conformance.audit.rules import NEXT
-from conformance.audit.visited import INITIAL, KEY, from_bytes, to_bytes
+from conformance.audit.visited import INITIAL, KEY
 from conformance.errors import SpecError
 from conformance.judge.patience import Patience
 from conformance.modelcheck.branches import BranchCounts
@@ -29,18 +28,10 @@ from conformance.traces.model import PartialState, complete, is_complete
 from conformance.traces.states import FINGERPRINT, StateColumns
 from conformance.traces.store import TraceStore, read_file
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 UNKNOWN_STATE = "the store lacks a state that the trace refers to"
 UNKNOWN_ACTION = "the trace has an action that the store's dictionary lacks"
 UNOBSERVED = "a state has variables that were not observed"
 
-_STATES = f"{FINGERPRINT} long, violations array<string>, doubts array<string>"
-_VISITS = (
-    "source long, action int, target long, visits long, listed boolean, asked boolean, "
-    "ready boolean, illegal boolean, violations array<string>, doubts array<string>, taken string"
-)
 _LISTS = pa.list_(pa.string())
 _REMEMBERED = 300_000
 _PATIENCE = Patience(60.0)
@@ -82,55 +73,9 @@ class Evaluator:
         )
         return Evaluator(pickled.dumps(parts))
 
-    def judged_states(self, spark: SparkSession, files: Sequence[Path]) -> DataFrame:
-        """Fingerprint, violations and doubts of each state that is not in order, and a row without
-        a fingerprint for all the others of a file: `states` says for how many a row stands."""
-        from conformance.audit.scan import by_file  # Spark
-
-        return by_file(spark, files, f"{_STATES}, states long", self._judge_files())
-
-    def found_in_states(self, spark: SparkSession, files: Sequence[Path]) -> pa.Table:
-        """The same as a table."""
-        from conformance.audit.scan import shared_out  # Spark
-
-        judge = self._judge_files()
-
-        def look(share: Sequence[Path]) -> bytes:
-            return to_bytes(pa.Table.from_batches(judge(share)))
-
-        return pa.concat_tables([_no_states(), *map(from_bytes, shared_out(spark, files, look))])
-
-    def _judge_files(self) -> Callable[[Sequence[Path]], Iterator[pa.RecordBatch]]:
-        payload = self.payload
-
-        def judge(share: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-            for path in share:
-                yield _worker(payload).judge_file(path)
-
-        return judge
-
-    def judged_visits(self, visits: DataFrame) -> DataFrame:
-        """`visits` (key, visits, listed, asked) with their verdicts.
-
-        `ready`: both states are whole. `illegal`: the action was asked and says no. `taken`: the
-        disjuncts of the action that the step takes, in hexadecimal digits.
-        """
-        payload = self.payload
-
-        def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                yield _worker(payload).judge_visits(batch)
-
-        return visits.select(*KEY, "visits", "listed", "asked").mapInArrow(judge, _VISITS)
-
-
-def _no_states() -> pa.Table:
-    fields = [(FINGERPRINT, pa.int64()), ("violations", _LISTS), ("doubts", _LISTS)]
-    return pa.schema([*fields, ("states", pa.int64())]).empty_table()
-
 
 def bound_worker(evaluator: Evaluator) -> _Worker:
-    """The spec bound in this process, as each of Spark's workers has it."""
+    """The spec bound in this process."""
     return _worker(evaluator.payload)
 
 
@@ -166,11 +111,6 @@ class _Worker:
 
     # ---- states ----------------------------------------------------------------------------
 
-    def judge_states(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        prints = batch.column(FINGERPRINT).to_pylist()
-        states = self._states(prints)
-        return self._judge_all([(print_, states[print_]) for print_ in prints])
-
     def _judge_all(self, states: Iterable[tuple[int, PartialState]]) -> pa.RecordBatch:
         whole = [(print_, complete(state)) for print_, state in states if is_complete(state)]
         with _PATIENCE.for_many():
@@ -185,7 +125,8 @@ class _Worker:
         )
 
     def judge_file(self, path: Path) -> pa.RecordBatch:
-        """See `Evaluator.judged_states`."""
+        """Fingerprint, violations and doubts of each state of a file that is not in order, and a
+        row without a fingerprint for all the others: `states` says for how many a row stands."""
         rows = read_file(path)
         prints, states = rows.column(FINGERPRINT).to_pylist(), self._parts.columns.states(rows)
         if len(self._known) + len(prints) <= _REMEMBERED:

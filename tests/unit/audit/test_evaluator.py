@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame
 
-from conformance.audit import workers
-from conformance.audit.workers import (
+from conformance.audit import evaluator as module
+from conformance.audit.evaluator import (
     UNKNOWN_ACTION,
     UNKNOWN_STATE,
     UNOBSERVED,
@@ -25,6 +21,7 @@ from conformance.audit.workers import (
 from conformance.errors import DataError
 from conformance.tla import Fingerprinter, State
 from conformance.traces.model import PartialState, state_fingerprint
+from conformance.traces.states import FINGERPRINT
 from conformance.traces.store import TraceStore
 from tests.spark.audit import lock
 from tests.spark.audit.lock import INITIAL, of_states, save
@@ -54,28 +51,27 @@ def worker(tmp_path: Path) -> _Worker:
     return _Worker(pickle.loads(lock.evaluator(save(tmp_path / "s", traces)).payload))
 
 
-def test_states_are_judged_by_every_invariant(worker: _Worker) -> None:
-    batch = pa.record_batch({"fp": [number(state) for state in STATES]})
-    batch = batch.rename_columns([workers.FINGERPRINT])
-    judged = worker.judge_states(batch).to_pylist()
-    found = {row[workers.FINGERPRINT]: (row["violations"], row["doubts"]) for row in judged}
+def test_states_are_judged_by_every_invariant(tmp_path: Path) -> None:
+    traces = [of_states(place, INITIAL, (0, state)) for place, state in enumerate(STATES)]
+    store = save(tmp_path / "s", traces)
+    judged = bound_worker(lock.evaluator(store)).judge_file(store.files("states")[0]).to_pylist()
+    found = {row[FINGERPRINT]: (row["violations"], row["doubts"], row["states"]) for row in judged}
     (doubt,) = found[number(UNDEFINED)][1]
     assert doubt.startswith("HolderIsLast: ")
     assert found == {
-        number(INITIAL): ([], []),
-        number(TAKEN): ([], []),
-        number(FREED): ([], []),
-        number(WRONG): (["CountIsLength", "HolderIsLast"], []),
-        number(UNDEFINED): ([], [doubt]),
+        number(WRONG): (["CountIsLength", "HolderIsLast"], [], 1),
+        number(UNDEFINED): ([], [doubt], 1),
+        None: ([], [], 3),
     }
 
 
-def test_where_no_state_is_whole_the_columns_still_have_their_types(worker: _Worker) -> None:
-    batch = pa.record_batch([pa.array([number(HALF)], pa.int64())], names=[workers.FINGERPRINT])
-    judged = worker.judge_states(batch)
+def test_where_no_state_is_whole_the_columns_still_have_their_types(tmp_path: Path) -> None:
+    store = save(tmp_path / "s", [of_states(0, HALF)])
+    judged = bound_worker(lock.evaluator(store)).judge_file(store.files("states")[0])
     assert len(judged) == 0
-    assert judged.schema.names == [workers.FINGERPRINT, "violations", "doubts"]
-    assert judged.schema.types == [pa.int64(), pa.list_(pa.string()), pa.list_(pa.string())]
+    assert judged.schema.names == [FINGERPRINT, "violations", "doubts", "states"]
+    texts = pa.list_(pa.string())
+    assert judged.schema.types == [pa.int64(), texts, texts, pa.int64()]
 
 
 def test_where_there_is_no_visit_the_columns_still_have_their_types(worker: _Worker) -> None:
@@ -180,7 +176,7 @@ def test_what_is_not_asked_is_judged_by_the_properties_only(worker: _Worker) -> 
 def test_a_store_of_many_states_is_read_anew_when_memory_is_full(
     worker: _Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_REMEMBERED", 2)
+    monkeypatch.setattr(module, "_REMEMBERED", 2)
     kept: list[int] = []
     for state in (*STATES, *STATES):
         print_ = number(state)
@@ -206,44 +202,18 @@ def test_damage_is_noticed_before_a_state_is_judged(tmp_path: Path) -> None:
         worker.judge_file(path)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """A DataFrame, as far as the evaluator asks it: two batches, and only what is selected."""
-
-    batches: list[pa.RecordBatch]
-
-    def select(self, *names: str) -> Rows:
-        return Rows([batch.select(list(names)) for batch in self.batches])
-
-    def mapInArrow(  # noqa: N802  Spark's name
-        self, judge: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
-    ) -> pa.Table:
-        """Spark takes the columns that were promised, by name, and their types."""
-        spark = {"long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_()}
-        spark["string"] = pa.string()
-        fields = [part.rsplit(" ", 1) for part in schema.split(", ")]
-        types = [(name, spark.get(type_, pa.list_(pa.string()))) for name, type_ in fields]
-        batches = list(judge(iter(self.batches)))
-        assert len(batches) == len(self.batches)
-        return pa.Table.from_batches(batches).select([n for n, _ in types]).cast(pa.schema(types))
-
-
-def frame(*batches: pa.RecordBatch) -> DataFrame:
-    return cast("DataFrame", Rows(list(batches)))
-
-
 def test_a_file_of_states_is_judged_as_its_bad_states_and_all_others(tmp_path: Path) -> None:
     store = save(tmp_path / "s", [of_states(0, INITIAL, (0, TAKEN), (0, WRONG), (0, HALF))])
     judge_file = bound_worker(lock.evaluator(store)).judge_file
     judged = pa.Table.from_batches([judge_file(path) for path in store.files("states")])
     assert judged.to_pylist() == [
         {
-            workers.FINGERPRINT: number(WRONG),
+            FINGERPRINT: number(WRONG),
             "violations": ["CountIsLength", "HolderIsLast"],
             "doubts": [],
             "states": 1,
         },
-        {workers.FINGERPRINT: None, "violations": [], "doubts": [], "states": 2},
+        {FINGERPRINT: None, "violations": [], "doubts": [], "states": 2},
     ]
 
 
@@ -251,38 +221,6 @@ def test_of_a_file_without_a_good_state_only_the_bad_ones_are_told(tmp_path: Pat
     store = save(tmp_path / "s", [of_states(0, WRONG), of_states(1, HALF)])
     judged = bound_worker(lock.evaluator(store)).judge_file(store.files("states")[0])
     assert [row["states"] for row in judged.to_pylist()] == [1]
-
-
-def test_spark_s_rows_of_visits_keep_what_the_audit_joins_them_by(tmp_path: Path) -> None:
-    store = save(tmp_path / "s", [of_states(0, INITIAL, (0, TAKEN), (0, FREED))])
-    steps = [(INITIAL, TAKE_A, TAKEN), (TAKEN, DROP, INITIAL)]
-    batches = [
-        pa.record_batch(
-            {
-                "more": pa.array([0]),
-                "asked": pa.array([True]),
-                "listed": pa.array([place == 1]),
-                "visits": pa.array([7 + place], pa.int64()),
-                "source": pa.array([number(before)], pa.int64()),
-                "action": pa.array([code], pa.int32()),
-                "target": pa.array([number(after)], pa.int64()),
-            }
-        )
-        for place, (before, code, after) in enumerate(steps)
-    ]
-    judged = cast("pa.Table", lock.evaluator(store).judged_visits(frame(*batches)))
-    rows = judged.to_pylist()
-    assert [(row["visits"], row["listed"], row["asked"]) for row in rows] == [
-        (7, False, True),
-        (8, True, True),
-    ]
-    assert [(row["ready"], row["illegal"], row["violations"], row["doubts"]) for row in rows] == [
-        FINE,
-        (True, True, ["CountNeverFalls"], []),
-    ]
-    assert [(row["source"], row["action"], row["target"]) for row in rows] == [
-        (number(before), code, number(after)) for before, code, after in steps
-    ]
 
 
 def test_workers_elsewhere_find_the_states_of_a_store_that_was_named_relatively(
@@ -301,4 +239,4 @@ def test_workers_elsewhere_find_the_states_of_a_store_that_was_named_relatively(
 def test_each_payload_is_bound_once(tmp_path: Path) -> None:
     store = save(tmp_path / "s", [of_states(0, INITIAL, (0, TAKEN))])
     one: Evaluator = lock.evaluator(store)
-    assert workers._worker(one.payload) is workers._worker(one.payload)
+    assert module._worker(one.payload) is module._worker(one.payload)

@@ -1,0 +1,61 @@
+"""What all workers are, and those that are this process."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Workers(ABC):
+    """Whoever calls a function for many items."""
+
+    @property
+    @abstractmethod
+    def tasks(self) -> int:
+        """Into how many items work is best divided: some for each core, to keep all busy."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where they are, as a report says it."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """The function's results, in the order of the items.
+
+        Items are taken from the iterable when somebody is free for them. Closing the iterator ends
+        what still runs. What the function raises is raised here.
+        """
+
+    def reduce(
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        merge: Callable[[Result, Result], Result],
+        initial: Result,
+    ) -> Result:
+        """The results merged into one, with the initial one. Their order must not matter."""
+        return functools.reduce(merge, self.map(function, items), initial)
+
+
+class Here(Workers):
+    """This process, one item after the other."""
+
+    @property
+    def tasks(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def place(self) -> str:
+        """This process."""
+        return "in this process"
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """One call for each item, when its result is asked for."""
+        return map(function, items)
