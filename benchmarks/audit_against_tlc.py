@@ -35,7 +35,14 @@ def main() -> None:
         with spark_session(options.master) as spark:
             if options.store is None:
                 bench = workbench(context, one_model(options.model))
-                record(context, bench, spark, path, traces=options.traces, length=options.length)
+                record(
+                    context,
+                    bench,
+                    OnSpark(spark),
+                    path,
+                    traces=options.traces,
+                    length=options.length,
+                )
             subject = open_subject(context, path)
             judged = audit(context, subject, OnSpark(spark), listing=listing)
         sampled = referee(context, subject, listing, traces=options.sample)

@@ -94,10 +94,10 @@ def _workers(way: str, steps: int) -> Iterator[Any]:
         with before(way, steps=steps) as session:
             yield session
         return
-    from conformance.workers import Here, Processes
+    from conformance.workers import ForkedProcesses, Here
 
     if not way.startswith("local"):
-        yield Here() if way == "here" else Processes(2)
+        yield Here() if way == "here" else ForkedProcesses(2)
         return
     from conformance.workers import workers_for
 

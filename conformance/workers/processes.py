@@ -41,7 +41,7 @@ class WorkerEnded(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Processes(Workers):
+class ForkedProcesses(Workers):
     """So many processes, forked anew for each `map`; without fork, this process does the work."""
 
     count: int
