@@ -80,7 +80,6 @@ class _Forks(ExitStack):
 
     def __init__(self, function: Callable[[Item], object], count: int) -> None:
         super().__init__()
-        gc.collect()
         gc.freeze()
         self.callback(gc.unfreeze)
         forking = multiprocessing.get_context("fork")
