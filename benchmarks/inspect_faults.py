@@ -1,6 +1,6 @@
 """Plants faults in copies of real, clean directories, and tables which `kconform inspect` finds.
 
-    python benchmarks/inspect_faults.py COPIES ... [--each 7] [--seed 1] [--kafka 4.4.0]
+    python -m benchmarks.inspect_faults COPIES ... [--each 7] [--seed 1] [--kafka 4.4.0]
 
 COPIES are folders that `kconform cluster incident clean` wrote. A fault counts as found if a
 finding of the right kind names the broker that it was planted at; as proved if that finding fails,
@@ -19,16 +19,16 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from conformance.inspect.faults import FAULTS
 from conformance.inspect.findings import Discovery
 from conformance.inspect.inspection import inspect
 from conformance.inspect.reading.inputs import Inputs
 from conformance.inspect.reading.reader import read
-from conformance.inspect.sites import Planted, Site
 from conformance.inspect.specifications import Specifications
 from conformance.kafka.incidents import TOPIC
 from conformance.kafka.jars import NEWEST, kafka_jars
 from conformance.verdict import Verdict, merge
+from tests.planted.faults import FAULTS
+from tests.planted.sites import Planted, Site
 
 BROKERS = ("b1", "b2", "b3")
 _SPECIFICATIONS = Specifications()

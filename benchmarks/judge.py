@@ -8,7 +8,7 @@ recording of 1,000 events. Both are timed by the clock on the wall and by the pr
 their processes and threads: only on a quiet machine does the first mean much. The judge is timed
 in one process and in two, from the file on, compiling included; TLC with its start. `each more` is
 what the recordings beyond the first tenth cost, without what is paid once.
-Run: python benchmarks/judge.py [--model NAME] [--traces N] [--length N] [--long N] [--mutants N]
+Run: python -m benchmarks.judge [--model NAME] [--traces N] [--length N] [--long N] [--mutants N]
 """
 
 from __future__ import annotations
@@ -32,10 +32,8 @@ from conformance.judge.budget import Limits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
-from conformance.judge.mutations import mutants, proves
 from conformance.judge.processes import judge_here
 from conformance.judge.reading import locate
-from conformance.judge.referee import Refereed, referee
 from conformance.judge.verdict import Judgement
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, bound
@@ -52,6 +50,8 @@ from conformance.tla import (
     to_itf,
 )
 from conformance.verdict import Verdict
+from tests.differential.judge.mutations import mutants, proves
+from tests.differential.judge.referee import Refereed, referee
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Damages recorded traces that were accepted, and tells whether the judge notices.
 
-    python benchmarks/recorded_mutations.py --mutants 1000 --seed 1 runs
+    python -m benchmarks.recorded_mutations --mutants 1000 --seed 1 runs
 
 The folder is one of benchmarks/recorded_runs.py. Each mutant is a trace with one lie: a changed
 value, a dropped, doubled or moved event. It is rejected (at the lie, or at a later event, when the
@@ -23,7 +23,6 @@ from typing import Any
 
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping, load_mapping
-from conformance.judge.mutations import Mutant, mutants, proves
 from conformance.judge.reading import read_recordings
 from conformance.judge.translate import derived_constants, translated
 from conformance.judge.verdict import Judgement
@@ -31,6 +30,7 @@ from conformance.modelcheck.prepare import bound
 from conformance.stages.context import one_model, with_constants
 from conformance.tla import Spec, find_tools
 from conformance.verdict import Verdict
+from tests.differential.judge.mutations import Mutant, mutants, proves
 
 REJECTED = ("rejected at the lie", "rejected later")
 

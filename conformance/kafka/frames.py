@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.kafka.batches import MAGIC, header_at
 from conformance.kafka.schemas import DecodeError, Schemas
 
 LARGEST = 200 * 1024 * 1024
 """A longer frame is no frame: Kafka's own limit is 100 MB (socket.request.max.bytes)."""
 
-_BATCH = struct.Struct(">qiibIhiqqqhii")
 _RECORDS = "records"
 
 
@@ -132,27 +132,24 @@ def plain(value: Any, name: str = "") -> Any:
 def batches(records: bytes) -> list[dict[str, int]]:
     """The headers of the record batches (magic 2) in a Produce or Fetch message.
 
-    A batch that is cut off at the end, as a fetch may be, is left out. Source: KIP-98;
-    org.apache.kafka.common.record.DefaultRecordBatch.
+    A batch that is cut off at the end, as a fetch may be, is left out.
     """
     found: list[dict[str, int]] = []
     position = 0
-    while position + _BATCH.size <= len(records):
-        header = _BATCH.unpack_from(records, position)
-        base, length, epoch, magic, _, attributes, last = header[:7]
-        if magic != 2 or position + 12 + length > len(records):
+    while header := header_at(records, position):
+        if header.magic != MAGIC or position + header.size > len(records):
             break
         found.append(
             {
-                "baseOffset": base,
-                "lastOffset": base + last,
-                "leaderEpoch": epoch,
-                "count": header[12],
-                "attributes": attributes,
-                "producerId": header[9],
-                "producerEpoch": header[10],
-                "baseSequence": header[11],
+                "baseOffset": header.base_offset,
+                "lastOffset": header.base_offset + header.last_offset_delta,
+                "leaderEpoch": header.leader_epoch,
+                "count": header.records,
+                "attributes": header.attributes,
+                "producerId": header.producer_id,
+                "producerEpoch": header.producer_epoch,
+                "baseSequence": header.base_sequence,
             }
         )
-        position += 12 + length
+        position += header.size
     return found

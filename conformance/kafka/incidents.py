@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import shutil
-import struct
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +18,8 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-import crc32c
-
 from conformance.errors import EnvironmentProblem, UserError
+from conformance.kafka.batches import batch_bytes
 from conformance.kafka.client import BrokerGone, Connection
 from conformance.kafka.cluster import Cluster, NotInTime, Settings
 from conformance.kafka.frames import batches
@@ -409,7 +407,7 @@ INCIDENTS: Mapping[str, Incident] = MappingProxyType(
 
 def append(connection: Connection, value: bytes, acks: int) -> int:
     """Append one record to the topic's partition 0; its offset. Raises BrokerGone."""
-    partition = {"index": 0, "records": batch(value)}
+    partition = {"index": 0, "records": batch_bytes([value], first_ms=int(time.time() * 1000))}
     answer = connection.call(
         "Produce",
         {
@@ -424,26 +422,6 @@ def append(connection: Connection, value: bytes, acks: int) -> int:
     if result["errorCode"]:
         raise BrokerGone(f"The broker refused the record: error {result['errorCode']}.")
     return int(result["baseOffset"])
-
-
-def batch(value: bytes) -> bytes:
-    """A batch of one record (magic 2, KIP-98), as a producer sends it."""
-    now = int(time.time() * 1000)
-    body = b"\x00\x00\x00\x01" + _varint(len(value)) + value + b"\x00"
-    records = _varint(len(body)) + body
-    rest = struct.pack(">hiqqqhii", 0, 0, now, now, -1, -1, -1, 1) + records
-    head = struct.pack(">qiibI", 0, 9 + len(rest), -1, 2, crc32c.crc32c(rest))
-    return head + rest
-
-
-def _varint(number: int) -> bytes:
-    """Zigzag; no negative numbers here."""
-    out, rest = bytearray(), number << 1
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
 
 
 @dataclass(slots=True)

@@ -9,15 +9,15 @@ from pathlib import Path
 from conformance.errors import UserError
 from conformance.files import written_aside
 from conformance.judge.mapping import load_mapping
-from conformance.stages.context import Context, one_model, with_constants
-from conformance.stages.judging import Request, Tally, judge_files
-from conformance.systems.group.recorded import group_traces
-from conformance.systems.recorded import RecordedTrace, manifest, series
-from conformance.systems.replication.recorded import (
+from conformance.recordings.folder import RecordedTrace, manifest, series
+from conformance.recordings.group import group_traces
+from conformance.recordings.replication import (
     partitions_in,
     replication_traces,
     unfit_settings,
 )
+from conformance.stages.context import Context, one_model, with_constants
+from conformance.stages.judging import Request, Tally, judge_files
 
 PROTOCOLS = ("replication", "group")
 

@@ -11,11 +11,11 @@ from conformance.kafka.consumer_protocol import assignment_bytes
 from conformance.kafka.entities import NO_TIME, Entity, make, newest
 from conformance.modelcheck.check import graph_and_spec
 from conformance.stages.context import constants_of, one_model
-from conformance.systems.group.exchange import Exchange
-from conformance.systems.group.observation import OF_PROCESSES, Observer
-from conformance.systems.group.port_member import ClassicMember, MemberGeneration, PortMember
-from conformance.systems.group.settings import NO_INSTANCE, TOPIC, Settings, settings_of
-from conformance.systems.group.steps import OF_A_PROCESS
+from conformance.systems.shared.group.exchange import Exchange
+from conformance.systems.shared.group.observation import OF_PROCESSES, Observer
+from conformance.systems.shared.group.port_member import ClassicMember, MemberGeneration, PortMember
+from conformance.systems.shared.group.settings import NO_INSTANCE, TOPIC, Settings, settings_of
+from conformance.systems.shared.group.steps import OF_A_PROCESS
 from conformance.tla import Fn, Value
 
 pytestmark = pytest.mark.tlc

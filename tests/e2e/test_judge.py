@@ -14,8 +14,6 @@ from conformance.judge.budget import Limits
 from conformance.judge.events import Event, Recording
 from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping, Start
-from conformance.judge.mutations import mutants, proves
-from conformance.judge.referee import referee
 from conformance.modelcheck.manifest import find_models
 from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.modelcheck.tlc import Processes, TlcOptions
@@ -33,6 +31,8 @@ from conformance.tla import (
     value_at,
 )
 from conformance.verdict import Verdict
+from tests.differential.judge.mutations import mutants, proves
+from tests.differential.judge.referee import referee
 
 pytestmark = pytest.mark.tlc
 

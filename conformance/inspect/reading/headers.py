@@ -17,29 +17,14 @@ from crc32c import crc32c
 from numpy.typing import NDArray
 
 from conformance.inspect.reading.folders import Buffer
+from conformance.kafka import batches
 
 Positions = NDArray[np.int64]
 
 Bytes = Buffer | memoryview
 """A segment's bytes, or some of them."""
 
-HEADER = np.dtype(
-    [
-        ("base_offset", ">i8"),
-        ("length", ">i4"),
-        ("leader_epoch", ">i4"),
-        ("magic", "i1"),
-        ("crc", ">u4"),
-        ("attributes", ">i2"),
-        ("last_offset_delta", ">i4"),
-        ("base_timestamp", ">i8"),
-        ("max_timestamp", ">i8"),
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("base_sequence", ">i4"),
-        ("records", ">i4"),
-    ]
-)
+HEADER = np.dtype([(name, f">{kind}") for name, kind in batches.FIELDS])
 """Magic 2; its checksum covers what follows it."""
 LEGACY_HEADER = np.dtype(
     [
@@ -53,14 +38,13 @@ LEGACY_HEADER = np.dtype(
 )
 """Magic 0 and 1, which share the framing; magic 0 has a key's length where 1 has a timestamp."""
 
-OVERHEAD = 12
-"""Base offset and length: the length counts what follows it."""
+OVERHEAD = batches.OVERHEAD
 MIN_LENGTH = 14
 """Of the shortest message of magic 0, hence of anything."""
 MIN_BATCH = OVERHEAD + MIN_LENGTH
 _MIN_LENGTH_V2 = HEADER.itemsize - OVERHEAD
 _LENGTH, _MAGIC = 8, 16
-_CRC_FROM, _LEGACY_CRC_FROM = 21, 16
+_CRC_FROM, _LEGACY_CRC_FROM = batches.CRC_FROM, 16
 _FEW_CHAINS = 64
 """So many chains are hopped one after the other: numpy's calls would cost more."""
 _WINDOW = 1 << 22

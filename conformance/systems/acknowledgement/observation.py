@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from conformance.systems.acknowledgement.clients import Consumer, Producer
 from conformance.systems.acknowledgement.requests import BrokerRequests
 from conformance.systems.replication.channel import Channel
-from conformance.systems.replication.observation import VARIABLES as OF_REPLICATION
+from conformance.systems.shared.replication.observation import VARIABLES as OF_REPLICATION
 from conformance.tla import Fn, Value, make_function
 
 

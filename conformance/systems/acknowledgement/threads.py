@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from conformance.systems.replication import threads as replication
+from conformance.systems.shared.replication import threads as replication
 from conformance.tla import Action
 
 _STEPS: Mapping[str, str] = MappingProxyType(

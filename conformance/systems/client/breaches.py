@@ -11,15 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from impl.errors import KafkaException
-from impl.group.client.buffer import ByteBuffer
-from impl.group.client.consumer_protocol import (
-    Assignment,
-    Subscription,
-    deserialize_assignment,
-    deserialize_subscription,
-)
-from impl.group.messages import JoinGroupRequest, SyncGroupRequest
+from conformance.kafka.consumer_protocol import read_assignment, read_subscription
+from conformance.kafka.entities import Entity, MalformedFrame
+from conformance.systems.client.requests import MemberRequest
 
 __all__ = ["Breach", "assignment_of", "in_hex", "subscription_of", "unreadable_parts"]
 
@@ -28,7 +22,6 @@ _VERSION_0 = b"\0\0"
 _NULL_BYTES = b"\xff\xff\xff\xff"
 _ADDED = ("Topics or UserData", "OwnedPartitions", "GenerationId", "RackId")
 """The fields that each version of ConsumerProtocolSubscription.json adds."""
-_UNREADABLE = (KafkaException, UnicodeDecodeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,39 +41,38 @@ def in_hex(data: bytes) -> str:
     return f"{shown} ... and {rest} bytes more" if rest > 0 else shown
 
 
-def subscription_of(data: bytes) -> Subscription | None:
+def subscription_of(data: bytes) -> Entity | None:
     """What can be read of a subscription, where its last fields are missing; None: no topics."""
     as_oldest = _VERSION_0 + data[2:]
     for readable in (data, as_oldest, as_oldest + _NULL_BYTES):
         try:
-            return deserialize_subscription(ByteBuffer(readable))
-        except _UNREADABLE:
+            return read_subscription(readable)
+        except MalformedFrame:
             continue
     return None
 
 
-def assignment_of(data: bytes) -> Assignment | None:
+def assignment_of(data: bytes) -> tuple[tuple[str, int], ...] | None:
     """What can be read of an assignment; None: no partitions."""
     for readable in (data, data + _NULL_BYTES):
         try:
-            return deserialize_assignment(ByteBuffer(readable))
-        except _UNREADABLE:
+            return read_assignment(readable)
+        except MalformedFrame:
             continue
     return None
 
 
-def unreadable_parts(request: object) -> Iterator[Breach]:
+def unreadable_parts(request: MemberRequest) -> Iterator[Breach]:
     """The subscriptions and assignments of a request that members of a group cannot read."""
-    if isinstance(request, JoinGroupRequest):
-        for protocol in request.protocols:
-            if (what := _subscription_fault(protocol.metadata)) is not None:
-                yield _breach(
-                    "subscription", "ConsumerProtocolSubscription", what, protocol.metadata
-                )
-    elif isinstance(request, SyncGroupRequest):
-        for one in request.assignments:
-            if one.assignment and (what := _assignment_fault(one.assignment)) is not None:
-                yield _breach("assignment", "ConsumerProtocolAssignment", what, one.assignment)
+    if request.api == "join_group":
+        for protocol in request.body.protocols:
+            data = bytes(protocol.metadata)
+            if (what := _subscription_fault(data)) is not None:
+                yield _breach("subscription", "ConsumerProtocolSubscription", what, data)
+    elif request.api == "sync_group":
+        for data in request.assignments().values():
+            if data and (what := _assignment_fault(data)) is not None:
+                yield _breach("assignment", "ConsumerProtocolAssignment", what, data)
 
 
 def _breach(part: str, schema: str, what: str, data: bytes) -> Breach:
@@ -93,8 +85,8 @@ def _breach(part: str, schema: str, what: str, data: bytes) -> Breach:
 
 def _subscription_fault(data: bytes) -> str | None:
     try:
-        deserialize_subscription(ByteBuffer(data))
-    except _UNREADABLE as error:
+        read_subscription(data)
+    except MalformedFrame as error:
         version = int.from_bytes(data[:2], "big", signed=True)
         return f"version {version}, {_first_missing(data, version)}: {error}"
     return None
@@ -106,16 +98,16 @@ def _first_missing(data: bytes, version: int) -> str:
         return "Version"
     for number, names in enumerate(_ADDED[: version + 1]):
         try:
-            deserialize_subscription(ByteBuffer(number.to_bytes(2, "big") + data[2:]))
-        except _UNREADABLE:
+            read_subscription(number.to_bytes(2, "big") + data[2:])
+        except MalformedFrame:
             return names
     raise AssertionError("bytes that every version reads")
 
 
 def _assignment_fault(data: bytes) -> str | None:
     try:
-        deserialize_assignment(ByteBuffer(data))
-    except _UNREADABLE as error:
+        read_assignment(data)
+    except MalformedFrame as error:
         readable = assignment_of(data) is not None
         return f"{'UserData' if readable else 'AssignedPartitions'}: {error}"
     return None

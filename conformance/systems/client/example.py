@@ -18,12 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from conformance.errors import UserError
 from conformance.judge.budget import Limits, Spent
 from conformance.judge.events import Event
 from conformance.judge.follow import Following
+from conformance.kafka.entities import Entity, Received, in_milliseconds
 from conformance.systems.client.answers import (
     GOOD,
     WISHES,
@@ -44,7 +44,6 @@ from conformance.systems.client.duties import (
 )
 from conformance.systems.client.given import Given
 from conformance.systems.client.messages import (
-    API,
     SENDS,
     Messages,
     assigned_event,
@@ -64,11 +63,10 @@ from conformance.systems.client.process import (
     arguments,
     python_first,
 )
+from conformance.systems.client.requests import MemberRequest
 from conformance.systems.client.server import Link, Server, narrower
 from conformance.systems.client.subject import GROUP, TOPIC, Names, Subject, subject_of
 from conformance.tla import Action, ActionPattern, Spec, State, Value
-from impl.group.messages import JoinGroupRequest
-from impl.wire.entities import Received
 
 __all__ = [
     "LIMITS",
@@ -245,7 +243,7 @@ class _Example:
     """Where a JoinGroup, SyncGroup or LeaveGroup was answered last."""
     _channel_waits: bool = False
     """Whether a JoinGroup, SyncGroup or LeaveGroup has come, and is not over."""
-    _behind: list[Any] = field(default_factory=list)
+    _behind: list[MemberRequest] = field(default_factory=list)
     """The heartbeats and commits that have come, and are not taken up yet."""
     _replaced: str = ""
     """The member id that a static client has replaced."""
@@ -586,7 +584,7 @@ class _Example:
 
     # ---- requests --------------------------------------------------------------------------
 
-    def arrived(self, request: Any) -> None:
+    def arrived(self, request: MemberRequest) -> None:
         """As of `server.Handler`."""
         try:
             if self._going_on:
@@ -597,7 +595,7 @@ class _Example:
         except Exception as error:  # noqa: BLE001  whatever it is, it ends the example
             self._stop(error)
 
-    def dropped(self, requests: Sequence[Any], link: Link) -> None:
+    def dropped(self, requests: Sequence[MemberRequest], link: Link) -> None:
         """As of `server.Handler`."""
         self._forget_unread()
         if link is self._answered_on and self._going_on:
@@ -607,7 +605,7 @@ class _Example:
         for request in requests:
             if not self._going_on:
                 return
-            text = f"    {API[type(request)]} is lost with its connection"
+            text = f"    {request.name} is lost with its connection"
             self._say(text)
             if lane_of(request) == "heartbeat":
                 self._see(lost_behind_event(self._no_longer_behind(request), text))
@@ -615,7 +613,7 @@ class _Example:
                 self._channel_waits = False
                 self._see(lost_event("channel", text))
 
-    async def exchange(self, request: Any, link: Link) -> Any | None:
+    async def exchange(self, request: MemberRequest, link: Link) -> Entity | None:
         """As of `server.Handler`."""
         try:
             async with self._lanes[lane_of(request)]:
@@ -628,7 +626,7 @@ class _Example:
             self._stop(error)
             return None
 
-    def _no_longer_behind(self, request: Any) -> int:
+    def _no_longer_behind(self, request: MemberRequest) -> int:
         """Take a request out of those that wait; its number among them, from 1."""
         index = next(n for n, one in enumerate(self._behind) if one is request)
         del self._behind[index]
@@ -649,7 +647,7 @@ class _Example:
         self._problem = self._problem or error
         self._over.set()
 
-    async def _taken(self, request: Any, link: Link) -> Any | None:
+    async def _taken(self, request: MemberRequest, link: Link) -> Entity | None:
         if not self._going_on:
             return None
         lane = lane_of(request)
@@ -657,14 +655,14 @@ class _Example:
             number = self._no_longer_behind(request)
             self._see(self._at.messages.taken_up(request, number, "the coordinator's side"))
         if not await self._held(link):
-            self._lost(lane, f"{API[type(request)]}: the client ends the connection")
+            self._lost(lane, f"{request.name}: the client ends the connection")
             return None
         return await self._answered(request, lane, link) if self._going_on else None
 
-    def _begin(self, request: Any) -> None:
-        if not isinstance(request, JoinGroupRequest):
+    def _begin(self, request: MemberRequest) -> None:
+        if request.api != "join_group":
             raise UserError(
-                f"The client sends {API[type(request)]} before it has joined. Only members of a "
+                f"The client sends {request.name} before it has joined. Only members of a "
                 "group are judged: let it subscribe to {topic}, and not assign partitions itself."
             )
         self.subject = subject_of(request)
@@ -676,7 +674,7 @@ class _Example:
             Messages(self.subject, Names(salt), self.told),
         )
 
-    def _sent(self, request: Any) -> bool:
+    def _sent(self, request: MemberRequest) -> bool:
         """The client has sent it: whether anything explains that."""
         text = f"client: {self._at.messages.said(request)}"
         events = self._at.messages.events(request, text, len(self._behind))
@@ -693,9 +691,9 @@ class _Example:
         self._note_seen(request)
         return explained
 
-    def _note_seen(self, request: Any) -> None:
+    def _note_seen(self, request: MemberRequest) -> None:
         """Count the request, see what it breaks, and what it was owed for."""
-        api = API[type(request)]
+        api = request.name
         states = self._at.following.states
         if states:
             group = str(self._at.kind.answers.reader.whole(states[0], "groupState"))
@@ -703,8 +701,8 @@ class _Example:
         breaches = (*unreadable_parts(request), *self._given.committed(request))
         for breach in breaches:
             self.breach(breach)
-        if isinstance(request, JoinGroupRequest):
-            self._session_ms = request.session_timeout_ms
+        if request.api == "join_group":
+            self._session_ms = in_milliseconds(request.body.session_timeout)
             self._given.forget()
         if lane_of(request) == "channel":
             self._meet_by_channel()
@@ -740,8 +738,8 @@ class _Example:
         late = not self._calm and self._draw.random() < _LATE
         return await _waited(link, self._draw.uniform(*(_LONG if late else _SHORT)))
 
-    async def _answered(self, request: Any, lane: Lane, link: Link) -> Any | None:
-        api, reader = API[type(request)], self._at.kind.answers.reader
+    async def _answered(self, request: MemberRequest, lane: Lane, link: Link) -> Entity | None:
+        api, reader = request.name, self._at.kind.answers.reader
         self.answered += api != "OffsetCommit"
         self._calm = self._calm or self.answered > self.plan.requests
         outcome = ""

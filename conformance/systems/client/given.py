@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from conformance.kafka.entities import Entity
 from conformance.systems.client.breaches import Breach
+from conformance.systems.client.logs import RecordLogs
+from conformance.systems.client.requests import MemberRequest
 from conformance.systems.client.subject import assigned
-from impl.group.messages import OffsetCommitRequest, SyncGroupRequest, SyncGroupResponse
-from impl.wire.entities import Entity
-from impl.wire.logs import RecordLogs
 
 Membership = tuple[str, int]
 """A member id and a generation."""
@@ -24,7 +24,7 @@ Membership = tuple[str, int]
 class Given:
     """Of one example."""
 
-    logs: RecordLogs = field(default_factory=lambda: RecordLogs(0))
+    logs: RecordLogs = field(default_factory=lambda: RecordLogs(1))
     generation: int = -1
     """That of the last assignment."""
     _assigned: dict[Membership, frozenset[int]] = field(default_factory=dict)
@@ -32,40 +32,38 @@ class Given:
     """What the client holds; None while it joins, or if its answer may be lost."""
     _since: float = 0.0
 
-    def note(self, request: object, answer: object) -> None:
+    def note(self, request: MemberRequest, answer: Entity) -> None:
         """An answer was given: an assignment is kept."""
-        if isinstance(request, SyncGroupRequest) and isinstance(answer, SyncGroupResponse):
-            if answer.error_code:
-                return
-            self._now, self._since = assigned(answer.assignment), time.monotonic()
-            self.generation = request.generation_id
-            self._assigned[request.member_id, request.generation_id] = self._now
+        if request.api != "sync_group" or answer.error_code:
+            return
+        self._now, self._since = assigned(bytes(answer.assignment)), time.monotonic()
+        self.generation = request.generation_id
+        self._assigned[request.member_id, request.generation_id] = self._now
 
     def forget(self) -> None:
         """The client gives up what it holds, or has perhaps not read it."""
         self._now = None
 
-    def committed(self, request: object) -> Iterator[Breach]:
+    def committed(self, request: MemberRequest) -> Iterator[Breach]:
         """What a commit asks for and the client was not given."""
-        if not isinstance(request, OffsetCommitRequest):
-            return
-        given = self._assigned.get((request.member_id, request.generation_id))
-        for one in request.partitions:
-            partition, offset = one.topic_partition, one.committed_offset
-            end = self.logs.end(partition)
+        for topic, partition, offset in request.committed():
+            given = self._assigned.get((request.member_id, request.generation_id))
+            end = self.logs.end((topic, partition))
             if not 0 <= offset <= end:
                 yield Breach(
                     "commits a position behind all records that it was given",
                     "A commit names the offset of the next record to read "
                     "(SubscriptionState.allConsumed)",
-                    f"{partition}, offset {offset}, where the last record given is {end - 1}",
+                    f"{topic}-{partition}, offset {offset}, where the last record given is "
+                    f"{end - 1}",
                 )
-            if given is not None and partition.partition not in given:
+            if given is not None and partition not in given:
                 yield Breach(
                     "commits a position of a partition that it was not assigned",
                     "A member commits what its assignment of that generation has: all else is "
                     "another member's (ConsumerCoordinator.onJoinPrepare gives it up)",
-                    f"{partition} in generation {request.generation_id}, assigned: {_shown(given)}",
+                    f"{topic}-{partition} in generation {request.generation_id}, assigned: "
+                    f"{_shown(given)}",
                 )
 
     def fetched(self, body: Entity, reads: float) -> Iterator[Breach]:

@@ -1,18 +1,22 @@
 """The client's messages as events of spec/GroupClient.tla, and its answers as Kafka's messages.
 
-Requests and answers are those of impl.group.messages, which know no version.
+Requests and answers are kio's, in the newest version.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
+from kio.schema.errors import ErrorCode
 from msgspec.structs import replace
 
 from conformance.judge.events import Event
+from conformance.kafka.consumer_protocol import subscription_bytes
+from conformance.kafka.entities import NO_TIME, Entity, make, newest
 from conformance.systems.client.answers import Lane, Reader, Taken
+from conformance.systems.client.requests import MemberRequest
 from conformance.systems.client.subject import (
     CLIENT,
     PARTITIONS,
@@ -23,28 +27,8 @@ from conformance.systems.client.subject import (
     ids_of,
 )
 from conformance.tla import ActionPattern, Fn, Part, Place, State, Value, format_value
-from impl.errors import Errors
-from impl.group.client.consumer_protocol import Subscription, serialize_subscription
-from impl.group.messages import (
-    CONSUMER_PROTOCOL_TYPE,
-    JOIN_SKIP_ASSIGNMENT_VERSION,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    JoinGroupResponseMember,
-    LeaveGroupMemberResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
 
 __all__ = [
-    "API",
     "SENDS",
     "Messages",
     "assigned_event",
@@ -56,14 +40,9 @@ __all__ = [
     "step_event",
 ]
 
-API: Mapping[type, str] = {
-    JoinGroupRequest: "JoinGroup",
-    SyncGroupRequest: "SyncGroup",
-    LeaveGroupRequest: "LeaveGroup",
-    HeartbeatRequest: "Heartbeat",
-    OffsetCommitRequest: "OffsetCommit",
-}
-"""The requests that the specification knows."""
+_CONSUMER = "consumer"
+_SKIP_ASSIGNMENT = 9
+"""From this JoinGroup version on, the answer may tell a leader to skip its assignment (KIP-814)."""
 
 _GROUP = (
     *("groupState", "generation", "protocolName", "leader", "members", "pendingMembers"),
@@ -73,9 +52,9 @@ _GROUP = (
 """The coordinator's variables: what it does is known in full."""
 
 
-def lane_of(request: object) -> Lane:
+def lane_of(request: MemberRequest) -> Lane:
     """Where the specification has a request of this kind."""
-    return "heartbeat" if isinstance(request, HeartbeatRequest | OffsetCommitRequest) else "channel"
+    return "heartbeat" if request.api in ("heartbeat", "offset_commit") else "channel"
 
 
 def _event(
@@ -191,21 +170,20 @@ class Messages:
 
     # ---- what the client sends -------------------------------------------------------------
 
-    def events(self, request: Any, source: str, behind: int) -> tuple[Event, ...]:
+    def events(self, request: MemberRequest, source: str, behind: int) -> tuple[Event, ...]:
         """The events that a request is: one, or two where a leader assigns in its own way.
 
         `behind`: so many heartbeats and commits have come, and are not taken up yet.
         """
-        match request:
-            case JoinGroupRequest():
+        match request.api:
+            case "join_group":
                 return (self._join(request, source),)
-            case SyncGroupRequest():
+            case "sync_group":
                 return self._sync(request, source)
-            case LeaveGroupRequest():
-                member = request.members[0].member_id if request.members else ""
-                shown = {"sentMemberId": self.names.spec(member)}
+            case "leave_group":
+                shown = {"sentMemberId": self.names.spec(request.member_id)}
                 return (_event(source, ["LeavesGroup"], _fields("channel", shown)),)
-            case HeartbeatRequest():
+            case "heartbeat":
                 actions = ["SendsHeartbeat"]
             case _:
                 actions = ["SendsOffsetCommit"]
@@ -215,37 +193,36 @@ class Messages:
         }
         return (_event(source, actions, shown_there),)
 
-    def taken_up(self, request: Any, number: int, source: str) -> Event:
+    def taken_up(self, request: MemberRequest, number: int, source: str) -> Event:
         """The coordinator reads a heartbeat or a commit: the n-th that has come, from 1."""
-        shown = {"type": f"{API[type(request)]}Request", **self._membership(request)}
+        shown = {"type": f"{request.name}Request", **self._membership(request)}
         event = _event(source, (), _fields("heartbeat", shown))
         return replace(event, actions=(ActionPattern("TakesUp", (CLIENT, number)),))
 
-    def _membership(self, request: Any) -> dict[str, Value]:
+    def _membership(self, request: MemberRequest) -> dict[str, Value]:
         return {
             "memberId": self.names.spec(request.member_id),
             "generation": request.generation_id,
         }
 
-    def _join(self, request: JoinGroupRequest, source: str) -> Event:
+    def _join(self, request: MemberRequest, source: str) -> Event:
         shown: dict[str, Value] = {
             "sentMemberId": self.names.spec(request.member_id),
-            "protocols": frozenset(one.name for one in request.protocols),
+            "protocols": frozenset(one.name for one in request.body.protocols),
         }
         held: dict[Place, Value] = {_of("owned"): frozenset()} if self.told else {}
         return _event(source, ["SendsJoinGroup"], _fields("channel", shown), held)
 
-    def _sync(self, request: SyncGroupRequest, source: str) -> tuple[Event, ...]:
+    def _sync(self, request: MemberRequest, source: str) -> tuple[Event, ...]:
         shown: dict[str, Value] = {
             "type": "SyncGroupRequest",
             "sentMemberId": self.names.spec(request.member_id),
             "sentGeneration": request.generation_id,
         }
-        if request.protocol_name is not None:
-            shown["protocol"] = request.protocol_name
-        given = assignments_of(
-            {one.member_id: one.assignment for one in request.assignments}, self.names
-        )
+        protocol = request.body.protocol_name
+        if protocol is not None:
+            shown["protocol"] = protocol
+        given = assignments_of(request.assignments(), self.names)
         whole, holders = self._whole(given), _holders(given)
         sends = [ActionPattern("ProcessesJoinGroup", (CLIENT,))]
         if not given:
@@ -253,7 +230,7 @@ class Messages:
         elif holders is not None:
             sends.append(ActionPattern("ResendsAsLeader", (CLIENT, holders)))
         only = next(iter(self.subject.protocols)) if len(self.subject.protocols) == 1 else "range"
-        ranged = (request.protocol_name or only) == "range" or not given or holders is None
+        ranged = (protocol or only) == "range" or not given or holders is None
         if ranged:
             shown["assignments"] = whole
         sent = replace(_event(source, (), _fields("channel", shown)), actions=tuple(sends))
@@ -270,98 +247,114 @@ class Messages:
 
     # ---- what it is answered ---------------------------------------------------------------
 
-    def answer(self, request: Any, state: State, reader: Reader, replaced: str = "") -> Any:
+    def answer(
+        self, request: MemberRequest, state: State, reader: Reader, replaced: str = ""
+    ) -> Entity:
         """The answer that a state has for the request.
 
         `replaced`: the member id whose place the client took, if it is a static member.
         """
-        lane = lane_of(request)
-        message = reader.of_client(state, lane)
-        error = Errors[str(message["error"])]
-        match request:
-            case JoinGroupRequest():
+        message = reader.of_client(state, lane_of(request))
+        error = ErrorCode[str(message["error"]).lower()]
+        module = newest(request.api, "response")
+        match request.api:
+            case "join_group":
                 return self._joined(request, message, error, replaced)
-            case SyncGroupRequest():
+            case "sync_group":
                 partitions = cast("frozenset[int]", message["assignment"])
                 data = b"" if error else assignment_bytes(self.subject.topic, partitions)
                 name = None if error else str(message["protocol"])
-                return SyncGroupResponse(
-                    error, CONSUMER_PROTOCOL_TYPE if name else None, name, data
+                return module.SyncGroupResponse(
+                    throttle_time=NO_TIME,
+                    error_code=error,
+                    protocol_type=_CONSUMER if name else None,
+                    protocol_name=name,
+                    assignment=data,
                 )
-            case LeaveGroupRequest():
+            case "leave_group":
                 left = tuple(
-                    LeaveGroupMemberResponse(one.member_id, one.group_instance_id, Errors.NONE)
-                    for one in request.members
-                )
-                return LeaveGroupResponse(Errors.NONE, left)
-            case HeartbeatRequest():
-                return HeartbeatResponse(error)
-            case _:
-                return OffsetCommitResponse(
-                    tuple(
-                        OffsetCommitResponsePartition(one.topic_partition, error)
-                        for one in request.partitions
+                    make(
+                        module.MemberResponse,
+                        member_id=one.member_id,
+                        group_instance_id=one.group_instance_id,
+                        error_code=ErrorCode.none,
                     )
+                    for one in request.body.members
                 )
+                return module.LeaveGroupResponse(
+                    throttle_time=NO_TIME, error_code=ErrorCode.none, members=left
+                )
+            case "heartbeat":
+                return module.HeartbeatResponse(throttle_time=NO_TIME, error_code=error)
+        topics = tuple(
+            module.OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    module.OffsetCommitResponsePartition(
+                        partition_index=one.partition_index, error_code=error
+                    )
+                    for one in topic.partitions
+                ),
+            )
+            for topic in request.body.topics
+        )
+        return module.OffsetCommitResponse(throttle_time=NO_TIME, topics=topics)
 
     def _joined(
-        self, request: JoinGroupRequest, message: Fn, error: Errors, replaced: str
-    ) -> JoinGroupResponse:
-        if error:
-            return JoinGroupResponse(error, self.names.real(str(message["memberId"])))
-        protocol = str(message["protocol"])
+        self, request: MemberRequest, message: Fn, error: ErrorCode, replaced: str
+    ) -> Entity:
+        protocol = None if error else str(message["protocol"])
+        leader, skips = str(message["leader"]), message["skipAssignment"] is True
         members = sorted(cast("frozenset[str]", message["members"]))
-        if message["skipAssignment"] is True and request.version < JOIN_SKIP_ASSIGNMENT_VERSION:
+        if skips and request.version < _SKIP_ASSIGNMENT:
             # KIP-814: to an older client the coordinator names the id that was replaced as leader.
-            return JoinGroupResponse(
-                error,
-                self.names.real(str(message["memberId"])),
-                cast("int", message["generation"]),
-                CONSUMER_PROTOCOL_TYPE,
-                protocol,
-                self.names.real(replaced),
-            )
-        return JoinGroupResponse(
-            error,
-            self.names.real(str(message["memberId"])),
-            cast("int", message["generation"]),
-            CONSUMER_PROTOCOL_TYPE,
-            protocol,
-            self.names.real(str(message["leader"])),
-            message["skipAssignment"] is True,
-            tuple(self._member(request, id, protocol) for id in members),
+            leader, skips, members = replaced, False, []
+        module = newest("join_group", "response")
+        return module.JoinGroupResponse(
+            throttle_time=NO_TIME,
+            error_code=error,
+            generation_id=-1 if error else message["generation"],
+            protocol_type=None if error else _CONSUMER,
+            protocol_name=protocol,
+            leader="" if error else self.names.real(leader),
+            skip_assignment=skips and not error,
+            member_id=self.names.real(str(message["memberId"])),
+            members=()
+            if protocol is None
+            else tuple(self._member(request, id, protocol) for id in members),
         )
 
-    def _member(self, request: JoinGroupRequest, id: str, protocol: str) -> JoinGroupResponseMember:
+    def _member(self, request: MemberRequest, id: str, protocol: str) -> Entity:
         """A member as its leader is told of it: the client's own wish, or a plain one of ours."""
+        instance, wish = None, subscription_bytes((self.subject.topic,), version=0)
         if id.startswith(f"{CLIENT}-"):
-            wish = next(one.metadata for one in request.protocols if one.name == protocol)
-            return JoinGroupResponseMember(self.names.real(id), request.group_instance_id, wish)
-        plain = serialize_subscription(Subscription((self.subject.topic,)), version=0)
-        return JoinGroupResponseMember(self.names.real(id), None, plain)
+            body = request.body
+            instance = body.group_instance_id
+            wish = next(bytes(one.metadata) for one in body.protocols if one.name == protocol)
+        return newest("join_group", "response").JoinGroupResponseMember(
+            member_id=self.names.real(id), group_instance_id=instance, metadata=wish
+        )
 
     # ---- in words --------------------------------------------------------------------------
 
-    def said(self, request: Any) -> str:
+    def said(self, request: MemberRequest) -> str:
         """A request for the story."""
-        match request:
-            case JoinGroupRequest():
-                protocols = ", ".join(one.name for one in request.protocols)
+        match request.api:
+            case "join_group":
+                protocols = ", ".join(one.name for one in request.body.protocols)
                 known = self.names.spec(request.member_id) or "no id"
                 return f"JoinGroup as {known} (protocols {protocols})"
-            case SyncGroupRequest():
-                given = assignments_of(
-                    {one.member_id: one.assignment for one in request.assignments}, self.names
-                )
+            case "sync_group":
+                given = assignments_of(request.assignments(), self.names)
                 shown = ", ".join(f"{id} {format_value(held)}" for id, held in given.items())
                 assigns = f", assigning {shown}" if given else ""
                 return f"SyncGroup as {self._who(request)}{assigns}"
-            case LeaveGroupRequest():
-                leaving = ", ".join(self.names.spec(one.member_id) for one in request.members)
+            case "leave_group":
+                leaving = ", ".join(self.names.spec(one.member_id) for one in request.body.members)
                 return f"LeaveGroup of {leaving}"
-        return f"{API[type(request)]} as {self._who(request)}"
+        return f"{request.name} as {self._who(request)}"
 
-    def _who(self, request: Any) -> str:
+    def _who(self, request: MemberRequest) -> str:
         known = self.names.spec(request.member_id) or "no id"
         return f"{known}, generation {request.generation_id}"
 
@@ -383,18 +376,18 @@ class Messages:
         last = cast("Sequence[Fn]", reader.of(state, "behind", CLIENT))[-1]
         return f"{name} as {last['memberId']}, generation {last['generation']}"
 
-    def told_of(self, request: Any, state: State, reader: Reader) -> str:
+    def told_of(self, request: MemberRequest, state: State, reader: Reader) -> str:
         """An answer for the story."""
         message = reader.of_client(state, lane_of(request))
         if message["error"] != "NONE":
             named = f", member id {message['memberId']}" if message.get("leader") == "" else ""
             return f"{message['error']}{named if message['memberId'] else ''}"
-        match request:
-            case JoinGroupRequest():
+        match request.api:
+            case "join_group":
                 return (
                     f"generation {message['generation']} as {message['memberId']}, leader "
                     f"{message['leader']}, protocol {message['protocol']}"
                 )
-            case SyncGroupRequest():
+            case "sync_group":
                 return f"partitions {format_value(message['assignment'])}"
         return "NONE"

@@ -1,5 +1,5 @@
 """The loopback server that a client takes for a broker: what the specification knows goes to
-a handler, all the rest is answered as impl's broker does.
+a handler, all the rest is answered by `broker`.
 
 As in Kafka, one request of a connection is under way at a time (SocketServer mutes a channel).
 """
@@ -9,33 +9,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from conformance.systems.client.breaches import Breach, in_hex
-from conformance.systems.client.subject import PARTITIONS
-from impl.clock import SystemClock
-from impl.errors import Errors
-from impl.group.messages import OffsetCommitRequest, OffsetCommitResponse
-from impl.types import BrokerEndPoint
-from impl.wire import group_requests, group_responses
-from impl.wire.broker import OFFERED, Broker, BrokerConfig, api_versions
-from impl.wire.entities import (
+from kio.schema.errors import ErrorCode
+
+from conformance.kafka.entities import (
     Entity,
     MalformedFrame,
     Received,
     TrailingBytes,
     frame_size,
     has_request,
+    in_version,
     read_request,
     requested,
     response_frame,
 )
-from impl.wire.logs import RecordLogs
+from conformance.systems.client.breaches import Breach, in_hex
+from conformance.systems.client.broker import OFFERED, LoopBroker, api_versions
+from conformance.systems.client.logs import RecordLogs
+from conformance.systems.client.requests import MemberRequest, member_request
 
-_MEMBER_APIS = frozenset({"join_group", "sync_group", "heartbeat", "leave_group", "offset_commit"})
 _MAX_FRAME = 10 * 1024 * 1024
-_BATCH = 3
-"""Records of a batch: so many that positions are within one, too."""
 
 
 class _NotServed(Exception):
@@ -47,7 +42,7 @@ class Request:
     """A request that has come; `member` is what the specification knows of it, if it does."""
 
     received: Received
-    member: Any | None
+    member: MemberRequest | None
 
 
 @dataclass(slots=True)
@@ -58,7 +53,7 @@ class Link:
     """Bytes are an answer that is ready; None is the end."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def waiting(self) -> list[Any]:
+    def waiting(self) -> list[MemberRequest]:
         """The members' requests that came behind the one under way; they are taken out."""
         found = []
         while not self.requests.empty():
@@ -71,13 +66,13 @@ class Link:
 class Handler(Protocol):
     """What a server does with a member's requests."""
 
-    def arrived(self, request: Any) -> None:
+    def arrived(self, request: MemberRequest) -> None:
         """It has come; requests before it on its connection may wait for their answers."""
 
-    async def exchange(self, request: Any, link: Link) -> Any | None:
+    async def exchange(self, request: MemberRequest, link: Link) -> Entity | None:
         """The answer, when it is given; None: cut the connection."""
 
-    def dropped(self, requests: Sequence[Any], link: Link) -> None:
+    def dropped(self, requests: Sequence[MemberRequest], link: Link) -> None:
         """The connection is over, and with it these requests that had come."""
 
     def passed(self, received: Received) -> None:
@@ -100,15 +95,13 @@ class Server:
         self._handler = handler
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self._broker: Broker | None = None
+        self._broker: LoopBroker | None = None
         self.port = 0
 
     async def __aenter__(self) -> Server:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
-        endpoint = BrokerEndPoint(0, "127.0.0.1", self.port)
-        config = BrokerConfig(endpoint, default_partitions=PARTITIONS, batch=_BATCH)
-        self._broker = Broker(config, SystemClock(), _later)
+        self._broker = LoopBroker("127.0.0.1", self.port, _later)
         return self
 
     @property
@@ -181,17 +174,17 @@ class Server:
             if api != "api_versions":
                 raise _not_served(api, version, frame)
             correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
-            return response_frame(api_versions(0, Errors.UNSUPPORTED_VERSION), correlation_id)
+            return response_frame(api_versions(0, ErrorCode.unsupported_version), correlation_id)
         try:
             received = read_request(frame)
         except TrailingBytes as error:  # over which Kafka's AbstractRequest.parseRequest passes
             self._breach("sends a request with bytes behind its last field", str(error), frame)
             received = error.received
-        if received.api not in _MEMBER_APIS:
+        member = member_request(received)
+        if member is None:
             self._handler.passed(received)
-            return Request(received, None)
-        member = group_requests.from_entity(received, "/127.0.0.1")
-        self._handler.arrived(member)
+        else:
+            self._handler.arrived(member)
         return Request(received, member)
 
     async def _answer(self, request: Request, link: Link) -> bytes | None:
@@ -202,18 +195,16 @@ class Server:
         if answer is None:
             return None
         self._commit(request.member, answer)
-        body = group_responses.to_entity(received.api, answer, received.version)
-        return response_frame(body, received.correlation_id)
+        return response_frame(in_version(answer, received.version), received.correlation_id)
 
-    def _commit(self, request: object, answer: object) -> None:
+    def _commit(self, request: MemberRequest, answer: Entity) -> None:
         """Keep positions whose commit was answered NONE: the next OffsetFetch brings them."""
-        if not isinstance(request, OffsetCommitRequest):
+        if request.api != "offset_commit":
             return
-        assert isinstance(answer, OffsetCommitResponse), "an answer to a commit"
         assert self._broker is not None
-        if all(one.error_code is Errors.NONE for one in answer.partitions):
-            outside = OffsetCommitRequest(request.group_id, request.partitions)
-            self._broker.coordinator.handle_commit_offsets(outside, lambda _: None)
+        errors = [one.error_code for topic in answer.topics for one in topic.partitions]
+        if not any(errors):
+            self._broker.commit(request.body.group_id, request.committed())
 
     async def _as_broker(self, received: Received) -> Entity:
         assert self._broker is not None
@@ -223,7 +214,7 @@ class Server:
             if not answered.done():
                 answered.set_result(body)
 
-        self._broker.handle(received, "/127.0.0.1", answer)
+        self._broker.handle(received, answer)
         return await answered
 
 

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.errors import UserError
+from conformance.kafka import consumer_protocol
 from conformance.systems.client.breaches import assignment_of, subscription_of
-from impl.group.client.consumer_protocol import Assignment, serialize_assignment
-from impl.group.messages import (
-    CONSUMER_PROTOCOL_TYPE,
-    JOIN_REQUIRES_KNOWN_MEMBER_VERSION,
-    JoinGroupRequest,
-)
-from impl.types import TopicPartition
+from conformance.systems.client.requests import MemberRequest
+
+_CONSUMER = "consumer"
+"""The type of consumers' groups (ConsumerProtocol.PROTOCOL_TYPE)."""
+_JOINS_TWICE = 4
+"""From this JoinGroup version on, a new dynamic member must join again with its id (KIP-394)."""
 
 CLIENT = "m1"
 """The process under test."""
@@ -82,24 +82,25 @@ def ids_of(process: str) -> tuple[str, ...]:
     return tuple(f"{process}-{number:02}" for number in range(1, count + 1))
 
 
-def subject_of(request: JoinGroupRequest) -> Subject:
+def subject_of(request: MemberRequest) -> Subject:
     """What a client's first JoinGroup says. UserError for a client that cannot be judged.
 
     A subscription whose topics cannot be read is taken for one of the loop's topic.
     """
-    if request.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    body = request.body
+    if body.protocol_type != _CONSUMER:
         raise UserError(
-            f"The client joins a group of the type {request.protocol_type!r}. Only consumers are "
-            f"judged: their groups are of the type {CONSUMER_PROTOCOL_TYPE!r}."
+            f"The client joins a group of the type {body.protocol_type!r}. Only consumers are "
+            f"judged: their groups are of the type {_CONSUMER!r}."
         )
-    subscriptions = [subscription_of(one.metadata) for one in request.protocols]
+    subscriptions = [subscription_of(bytes(one.metadata)) for one in body.protocols]
     topics = {topic for one in subscriptions for topic in (one.topics if one else (TOPIC,))}
     if len(topics) != 1:
         raise UserError(
             f"The client subscribes to {len(topics)} topics ({', '.join(sorted(topics))}). Let it "
             "subscribe to exactly one, whatever its name."
         )
-    names = frozenset(one.name for one in request.protocols)
+    names = frozenset(one.name for one in body.protocols)
     cooperative = sorted(name for name in names if "cooperative" in name)
     if cooperative and len(cooperative) == len(names):
         raise UserError(
@@ -110,8 +111,8 @@ def subject_of(request: JoinGroupRequest) -> Subject:
     return Subject(
         topics.pop(),
         names,
-        request.group_instance_id,
-        request.version >= JOIN_REQUIRES_KNOWN_MEMBER_VERSION,
+        body.group_instance_id,
+        request.version >= _JOINS_TWICE,
     )
 
 
@@ -132,16 +133,14 @@ class Names:
 
 def assignment_bytes(topic: str, partitions: frozenset[int]) -> bytes:
     """A member's assignment; none at all where it has no partition, as a coordinator has it."""
-    given = tuple(TopicPartition(topic, number) for number in sorted(partitions))
-    return serialize_assignment(Assignment(given))
+    return consumer_protocol.assignment_bytes(topic, partitions)
 
 
 def assigned(data: bytes) -> frozenset[int]:
     """The partitions in an assignment's bytes; none where they cannot be read."""
     if not data:
         return frozenset()
-    readable = assignment_of(data)
-    return frozenset(one.partition for one in readable.partitions) if readable else frozenset()
+    return frozenset(number for _, number in assignment_of(data) or ())
 
 
 def assignments_of(request: Mapping[str, bytes], names: Names) -> dict[str, frozenset[int]]:

@@ -9,8 +9,8 @@ from typing import TypeVar
 from greenlet import getcurrent
 
 from conformance.systems.group.callbacks import Callbacks
-from conformance.systems.group.settings import GROUP_ID, SESSION_TIMEOUT_MS, TOPIC, Settings
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.group.settings import GROUP_ID, SESSION_TIMEOUT_MS, TOPIC, Settings
 from conformance.systems.threads import InterruptibleThreads
 from impl.clock import MockClock
 from impl.concurrency import Concurrency

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.systems.group.settings import GROUP_ID, INITIAL_DELAY_MS, Settings
 from conformance.systems.group.timers import check_timers
-from conformance.systems.group.views import MemberRecord, RecordView
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.group.settings import GROUP_ID, INITIAL_DELAY_MS, Settings
+from conformance.systems.shared.group.views import MemberRecord, RecordView
 from impl.clock import MockClock
 from impl.concurrency import Concurrency
 from impl.disk import MemoryDisk

@@ -5,9 +5,9 @@ from __future__ import annotations
 from greenlet import getcurrent, greenlet
 
 from conformance.systems.group.consumer import FOREVER_MS, stand_still, start_client
-from conformance.systems.group.exchange import Exchange
-from conformance.systems.group.settings import SESSION_TIMEOUT_MS, TOPIC, Settings
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.group.exchange import Exchange
+from conformance.systems.shared.group.settings import SESSION_TIMEOUT_MS, TOPIC, Settings
 from impl.concurrency import Concurrency, NoConcurrency
 from impl.errors import ApiException, Errors
 from impl.group.client.errors import DisconnectException, FencedInstanceIdException

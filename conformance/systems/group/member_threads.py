@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.systems.group.exchange import Exchange
 from conformance.systems.group.member import Process
-from conformance.systems.group.steps import OF_A_PROCESS
-from conformance.systems.group.threads import (
+from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.group.exchange import Exchange
+from conformance.systems.shared.group.steps import OF_A_PROCESS
+from conformance.systems.shared.group.threads import (
     APPLICATION,
     CALLED_BACK,
     CALLED_BACK_TO_HEARTBEAT,
     in_heartbeat_thread,
 )
-from conformance.systems.protocol import ActionRefused
 from conformance.systems.threads import InterruptibleThreads
 from conformance.tla import Action
 from impl.errors import Errors

@@ -7,17 +7,20 @@ from collections.abc import Callable, Mapping
 from greenlet import getcurrent, greenlet
 
 from conformance.systems.group.coordinator import Coordinators
-from conformance.systems.group.exchange import Exchange
 from conformance.systems.group.member import Process
 from conformance.systems.group.member_threads import interrupt_member
-from conformance.systems.group.observation import VARIABLES, Observer
-from conformance.systems.group.settings import Settings, settings_of
-from conformance.systems.group.steps import (
+from conformance.systems.group.view import group_view, process_view
+from conformance.systems.protocol import ActionRefused, CannotSnapshot, Observation
+from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.shared.group.exchange import Exchange
+from conformance.systems.shared.group.observation import VARIABLES, Observer
+from conformance.systems.shared.group.settings import Settings, settings_of
+from conformance.systems.shared.group.steps import (
     OF_A_PROCESS,
     REQUESTS_OF_CHANNEL,
     REQUESTS_OF_HEARTBEAT,
 )
-from conformance.systems.group.threads import (
+from conformance.systems.shared.group.threads import (
     REQUESTS,
     SESSIONS,
     TIMERS,
@@ -25,10 +28,7 @@ from conformance.systems.group.threads import (
     in_parts,
     of_member,
 )
-from conformance.systems.group.view import group_view, process_view
-from conformance.systems.group.views import GroupView, ProcessView
-from conformance.systems.protocol import ActionRefused, CannotSnapshot, Observation
-from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.shared.group.views import GroupView, ProcessView
 from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Value
 from impl.group.messages import (

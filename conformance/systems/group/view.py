@@ -7,9 +7,9 @@ values are costly to make: `observation` makes each once.
 from __future__ import annotations
 
 from conformance.systems.group.coordinator import Coordinators, remaining_delays
-from conformance.systems.group.exchange import heartbeat_view, message_view, partitions
 from conformance.systems.group.member import Process
-from conformance.systems.group.views import GroupMemberView, GroupView, ProcessView
+from conformance.systems.shared.group.exchange import heartbeat_view, message_view, partitions
+from conformance.systems.shared.group.views import GroupMemberView, GroupView, ProcessView
 from impl.group.client.buffer import ByteBuffer
 from impl.group.client.request_future import RequestFuture
 from impl.group.group_metadata import GroupMetadata

@@ -8,9 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from conformance.systems.external import Channel
-from conformance.systems.replication.controller import AlterPartitionItem
-from conformance.systems.replication.view import BrokerView, MessageView, alter_partition_view
-from impl.partition_state import LeaderAndIsr, LeaderAndIsrPartitionState
+from conformance.systems.shared.replication.controller import AlterPartitionItem, Registration
+from conformance.systems.shared.replication.views import (
+    BrokerView,
+    MessageView,
+    alter_partition_view,
+)
 
 _REMEMBERED = 200_000
 
@@ -20,11 +23,12 @@ class Proposal(msgspec.Struct, frozen=True, rename="camel"):
 
     leader_epoch: int
     partition_epoch: int
-    isr: tuple[tuple[int, int], ...]
+    isr_with_broker_epoch: tuple[tuple[int, int], ...] = msgspec.field(name="isr")
 
-    def by(self, leader: int) -> LeaderAndIsr:
-        """The same in the controller's words."""
-        return LeaderAndIsr(leader, self.leader_epoch, self.isr, self.partition_epoch)
+    @property
+    def isr(self) -> frozenset[int]:
+        """Its members."""
+        return frozenset(broker for broker, _ in self.isr_with_broker_epoch)
 
 
 class IsrChange(NamedTuple):
@@ -79,7 +83,7 @@ class Brokers:
         self._texts: dict[int, str] = {}
         self._decoded: dict[str, BrokerView] = {}
 
-    def reset(self, states: Mapping[int, LeaderAndIsrPartitionState], version: str | None) -> None:
+    def reset(self, states: Mapping[int, Registration], version: str | None) -> None:
         """New processes on empty disks; each hears of the partition, followers start to fetch."""
         commands: list[dict[str, object]] = [
             {"command": "reset", "brokers": len(self._ids), "metadata_version": version}
@@ -90,7 +94,7 @@ class Brokers:
                 commands.append({"command": "truncate", "broker": broker})
         self._run(commands, self._ids)
 
-    def hear(self, broker: int, state: LeaderAndIsrPartitionState) -> None:
+    def hear(self, broker: int, state: Registration) -> None:
         """The broker's metadata tells of the partition's registration."""
         self._run([hearing(broker, state)], (broker,))
 
@@ -102,11 +106,13 @@ class Brokers:
         """Append one record; its offset."""
         return _as_number(self._run([{"command": "append", "broker": leader}], (leader,)))
 
-    def change_isr(self, leader: int, follower: int, *, expand: bool) -> LeaderAndIsr | None:
+    def change_isr(self, leader: int, follower: int, *, expand: bool) -> Proposal | None:
         """Let the leader look at a follower; the AlterPartition that it sends, if it does."""
         command = {"command": "change_isr", "broker": leader, "follower": follower}
-        proposed = _as_proposal(self._run([{**command, "expand": expand}], (leader,)))
-        return None if proposed is None else proposed.by(leader)
+        proposed: Proposal | None = _as_proposal(
+            self._run([{**command, "expand": expand}], (leader,))
+        )
+        return proposed
 
     def complete(self, leader: int, error: str, partition_epoch: int) -> None:
         """The controller's answer arrives at the leader."""
@@ -143,7 +149,7 @@ class Brokers:
 
     def intentions(
         self, brokers: Sequence[int], changes: Sequence[IsrChange]
-    ) -> tuple[list[list[str]], list[LeaderAndIsr | None]]:
+    ) -> tuple[list[list[str]], list[Proposal | None]]:
         """What brokers would do by themselves, asked in one line; nothing changes.
 
         Of each broker what its fetcher would do next, by the specification's names; of each change
@@ -156,10 +162,9 @@ class Brokers:
             command = {"command": "rehearse", "broker": leader, "follower": follower}
             commands.append({**command, "expand": expand})
         answers = self._channel.call(commands) if commands else []
-        proposals = zip(changes, map(_as_proposal, answers[len(brokers) :]), strict=True)
         return (
             [_as_steps(answer) for answer in answers[: len(brokers)]],
-            [proposed and proposed.by(change.leader) for change, proposed in proposals],
+            [_as_proposal(answer) for answer in answers[len(brokers) :]],
         )
 
     def view(self, broker: int, item: AlterPartitionItem | None) -> BrokerView:
@@ -191,13 +196,13 @@ class Brokers:
         return answers[0]
 
 
-def hearing(broker: int, state: LeaderAndIsrPartitionState) -> dict[str, object]:
+def hearing(broker: int, state: Registration) -> dict[str, object]:
     """The command that tells a broker of the partition's registration."""
     return {
         "command": "hear",
         "broker": broker,
         "leader": state.leader,
         "leader_epoch": state.leader_epoch,
-        "isr": state.isr,
+        "isr": sorted(state.isr),
         "partition_epoch": state.partition_epoch,
     }

@@ -14,11 +14,11 @@ from conformance.kafka.jars import KafkaJars, kafka_jars, kafka_lib, release_of
 from conformance.kafka.maven import Tell, silent
 from conformance.systems.deviations import Deviation, load_deviations
 from conformance.systems.external import CHANNELS, Channel, Limits
-from conformance.systems.group.settings import settings_of
 from conformance.systems.kafka.bridge import BridgeTransport, bridge_command
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.system import KafkaSystem
 from conformance.systems.protocol import SystemFactory, SystemFailed
+from conformance.systems.shared.group.settings import settings_of
 from conformance.tla import Value
 
 TRIED: Final = ("3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.0", "4.4.0")

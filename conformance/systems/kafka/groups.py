@@ -26,26 +26,26 @@ from conformance.kafka.entities import (
     request_frame,
 )
 from conformance.systems.external import CHANNELS, Channel
-from conformance.systems.group.exchange import Exchange, kind_of
-from conformance.systems.group.observation import VARIABLES, Observer
-from conformance.systems.group.port_member import PortMember
-from conformance.systems.group.settings import INITIAL_DELAY_MS, TOPIC, Settings
-from conformance.systems.group.steps import (
+from conformance.systems.kafka.members import KafkaProcess
+from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
+from conformance.systems.shared.group.exchange import Exchange, kind_of
+from conformance.systems.shared.group.observation import VARIABLES, Observer
+from conformance.systems.shared.group.port_member import PortMember
+from conformance.systems.shared.group.settings import INITIAL_DELAY_MS, TOPIC, Settings
+from conformance.systems.shared.group.steps import (
     OF_A_PROCESS,
     REQUESTS_OF_CHANNEL,
     REQUESTS_OF_HEARTBEAT,
     SeenProcess,
 )
-from conformance.systems.group.threads import SESSIONS
-from conformance.systems.group.views import (
+from conformance.systems.shared.group.threads import SESSIONS
+from conformance.systems.shared.group.views import (
     GroupMemberView,
     GroupView,
     MemberRecord,
     ProcessView,
     RecordView,
 )
-from conformance.systems.kafka.members import KafkaProcess
-from conformance.systems.protocol import ActionRefused, Observation, SystemFailed
 from conformance.systems.wire.ids import MemberIds
 from conformance.tla import Action, Value
 

@@ -16,17 +16,17 @@ from conformance.kafka.entities import (
     response_frame,
 )
 from conformance.systems.external import Channel
-from conformance.systems.group.exchange import (
+from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.group.exchange import (
     Exchange,
     heartbeat_view,
     kind_of,
     message_view,
     partitions,
 )
-from conformance.systems.group.port_member import MemberGeneration
-from conformance.systems.group.settings import SESSION_TIMEOUT_MS, Settings
-from conformance.systems.group.views import ProcessView
-from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.group.port_member import MemberGeneration
+from conformance.systems.shared.group.settings import SESSION_TIMEOUT_MS, Settings
+from conformance.systems.shared.group.views import ProcessView
 
 
 class _Member(msgspec.Struct, frozen=True, array_like=True):

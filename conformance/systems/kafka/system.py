@@ -15,25 +15,22 @@ from conformance.errors import UserError
 from conformance.systems.external import CHANNELS, Channel
 from conformance.systems.kafka.brokers import Brokers, IsrChange
 from conformance.systems.protocol import ActionRefused, Turn
-from conformance.systems.replication.broker import TOPIC_PARTITION
-from conformance.systems.replication.controller import (
+from conformance.systems.shared.replication.controller import (
+    DECISIONS,
     AlterPartitionItem,
     Controller,
+    DecidedIsr,
+    OfferedSteps,
     Registration,
 )
-from conformance.systems.replication.fetcher_loop import FetcherLoop
-from conformance.systems.replication.observation import VARIABLES, Observer
-from conformance.systems.replication.threads import in_parts
-from conformance.systems.replication.view import BrokerView
+from conformance.systems.shared.replication.fetcher_loop import FetcherLoop
+from conformance.systems.shared.replication.observation import VARIABLES, Observer
+from conformance.systems.shared.replication.threads import in_parts
+from conformance.systems.shared.replication.views import BrokerView
 from conformance.tla import Action, Fn, Value
-from impl.errors import Errors
-from impl.partition_state import LeaderAndIsr
 
 _MEETS_FETCHES = frozenset({"BecomeLeader", "BecomeFollower", "UpdateIsr", "AppendAsLeader"})
 """What may come between the parts of a fetch's handling, and is one command."""
-
-_ROUND_TRIPS = {"SendEpochRequest": "EpochRoundTrip", "SendFetch": "FetchRoundTrip"}
-"""What a request is called where the whole round trip is one step."""
 
 
 class KafkaSystem:
@@ -58,14 +55,12 @@ class KafkaSystem:
         self._items: dict[int, AlterPartitionItem] = {}
         self._uncounted: set[int] = set()
         self._actions = self._by_action()
+        self._steps = OfferedSteps(self._names, self._fine, self._two_step)
 
     def _by_action(self) -> dict[str, Callable[..., None]]:
         """What each action of the specification does here."""
         return {
-            "ElectLeader": lambda epoch, leader: self._controller.elect(leader, epoch),
-            "FenceBroker": lambda epoch, broker, to: self._controller.fence(broker, to, epoch),
-            "TakeOffline": lambda epoch, broker: self._controller.take_offline(broker, epoch),
-            "ElectUncleanLeader": lambda epoch, to: self._controller.elect_unclean(to, epoch),
+            **{name: partial(self._decide, decision) for name, decision in DECISIONS.items()},
             "BecomeLeader": self._hear,
             "BecomeFollower": self._hear,
             "UpdateIsr": self._hear,
@@ -110,14 +105,13 @@ class KafkaSystem:
         # Kafka ignores a registration whose partition epoch has not grown: they always count here,
         # and are hidden where the specification has no numbers for them.
         self._controller = Controller(
-            TOPIC_PARTITION,
             self._all,
             Registration(leader, epoch, frozenset(self._all), 0),
             counts_partition_epochs=True,
         )
         self._items = {}
         self._uncounted = set()
-        state = self._controller.partition_state(epoch)
+        state = self._controller.registered(epoch)
         self._brokers.reset(dict.fromkeys(self._all, state), self._metadata_version)
 
     def apply(self, action: Action) -> None:
@@ -149,10 +143,7 @@ class KafkaSystem:
     @property
     def offerable(self) -> frozenset[str]:
         """What brokers start by themselves: ISR changes and the fetchers' next requests."""
-        requests = _ROUND_TRIPS.keys() if self._fine else _ROUND_TRIPS.values()
-        prefix = "Submit" if self._two_step else ""
-        changes = (f"{prefix}ExpandIsr", f"{prefix}ShrinkIsr")
-        return frozenset(("TruncateToHighWatermark", *requests, *changes))
+        return self._steps.kinds
 
     def offers(self) -> frozenset[Action]:
         """The ISR changes that leaders would propose, the requests that fetchers would send."""
@@ -164,26 +155,19 @@ class KafkaSystem:
             for broker, steps in zip(running, requests, strict=True)
             for step in self._next_requests(broker, steps)
         ]
-        prefix = "Submit" if self._two_step else ""
-        for change, proposed in zip(changes, proposals, strict=True):
-            if proposed and (self._two_step or self._controller.accepts(proposed)):
-                names = (self._names[change.leader - 1], self._names[change.follower - 1])
-                found.append(
-                    Action(prefix + ("ExpandIsr" if change.expand else "ShrinkIsr"), names)
-                )
+        found += [
+            self._steps.isr_change(
+                "ExpandIsr" if change.expand else "ShrinkIsr", change.leader, change.follower
+            )
+            for change, proposed in zip(changes, proposals, strict=True)
+            if proposed and (self._two_step or self._controller.accepts(proposed))
+        ]
         return frozenset(found)
 
     def _next_requests(self, broker: int, steps: Sequence[str]) -> list[Action]:
-        name, leader = self._names[broker - 1], self._view(broker).leader
-        if self._fine or not steps or leader is None:
-            return [Action(step, (name,)) for step in steps]
-        return [
-            Action(_ROUND_TRIPS[step], (self._names[leader - 1], name))
-            if step in _ROUND_TRIPS
-            else Action(step, (name,))
-            for step in steps
-            if step not in _ROUND_TRIPS or self._view(leader).online
-        ]
+        leader = self._view(broker).leader
+        runs = leader in self._ids.values() and self._view(cast("int", leader)).online
+        return self._steps.requests(broker, steps, leader, leader_runs=runs)
 
     def _conceivable(self, leader: int) -> list[IsrChange]:
         """Changes that a leader may look at; AlterPartitionManager has one in flight at most."""
@@ -256,10 +240,15 @@ class KafkaSystem:
         self.apply(between)
         return ""
 
+    # ---- controller ------------------------------------------------------------------------
+
+    def _decide(self, decision: Callable[..., None], *args: int) -> None:
+        decision(self._controller, *args)
+
     # ---- leader ----------------------------------------------------------------------------
 
     def _hear(self, broker: int, epoch: int) -> None:
-        self._brokers.hear(broker, self._controller.partition_state(epoch))
+        self._brokers.hear(broker, self._controller.registered(epoch))
 
     def _append_as_leader(self, leader: int, offset: int) -> None:
         appended = self._brokers.append(leader)
@@ -274,17 +263,13 @@ class KafkaSystem:
         if proposed is not None:
             self._complete(leader, self._controller.alter_partition(leader, proposed))
 
-    def _complete(self, leader: int, decision: LeaderAndIsr | Errors) -> None:
-        if isinstance(decision, Errors):
-            self._brokers.complete(leader, decision.name, 0)
-        else:
-            self._brokers.complete(leader, Errors.NONE.name, decision.partition_epoch)
+    def _complete(self, leader: int, decision: DecidedIsr) -> None:
+        self._brokers.complete(leader, decision.error, decision.partition_epoch)
 
     def _submit(self, leader: int, follower: int, *, expand: bool) -> None:
         proposed = self._brokers.change_isr(leader, follower, expand=expand)
         if proposed is not None:
-            answer = partial(self._complete, leader)
-            self._items[leader] = AlterPartitionItem(proposed, answer)
+            self._items[leader] = AlterPartitionItem(proposed)
 
     def _handle_alter_partition(self, leader: int) -> None:
         item = self._items.get(leader)
@@ -296,7 +281,7 @@ class KafkaSystem:
         item = self._items.pop(leader, None)
         if item is None or item.decision is None:
             raise ActionRefused("no answer to an AlterPartition has arrived")
-        item.on_complete(item.decision)
+        self._complete(leader, item.decision)
 
     # ---- fetches in two sections (ReplicationInterruptedFetches) -----------------------------
 

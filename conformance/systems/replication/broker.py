@@ -9,7 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from conformance.systems.protocol import ActionRefused
-from conformance.systems.replication.controller import AlterPartitionItem, Controller
+from conformance.systems.shared.replication.controller import (
+    NO_ERROR,
+    AlterPartitionItem,
+    Controller,
+    DecidedIsr,
+)
 from impl.checkpoint import OffsetCheckpointFile
 from impl.clock import Clock, MockClock
 from impl.concurrency import Concurrency
@@ -29,7 +34,11 @@ from impl.network import (
     FetchResponse,
 )
 from impl.partition import Partition
-from impl.partition_state import AlterPartitionCallback, LeaderAndIsr
+from impl.partition_state import (
+    AlterPartitionCallback,
+    LeaderAndIsr,
+    LeaderAndIsrPartitionState,
+)
 from impl.records import MemoryRecords, Record
 from impl.replica_manager import ReplicaManager
 from impl.replica_requests import LeaderAndIsrRequest, ReplicaManagerConfig
@@ -262,7 +271,16 @@ class Broker:
 
     def receive_leader_and_isr(self, leader_epoch: int) -> Errors:
         """Handle the controller's LeaderAndIsr request of this leader epoch; what it answers."""
-        state = self._controller.partition_state(leader_epoch)
+        now = self._controller.registered(leader_epoch)
+        state = LeaderAndIsrPartitionState(
+            TOPIC_PARTITION,
+            now.leader,
+            leader_epoch,
+            tuple(sorted(now.isr)),
+            now.partition_epoch,
+            self._controller.replicas,
+            topic_id=TOPIC_ID,
+        )
         request = LeaderAndIsrRequest(0, 0, (state,), self.epoch)
         answer = self.replica_manager.become_leader_or_follower(request)
         return answer.partitions.get(TOPIC_PARTITION, answer.error)
@@ -329,11 +347,29 @@ class Broker:
     ) -> None:
         """Answer at once, or keep the item in flight where the spec has two steps."""
         if not self._settings.two_step_isr:
-            on_complete(self._controller.alter_partition(self.id, proposed))
+            on_complete(_in_impl(self._controller.alter_partition(self.id, proposed)))
         elif self.alter_partition is None:
             self.alter_partition = AlterPartitionItem(proposed, on_complete)
+
+    def complete(self, item: AlterPartitionItem) -> None:
+        """The controller's answer arrives."""
+        if item.decision is None or item.on_complete is None:
+            raise ActionRefused("no answer to an AlterPartition has arrived")
+        item.on_complete(_in_impl(item.decision))
 
     def _epoch_of_last_fetch(self, broker_id: int) -> int | None:
         partition = self.partition
         replica = None if partition is None else partition.get_replica(broker_id)
         return None if replica is None else replica.state.broker_epoch
+
+
+def _in_impl(decision: DecidedIsr) -> LeaderAndIsr | Errors:
+    """The controller's decision as a broker of impl is told of it."""
+    if decision.error != NO_ERROR:
+        return Errors[decision.error]
+    return LeaderAndIsr(
+        decision.leader,
+        decision.leader_epoch,
+        decision.isr_with_broker_epoch,
+        decision.partition_epoch,
+    )

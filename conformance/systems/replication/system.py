@@ -16,7 +16,6 @@ from conformance.systems.protocol import ActionRefused, CannotSnapshot, Turn
 from conformance.systems.replication.broker import (
     LOG_DIRECTORY,
     RECORD,
-    TOPIC_ID,
     TOPIC_PARTITION,
     Broker,
     BrokerSettings,
@@ -24,15 +23,21 @@ from conformance.systems.replication.broker import (
     MakeRequests,
 )
 from conformance.systems.replication.channel import Channel, Connection
-from conformance.systems.replication.controller import Controller, Registration
 from conformance.systems.replication.failing_disk import FailingDisk
-from conformance.systems.replication.fetcher_loop import FetcherLoop
 from conformance.systems.replication.live import BACK_OFF_MS, CountedWaits, LiveConnection, Network
-from conformance.systems.replication.observation import VARIABLES, Observer
 from conformance.systems.replication.storage import StorageChecks, check_append, found_by_start
-from conformance.systems.replication.threads import concurrent, in_parts
-from conformance.systems.replication.view import BrokerView, running, stopped
+from conformance.systems.replication.view import running, stopped
 from conformance.systems.rewinding import Rewinder, Snapshot
+from conformance.systems.shared.replication.controller import (
+    DECISIONS,
+    Controller,
+    OfferedSteps,
+    Registration,
+)
+from conformance.systems.shared.replication.fetcher_loop import FetcherLoop
+from conformance.systems.shared.replication.observation import VARIABLES, Observer
+from conformance.systems.shared.replication.threads import concurrent, in_parts
+from conformance.systems.shared.replication.views import BrokerView
 from conformance.systems.threads import InterruptibleThreads, StartedThreads
 from conformance.tla import Action, Fn, Value
 from impl.disk import MemoryDisk, Surviving, bytes_of
@@ -47,10 +52,6 @@ PROTOCOLS = {
     "TruncateOnFetch": ProtocolConfig(truncation_on_fetch=True),
 }
 """The implementation's switch for each protocol of the spec that it implements."""
-
-
-_ROUND_TRIPS = {"SendEpochRequest": "EpochRoundTrip", "SendFetch": "FetchRoundTrip"}
-"""What a request is called where the whole round trip is one step."""
 
 
 class ReplicationSystem:
@@ -95,15 +96,13 @@ class ReplicationSystem:
         self._restarts = constants["Crashes"] is True or bool(self._failing)
         self._found: dict[int, Log] = {}
         """Of brokers whose log directory is offline: what the next process finds there."""
+        self._steps = OfferedSteps(self._names, self._fine, self._settings.two_step_isr)
         self._rewinder = Rewinder(self, apart=self.remembered)
 
     def _by_action(self) -> dict[str, Callable[..., None]]:
         """What each action of the specification does here."""
         return {
-            "ElectLeader": self._elect_leader,
-            "FenceBroker": self._fence_broker,
-            "TakeOffline": self._take_offline,
-            "ElectUncleanLeader": self._elect_unclean_leader,
+            **{name: partial(self._decide, decision) for name, decision in DECISIONS.items()},
             "BecomeLeader": self._receive_leader_and_isr,
             "BecomeFollower": self._receive_leader_and_isr,
             "UpdateIsr": self._receive_leader_and_isr,
@@ -151,11 +150,9 @@ class ReplicationSystem:
         first = cast("Fn", initial["registration"])
         leader, epoch = self._ids[str(first["leader"])], cast("int", first["leaderEpoch"])
         self._controller = Controller(
-            TOPIC_PARTITION,
             self._all,
             Registration(leader, epoch, frozenset(self._all), 0),
             counts_partition_epochs=self._settings.two_step_isr,
-            topic_id=TOPIC_ID,
         )
         self._brokers = {
             broker: self._start(broker, 0, self._disk(name)) for name, broker in self._ids.items()
@@ -219,45 +216,28 @@ class ReplicationSystem:
     @property
     def offerable(self) -> frozenset[str]:
         """What brokers start by themselves: ISR changes and the fetchers' next requests."""
-        requests = _ROUND_TRIPS.keys() if self._fine else _ROUND_TRIPS.values()
-        prefix = "Submit" if self._settings.two_step_isr else ""
-        changes = (f"{prefix}ExpandIsr", f"{prefix}ShrinkIsr")
-        return frozenset(("TruncateToHighWatermark", *requests, *changes))
+        return self._steps.kinds
 
     def offers(self) -> frozenset[Action]:
         """The ISR changes that leaders would propose, the requests that fetchers would send."""
-        found: list[Action] = []
-        for name, broker_id in self._ids.items():
-            if not self._online[broker_id]:
-                continue
-            broker = self._brokers[broker_id]
-            found += self._next_requests(name, broker_id)
-            for kind, follower in self._isr_changes(broker):
-                found.append(Action(kind, (name, self._names[follower - 1])))
-        return frozenset(found)
+        running = [broker for broker in self._all if self._online[broker]]
+        return frozenset(step for broker in running for step in self._offered_by(broker))
 
-    def _next_requests(self, name: str, broker_id: int) -> list[Action]:
-        channel = self._channels[broker_id]
+    def _offered_by(self, broker: int) -> list[Action]:
+        channel = self._channels[broker]
         steps = channel.next_steps()
-        if self._fine or not steps:
-            return [Action(step, (name,)) for step in steps]
-        leader = channel.leader()
-        return [
-            Action(_ROUND_TRIPS[step], (self._names[leader - 1], name))
-            if step in _ROUND_TRIPS
-            else Action(step, (name,))
-            for step in steps
-            if step not in _ROUND_TRIPS or self._online[leader]
-        ]
+        leader = channel.leader() if steps and not self._fine else None
+        runs = leader is not None and self._online[leader]
+        requests = self._steps.requests(broker, steps, leader, leader_runs=runs)
+        return [*requests, *self._isr_changes(self._brokers[broker])]
 
-    def _isr_changes(self, broker: Broker) -> list[tuple[str, int]]:
+    def _isr_changes(self, broker: Broker) -> list[Action]:
         """Changes that the leader would propose and, if that is one step, the controller take."""
-        two_step = self._settings.two_step_isr
+        two_step = self._steps.two_step
         if two_step and broker.alter_partition is not None:
             return []  # AlterPartitionManager has one item of a partition in flight
-        prefix = "Submit" if two_step else ""
         return [
-            (prefix + change, follower)
+            self._steps.isr_change(change, broker.id, follower)
             for change, follower, proposed in broker.proposals()
             if two_step or self._controller.accepts(proposed)
         ]
@@ -421,17 +401,8 @@ class ReplicationSystem:
 
     # ---- controller ------------------------------------------------------------------------
 
-    def _elect_leader(self, epoch: int, leader: int) -> None:
-        self._controller.elect(leader, epoch)
-
-    def _fence_broker(self, epoch: int, broker: int, leader: int) -> None:
-        self._controller.fence(broker, leader, epoch)
-
-    def _take_offline(self, epoch: int, broker: int) -> None:
-        self._controller.take_offline(broker, epoch)
-
-    def _elect_unclean_leader(self, epoch: int, leader: int) -> None:
-        self._controller.elect_unclean(leader, epoch)
+    def _decide(self, decision: Callable[..., None], *args: int) -> None:
+        decision(self._controller, *args)
 
     def _receive_leader_and_isr(self, broker: int, epoch: int) -> None:
         answer = self._brokers[broker].receive_leader_and_isr(epoch)
@@ -469,9 +440,9 @@ class ReplicationSystem:
     def _process_alter_partition(self, leader: int) -> None:
         broker = self._brokers[leader]
         item, broker.alter_partition = broker.alter_partition, None
-        if item is None or item.decision is None:
-            raise ActionRefused("no answer to an AlterPartition has arrived")
-        item.on_complete(item.decision)
+        if item is None:
+            raise ActionRefused("no AlterPartition is in flight")
+        broker.complete(item)
 
     # ---- round trips -----------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ values are costly to make: `observation` makes each once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from conformance.systems.replication.broker import TOPIC_ID, TOPIC_PARTITION, Broker
 from conformance.systems.replication.channel import (
@@ -16,7 +15,14 @@ from conformance.systems.replication.channel import (
     ListOffsetsRoundTrip,
     RoundTrip,
 )
-from conformance.systems.replication.controller import AlterPartitionItem
+from conformance.systems.shared.replication.views import (
+    NO_ALTER_PARTITION,
+    NO_EPOCH,
+    NO_OFFSET,
+    BrokerView,
+    MessageView,
+    alter_partition_view,
+)
 from impl.errors import Errors
 from impl.leader_epoch_file_cache import LeaderEpochFileCache
 from impl.log import Log
@@ -24,65 +30,12 @@ from impl.partition import Partition
 from impl.partition_state import CommittedPartitionState
 from impl.types import LATEST_TIMESTAMP, UNDEFINED_EPOCH
 
-NO_EPOCH = -1
-NO_OFFSET = -1
-
 
 class InconsistentState(Exception):
     """What an object says of itself cannot be."""
 
 
-class MessageView(NamedTuple):
-    """A message in flight; a field that it lacks has the value of the spec's NoMessage."""
-
-    type: str = "None"
-    leader: int | None = None
-    current_leader_epoch: int = NO_EPOCH
-    broker_epoch: int = 0
-    fetch_offset: int = 0
-    last_epoch: int = NO_EPOCH
-    error: str = "NONE"
-    epoch: int = NO_EPOCH
-    end_offset: int = NO_OFFSET
-    records: tuple[int, ...] = ()
-    high_watermark: int = 0
-    log_start_offset: int = 0
-
-
-class AlterPartitionView(NamedTuple):
-    """An AlterPartition in flight, or its answer; broker epochs by broker."""
-
-    type: str = "None"
-    leader_epoch: int = NO_EPOCH
-    partition_epoch: int = 0
-    isr: frozenset[int] = frozenset()
-    broker_epochs: tuple[tuple[int, int], ...] = ()
-    error: str = "NONE"
-
-
-class BrokerView(NamedTuple):
-    """One broker. `followers`: (log end offset, broker epoch) in the order of all brokers."""
-
-    online: bool
-    broker_epoch: int
-    leader_epoch: int
-    leader: int | None
-    isr: frozenset[int]
-    partition_epoch: int
-    pending_isr: frozenset[int]
-    followers: tuple[tuple[int, int], ...]
-    log: tuple[int, ...]
-    log_start_offset: int
-    high_watermark: int
-    epoch_cache: tuple[tuple[int, int], ...]
-    fetch_state: str
-    fetch_offset: int
-    message: MessageView
-    alter_partition: AlterPartitionView
-
-
 _NO_MESSAGE = MessageView()
-_NO_ALTER_PARTITION = AlterPartitionView()
 _UNKNOWN = (NO_OFFSET, NO_EPOCH)
 
 
@@ -137,7 +90,7 @@ def stopped(broker: Broker, log: Log, trip: RoundTrip | None, brokers: Sequence[
         "None",
         0,
         _message(trip),
-        _NO_ALTER_PARTITION,
+        NO_ALTER_PARTITION,
     )
 
 
@@ -266,21 +219,6 @@ def _list_offsets(trip: ListOffsetsRoundTrip) -> MessageView:
         last_epoch=fetch_epoch,
         error=trip.response.error.name,
         end_offset=trip.response.offset,
-    )
-
-
-def alter_partition_view(item: AlterPartitionItem | None) -> AlterPartitionView:
-    """What is in flight between a leader and the controller."""
-    if item is None:
-        return _NO_ALTER_PARTITION
-    sent = item.proposed
-    if item.decision is None:
-        return AlterPartitionView(
-            "Request", sent.leader_epoch, sent.partition_epoch, sent.isr, sent.isr_with_broker_epoch
-        )
-    error = item.decision.name if isinstance(item.decision, Errors) else "NONE"
-    return AlterPartitionView(
-        "Response", sent.leader_epoch, sent.partition_epoch, sent.isr, error=error
     )
 
 

@@ -12,8 +12,8 @@ from kio.schema.errors import ErrorCode
 
 from conformance.errors import UserError
 from conformance.kafka.entities import Entity, make, milliseconds, module_of, newest
-from conformance.systems.group.exchange import error_name
 from conformance.systems.protocol import SystemFailed
+from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.wire.port import CLIENT_ID, Port
 
 OFFSETS_TOPIC = "__consumer_offsets"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from conformance.systems.declared import table_of
 from conformance.systems.deviations import DeclaredTable, Deviation, load_deviations
-from conformance.systems.group.settings import settings_of
+from conformance.systems.shared.group.settings import settings_of
 from conformance.systems.tolerance import Tolerance, set_aside
 from conformance.systems.wire.address import Address, parse_address
 from conformance.systems.wire.consumer.system import SPECIFICATION as CONSUMER_GROUPS

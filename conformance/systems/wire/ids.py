@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.kafka.entities import Entity
-from conformance.systems.group.exchange import kind_of
-from conformance.systems.group.settings import TOPIC, Settings
+from conformance.systems.shared.group.exchange import kind_of
+from conformance.systems.shared.group.settings import TOPIC, Settings
 
 
 class MemberIds:

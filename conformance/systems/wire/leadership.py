@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from conformance.errors import UserError
 from conformance.kafka.entities import Entity, make, milliseconds, module_of
-from conformance.systems.group.exchange import error_name
 from conformance.systems.protocol import SystemFailed
+from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.wire.port import Port
 
 _SECONDS = 30.0

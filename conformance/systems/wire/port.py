@@ -21,8 +21,8 @@ from conformance.kafka.entities import (
     make,
     newest,
 )
-from conformance.systems.group.exchange import error_name
 from conformance.systems.protocol import SystemFailed, SystemHangs
+from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.wire.address import APIS, OPTIONAL, Address
 from conformance.systems.wire.connection import (
     Connection,

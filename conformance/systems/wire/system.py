@@ -23,12 +23,16 @@ from kio.schema.errors import ErrorCode
 
 from conformance.errors import UserError
 from conformance.kafka.entities import Entity, make, milliseconds, newest
-from conformance.systems.group.exchange import Exchange, error_name, kind_of, partitions
-from conformance.systems.group.observation import OF_PROCESSES, Observer
-from conformance.systems.group.port_member import PortMember
-from conformance.systems.group.settings import NO_INSTANCE, TOPIC, Settings
-from conformance.systems.group.steps import OF_A_PROCESS, REQUESTS_OF_CHANNEL, REQUESTS_OF_HEARTBEAT
 from conformance.systems.protocol import ActionRefused, SystemFailed
+from conformance.systems.shared.group.exchange import Exchange, error_name, kind_of, partitions
+from conformance.systems.shared.group.observation import OF_PROCESSES, Observer
+from conformance.systems.shared.group.port_member import PortMember
+from conformance.systems.shared.group.settings import NO_INSTANCE, TOPIC, Settings
+from conformance.systems.shared.group.steps import (
+    OF_A_PROCESS,
+    REQUESTS_OF_CHANNEL,
+    REQUESTS_OF_HEARTBEAT,
+)
 from conformance.systems.tolerance import Tolerance
 from conformance.systems.wire.address import Address
 from conformance.systems.wire.admin import (

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from conformance.inspect import traces
-from conformance.inspect.faults import FAULTS
 from conformance.inspect.inspection import Inspection, inspect
 from conformance.inspect.reading.inputs import Filters, Inputs, moment
 from conformance.inspect.reading.reader import read
-from conformance.inspect.sites import Site
 from conformance.inspect.specifications import Specifications
 from conformance.kafka.incidents import INCIDENTS, TOPIC
 from conformance.verdict import Verdict
 from tests.kafka_needed import VERSIONS, jars_or_skip
+from tests.planted.faults import FAULTS
+from tests.planted.sites import Site
 
 BROKERS = ("b1", "b2", "b3")
 NEW = VERSIONS[-1]

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.replay.interruptions import InterruptionResult, interrupt_steps
 from conformance.stages.context import Context, one_model, workbench
-from conformance.systems.group.settings import GROUP_ID
+from conformance.systems.shared.group.settings import GROUP_ID
 from conformance.systems.threads import InterruptibleThreads
 from conformance.verdict import Verdict
 from impl.concurrency import Lock, NoConcurrency

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from conformance.inspect.faults import FAULTS
 from conformance.inspect.invariants import INVARIANTS, Invariant, Scope
+from tests.planted.faults import FAULTS
 
 PAGE = Path(__file__).parents[3] / "docs" / "disk-invariants.md"
 

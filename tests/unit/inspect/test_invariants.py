@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from conformance.inspect.damage import KINDS
-from conformance.inspect.faults import FAULTS
 from conformance.inspect.invariants import INVARIANTS, Scope
 from conformance.inspect.reading.names import IDENTITY_FILES, OFFSET_CHECKPOINTS
 from conformance.inspect.specifications import REPLICATION, Specifications
+from tests.planted.faults import FAULTS
 from tests.unit.inspect.invariants_page import PAGE, shown, table
 
 FORMULAS = {

@@ -10,8 +10,8 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from conformance.kafka.entities import in_milliseconds, make, milliseconds, module_of
-from conformance.systems.group.exchange import error_name
 from conformance.systems.protocol import SystemFailed
+from conformance.systems.shared.group.exchange import error_name
 from conformance.systems.wire.admin import commit_request, fetch_offsets
 from conformance.systems.wire.consumer.member import Answer, Commit, CommitAnswer, Heartbeat
 from conformance.systems.wire.port import Port

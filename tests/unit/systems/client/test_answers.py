@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from conformance.errors import UserError
 from conformance.judge.events import Event
 from conformance.judge.follow import Following
+from conformance.kafka.consumer_protocol import assignment_bytes, subscription_bytes
 from conformance.modelcheck.prepare import bound
 from conformance.stages.client import variant_model
 from conformance.stages.context import with_constants
@@ -28,25 +29,15 @@ from conformance.systems.client.messages import (
     step_event,
 )
 from conformance.systems.client.process import Callback, Callbacks, arguments
+from conformance.systems.client.requests import MemberRequest
 from conformance.systems.client.subject import Names, Subject, subject_of
 from conformance.tla import Spec, find_tools
-from impl.errors import Errors
-from impl.group.client.consumer_protocol import (
-    Assignment,
-    Subscription,
-    serialize_assignment,
-    serialize_subscription,
+from tests.unit.systems.client.asked import (
+    commit_request,
+    heartbeat_request,
+    join_request,
+    sync_request,
 )
-from impl.group.messages import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-)
-from impl.types import TopicPartition
 
 SUBJECT = Subject("orders", frozenset({"range"}), None, joins_twice=True)
 FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "9"}
@@ -74,27 +65,24 @@ def franz_go() -> Spec:
     return spec_of("franz-go")
 
 
-def join(member: str, *protocols: str, version: int = 9) -> JoinGroupRequest:
-    wish = serialize_subscription(Subscription(("orders",)), 0)
-    names = protocols or ("range",)
-    wishes = tuple(JoinGroupRequestProtocol(name, wish) for name in names)
-    return JoinGroupRequest("g", 6_000, 60_000, member, "consumer", wishes, version=version)
+def join(member: str, *protocols: str, version: int = 9) -> MemberRequest:
+    wish = subscription_bytes(("orders",), 0)
+    return join_request(member, dict.fromkeys(protocols or ("range",), wish), version=version)
 
 
-def sync(generation: int, *members: str, numbers: Sequence[int] = (0, 1)) -> SyncGroupRequest:
-    given = serialize_assignment(Assignment(tuple(TopicPartition("orders", n) for n in numbers)))
-    assigns = tuple(SyncGroupRequestAssignment(NAMES.real(one), given) for one in members)
-    member = NAMES.real("m1-01")
-    return SyncGroupRequest("g", generation, member, None, "consumer", "range", assigns)
+def sync(generation: int, *members: str, numbers: Sequence[int] = (0, 1)) -> MemberRequest:
+    given = assignment_bytes("orders", numbers)
+    return sync_request(
+        generation, NAMES.real("m1-01"), {NAMES.real(one): given for one in members}
+    )
 
 
-def heartbeat(generation: int, member: str = "m1-01") -> HeartbeatRequest:
-    return HeartbeatRequest("g", generation, NAMES.real(member))
+def heartbeat(generation: int, member: str = "m1-01") -> MemberRequest:
+    return heartbeat_request(generation, NAMES.real(member))
 
 
-def commit(generation: int, member: str) -> OffsetCommitRequest:
-    entries = (OffsetCommitRequestPartition(TopicPartition("orders", 0), 0),)
-    return OffsetCommitRequest("g", entries, generation, NAMES.real(member))
+def commit(generation: int, member: str) -> MemberRequest:
+    return commit_request(generation, NAMES.real(member), {("orders", 0): 0})
 
 
 class Loop:
@@ -109,12 +97,12 @@ class Loop:
     def hears(self, event: Event) -> bool:
         return self.following.see(event)
 
-    def sends(self, request: object) -> bool:
+    def sends(self, request: MemberRequest) -> bool:
         """Whether anything explains that the client sends it."""
         explained = all(
             self.hears(event) for event in self.messages.events(request, "it", self.behind)
         )
-        if explained and isinstance(request, HeartbeatRequest):
+        if explained and request.api == "heartbeat":
             return self.hears(self.messages.taken_up(request, 1, "it"))
         return explained
 
@@ -343,7 +331,7 @@ def test_the_answer_is_made_of_the_state(loop: Loop) -> None:
     loop.answers_with("MEMBER_ID_REQUIRED")
     reader = loop.answers.reader
     told = loop.messages.answer(join(""), loop.following.states[0], reader)
-    assert (told.error_code, told.member_id) == (Errors.MEMBER_ID_REQUIRED, NAMES.real("m1-01"))
+    assert (told.error_code, told.member_id) == (ErrorCode.member_id_required, NAMES.real("m1-01"))
     assert loop.sends(join(NAMES.real("m1-01")))
     loop.answers_with("NONE, leader of others")
     told = loop.messages.answer(join(""), loop.following.states[0], reader)
@@ -355,9 +343,7 @@ def test_a_client_that_cannot_be_judged_is_told_so() -> None:
     with pytest.raises(UserError, match="cooperatively"):
         subject_of(join("", "cooperative-sticky"))
     assert not subject_of(join("", version=3)).joins_twice
-    two = join("")
-    wish = serialize_subscription(Subscription(("a", "b")), 0)
-    two = replace(two, protocols=(JoinGroupRequestProtocol("range", wish),))
+    two = join_request("", {"range": subscription_bytes(("a", "b"), 0)})
     with pytest.raises(UserError, match="2 topics"):
         subject_of(two)
 

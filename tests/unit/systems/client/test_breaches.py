@@ -7,7 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
+from conformance.kafka.consumer_protocol import subscription_bytes
+from conformance.kafka.entities import (
+    NO_TIME,
+    Received,
+    frame_size,
+    in_version,
+    make,
+    module_of,
+    newest,
+    request_frame,
+)
 from conformance.systems.client import given as given_module
 from conformance.systems.client.breaches import (
     Breach,
@@ -17,34 +29,24 @@ from conformance.systems.client.breaches import (
     unreadable_parts,
 )
 from conformance.systems.client.given import Given
+from conformance.systems.client.logs import RecordLogs
+from conformance.systems.client.requests import MemberRequest
 from conformance.systems.client.server import Link, Server, narrower
 from conformance.systems.client.subject import assignment_bytes, subject_of
-from impl.errors import Errors
-from impl.group.client.consumer_protocol import Subscription, serialize_subscription
-from impl.group.messages import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
+from tests.unit.systems.client.asked import (
+    commit_request,
+    heartbeat_request,
+    join_request,
+    sync_request,
 )
-from impl.types import TopicPartition
-from impl.wire import group_requests
-from impl.wire.entities import Received, frame_size, make, module_of, request_frame
-from impl.wire.logs import RecordLogs
 
 KAFKA_GO = bytes.fromhex("00010000000100086b636f6e666f726dffffffff")
 """The subscription of kafka-go 0.4.51, as it came: version 1 without OwnedPartitions."""
-WHOLE = [serialize_subscription(Subscription(("kconform",)), version) for version in range(4)]
+WHOLE = [subscription_bytes(("kconform",), version) for version in range(4)]
 
 
-def join(metadata: bytes) -> JoinGroupRequest:
-    wish = (JoinGroupRequestProtocol("range", metadata),)
-    return JoinGroupRequest("g", 6_000, 60_000, "", "consumer", wish)
+def join(metadata: bytes) -> MemberRequest:
+    return join_request("", {"range": metadata})
 
 
 # ---- bytes that members read -----------------------------------------------------------------
@@ -93,12 +95,10 @@ def test_a_cut_assignment_is_a_breach_and_its_partitions_are_read_if_they_are_th
         (whole[:-4], "UserData", 2),
         (whole[:-8], "AssignedPartitions", None),
     ):
-        given = (SyncGroupRequestAssignment("m", data),)
-        request = SyncGroupRequest("g", 1, "m", None, "consumer", "range", given)
-        (breach,) = unreadable_parts(request)
+        (breach,) = unreadable_parts(sync_request(1, "m", {"m": data}))
         assert f"ConsumerProtocolAssignment.json: {named}" in breach.rule
         readable = assignment_of(data)
-        assert (None if readable is None else len(readable.partitions)) == partitions
+        assert (None if readable is None else len(readable)) == partitions
 
 
 def test_long_bytes_are_shown_in_part() -> None:
@@ -107,7 +107,7 @@ def test_long_bytes_are_shown_in_part() -> None:
 
 # ---- what was given ----------------------------------------------------------------------------
 
-PLACE = TopicPartition("kconform", 0)
+PLACE = ("kconform", 0)
 
 
 @pytest.fixture
@@ -115,15 +115,19 @@ def given() -> Given:
     """Partition 0 in generation 2; records 0 to 2 of it."""
     subject = Given(RecordLogs(3))
     subject.logs.read(PLACE, 0)
-    request = SyncGroupRequest("g", 2, "m", None, "consumer", "range", ())
-    data = assignment_bytes("kconform", frozenset({0}))
-    subject.note(request, SyncGroupResponse(Errors.NONE, "consumer", "range", data))
+    answer = newest("sync_group", "response").SyncGroupResponse(
+        throttle_time=NO_TIME,
+        error_code=ErrorCode.none,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignment=assignment_bytes("kconform", frozenset({0})),
+    )
+    subject.note(sync_request(2, "m", {}), answer)
     return subject
 
 
-def commit(partition: int, offset: int, generation: int = 2) -> OffsetCommitRequest:
-    place = TopicPartition("kconform", partition)
-    return OffsetCommitRequest("g", (OffsetCommitRequestPartition(place, offset),), generation, "m")
+def commit(partition: int, offset: int, generation: int = 2) -> MemberRequest:
+    return commit_request(generation, "m", {("kconform", partition): offset})
 
 
 @pytest.mark.parametrize(
@@ -138,7 +142,7 @@ def commit(partition: int, offset: int, generation: int = 2) -> OffsetCommitRequ
     ],
 )
 def test_a_commit_is_of_records_and_partitions_that_were_given(
-    given: Given, request_: OffsetCommitRequest, what: str
+    given: Given, request_: MemberRequest, what: str
 ) -> None:
     titles = [breach.title for breach in given.committed(request_)]
     assert len(titles) == (1 if what else 0)
@@ -186,7 +190,9 @@ class Notes:
         self.arrivals.append(request)
 
     async def exchange(self, request: Any, link: Link) -> Any:
-        return HeartbeatResponse(Errors.NONE)
+        return newest("heartbeat", "response").HeartbeatResponse(
+            throttle_time=NO_TIME, error_code=ErrorCode.none
+        )
 
     def dropped(self, requests: Any, link: Link) -> None:
         pass
@@ -204,11 +210,11 @@ class Notes:
         self.limits.append(text)
 
 
-HEARTBEAT = HeartbeatRequest("g", 1, "m")
+HEARTBEAT = heartbeat_request(1, "m").body
 
 
 def frame(version: int = 4) -> bytes:
-    return request_frame(group_requests.to_entity(HEARTBEAT, version), 1, "c")
+    return request_frame(in_version(HEARTBEAT, version), 1, "c")
 
 
 def sized(data: bytes) -> bytes:
@@ -249,7 +255,7 @@ def test_bytes_behind_the_last_field_are_a_breach_and_the_request_is_answered() 
     notes = sent(sized(frame()[4:] + b"\0\0"))
     (breach,) = notes.breaches
     assert "behind its last field" in breach.title
-    assert notes.arrivals == [HEARTBEAT, HEARTBEAT]
+    assert [request.body for request in notes.arrivals] == [HEARTBEAT, HEARTBEAT]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.systems.group.threads import concurrent, in_heartbeat_thread, in_parts
+from conformance.systems.shared.group.threads import concurrent, in_heartbeat_thread, in_parts
 from conformance.tla import Action
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.systems.group.coordinator import Coordinators
-from conformance.systems.group.settings import GROUP_ID, settings_of
 from conformance.systems.group.timers import WrongTimers, check_timers
+from conformance.systems.shared.group.settings import GROUP_ID, settings_of
 from impl.concurrency import NoConcurrency
 from impl.group.messages import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.unit.systems.group.constants import constants

@@ -6,7 +6,7 @@ import pytest
 from greenlet import greenlet
 
 from conformance.systems.replication.broker import Admission
-from conformance.systems.replication.threads import concurrent, in_parts
+from conformance.systems.shared.replication.threads import concurrent, in_parts
 from conformance.tla import Action
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from conformance.systems.group.exchange import HeartbeatView, MessageView
+from conformance.systems.shared.group.exchange import HeartbeatView, MessageView
 
 
 class GroupMemberView(NamedTuple):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from conformance.systems.group.exchange import HeartbeatView, MessageView, partitions
-from conformance.systems.group.settings import NO_INSTANCE, Settings
-from conformance.systems.group.views import GroupView, MemberRecord, ProcessView, RecordView
 from conformance.systems.protocol import Observation
+from conformance.systems.shared.group.exchange import HeartbeatView, MessageView, partitions
+from conformance.systems.shared.group.settings import NO_INSTANCE, Settings
+from conformance.systems.shared.group.views import GroupView, MemberRecord, ProcessView, RecordView
 from conformance.tla import Fn, Value
 
 _TIMERS = {None: "None", "initial join": "Initial", "join": "Rebalance"}

@@ -14,7 +14,8 @@ from kio.schema.errors import ErrorCode
 
 from conformance.kafka.consumer_protocol import assignment_bytes, subscription_bytes
 from conformance.kafka.entities import Entity, make, milliseconds, newest
-from conformance.systems.group.exchange import (
+from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.group.exchange import (
     NO_GENERATION,
     Exchange,
     commit_error,
@@ -23,9 +24,8 @@ from conformance.systems.group.exchange import (
     message_view,
     partitions,
 )
-from conformance.systems.group.settings import GROUP_ID, SESSION_TIMEOUT_MS, TOPIC, Settings
-from conformance.systems.group.views import ProcessView
-from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.group.settings import GROUP_ID, SESSION_TIMEOUT_MS, TOPIC, Settings
+from conformance.systems.shared.group.views import ProcessView
 
 PROTOCOL_TYPE = "consumer"
 _SUBSCRIPTION_VERSION = 1

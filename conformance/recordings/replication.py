@@ -26,13 +26,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from conformance.errors import DataError
-from conformance.systems.lines import JsonObject
-from conformance.systems.recorded import (
+from conformance.recordings.folder import (
     RecordedTrace,
     Seen,
     agents_lines,
     manifest,
 )
+from conformance.recordings.lines import JsonObject
 
 MODEL = "replication/recorded-fine-3b"
 """Names the specification; every constant of the recording is in its mapping."""

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Protocol
 
 from conformance.kafka.entities import Entity
-from conformance.systems.group.exchange import Exchange
-from conformance.systems.group.views import ProcessView
 from conformance.systems.protocol import ActionRefused
+from conformance.systems.shared.group.exchange import Exchange
+from conformance.systems.shared.group.views import ProcessView
 from conformance.tla import Value
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import crc32c
+from conformance.kafka.batches import header_at
 
-_HEADER = 61
 _LOG = f"{0:020}.log"
 
 
@@ -55,13 +53,13 @@ class Site:
     def batches(self, broker: str, topic: str | None = None) -> list[Batch]:
         """The batches of that segment."""
         data, position, found = self.log(broker, topic).read_bytes(), 0, list[Batch]()
-        while position + _HEADER <= len(data):
-            base, length, epoch = struct.unpack_from(">qii", data, position)
-            (delta,) = struct.unpack_from(">i", data, position + 23)
-            if length <= 0:
+        while header := header_at(data, position):
+            if header.length <= 0:
                 break
-            found.append(Batch(position, length + 12, base, base + delta, epoch))
-            position += length + 12
+            base = header.base_offset
+            last = base + header.last_offset_delta
+            found.append(Batch(position, header.size, base, last, header.leader_epoch))
+            position += header.size
         return found
 
     def some_batch(self, broker: str, *, margin: int = 1) -> Batch:
@@ -82,11 +80,6 @@ def overwrite(path: Path, position: int, data: bytes) -> None:
     with path.open("r+b") as file:
         file.seek(position)
         file.write(data)
-
-
-def sealed(batch: bytes) -> bytes:
-    """The batch with the checksum of its bytes."""
-    return batch[:17] + struct.pack(">I", crc32c.crc32c(batch[21:])) + batch[21:]
 
 
 def read_cache(

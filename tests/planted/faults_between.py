@@ -17,7 +17,8 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from conformance.inspect.sites import (
+from conformance.kafka.batches import sealed
+from tests.planted.sites import (
     REPLICATION,
     Batch,
     Fault,
@@ -25,7 +26,6 @@ from conformance.inspect.sites import (
     Site,
     overwrite,
     read_cache,
-    sealed,
     write_cache,
 )
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from conformance.errors import DataError
-from conformance.systems.group.recorded import group_traces
-from conformance.systems.recorded import RecordedTrace
+from conformance.recordings.folder import RecordedTrace
+from conformance.recordings.group import group_traces
 
 UUID = "01234567-89ab-cdef-0123-456789abcdef"
 M1, M2 = f"m1-{UUID}", f"i2-{UUID}"

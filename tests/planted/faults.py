@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 
-from conformance.inspect.faults_between import between
 from conformance.inspect.reading import records
-from conformance.inspect.sites import (
+from conformance.kafka.batches import sealed
+from tests.planted.faults_between import between
+from tests.planted.sites import (
     REPLICATION,
     Batch,
     Fault,
@@ -24,7 +25,6 @@ from conformance.inspect.sites import (
     Site,
     overwrite,
     read_cache,
-    sealed,
     write_cache,
 )
 

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from conformance.systems.group.terms import Observation, Terms, terms
-from conformance.systems.lines import JsonObject, check_taps_line
-from conformance.systems.recorded import (
+from conformance.recordings.folder import (
     RecordedTrace,
     Seen,
     agents_lines,
     manifest,
     read_lines,
 )
+from conformance.recordings.lines import JsonObject, check_taps_line
+from conformance.recordings.terms import Observation, Terms, terms
 
 MODEL = "group/recorded-2m"
 """Names the specification and what holds of it; every constant is in the mapping."""

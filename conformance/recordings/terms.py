@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from conformance.systems.lines import JsonObject
-from conformance.systems.recorded import Seen
+from conformance.recordings.folder import Seen
+from conformance.recordings.lines import JsonObject
 
 _LOADS = ("onGroupLoaded", "onLoaded")
 """GroupMetadataManager.loadGroup's callback (3.x); GroupMetadataManager.onLoaded (4.x)."""

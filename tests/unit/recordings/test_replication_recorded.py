@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from conformance.errors import DataError, UserError
+from conformance.recordings.folder import RecordedTrace
+from conformance.recordings.replication import replication_traces, unfit_settings
 from conformance.stages.recorded import write_traces
-from conformance.systems.recorded import RecordedTrace
-from conformance.systems.replication.recorded import replication_traces, unfit_settings
 
 APPEND = "$anonfun$appendRecordsToLeader$1"
 

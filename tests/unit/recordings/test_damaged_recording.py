@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from conformance.errors import DataError
-from conformance.systems.group.recorded import group_traces
-from conformance.systems.replication.recorded import (
+from conformance.recordings.group import group_traces
+from conformance.recordings.replication import (
     partitions_in,
     replication_traces,
     unfit_settings,
 )
-from tests.unit.systems.test_group_recorded import AGENT, TAP, recording
-from tests.unit.systems.test_replication_recorded import APPEND, Lines, broker
+from tests.unit.recordings.test_group_recorded import AGENT, TAP, recording
+from tests.unit.recordings.test_replication_recorded import APPEND, Lines, broker
 
 OTHERS = ("x", -7, 10**400, 1.5, None, [], [None], {}, {"x": None}, True)
 

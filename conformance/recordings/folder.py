@@ -1,7 +1,7 @@
 """What becomes of a recorded cluster: events of a specification, and the mapping that judges them.
 
 A recording is the folder that `kconform cluster record` wrote (docs/cluster.md). Which of its lines
-are which steps is the business of `group.recorded` and `replication.recorded`.
+are which steps is the business of `group` and `replication`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from conformance.errors import DataError
 from conformance.inputs import open_plain, read_text
-from conformance.systems.lines import JsonObject, check_agents_line, check_manifest
+from conformance.recordings.lines import JsonObject, check_agents_line, check_manifest
 from conformance.tla import load_json
 
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from conformance.systems.protocol import Observation
-from conformance.systems.replication.controller import Registration
-from conformance.systems.replication.view import (
+from conformance.systems.shared.replication.controller import NO_LEADER, Registration
+from conformance.systems.shared.replication.views import (
     NO_EPOCH,
     AlterPartitionView,
     BrokerView,
     MessageView,
 )
 from conformance.tla import Fn, Value
-from impl.types import NO_LEADER
 
 _REMEMBERED = 200_000
 

@@ -1,0 +1,1 @@
+"""Of spec/GroupMembership.tla: members, messages, and what is seen of them."""
