@@ -47,7 +47,8 @@ def client(
     with session("client", as_json=as_json, report=report, compare=compare) as work:
         chosen = work.settings.seed if seed is None else seed
         context = Context(work.settings, work.emit, seed=chosen)
-        request = Request(command, variant, examples, requests, jobs, patience, example)
+        only = () if example is None else (example,)
+        request = Request(command, variant, examples, requests, jobs, patience, only)
         tally = client_stage(context, request)
         for line in coverage_lines(tally):
             work.say(line)

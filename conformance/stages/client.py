@@ -66,8 +66,8 @@ class Request:
     requests: int
     jobs: int
     patience: float
-    only: int | None = None
-    """The number of the one example to run."""
+    numbers: tuple[int, ...] = ()
+    """The examples to run, if not those from 1 on."""
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ def client(context: Context, request: Request) -> Tally:
 
     UserError for a client that cannot be judged: it never joins, or speaks of what is not modelled.
     """
-    numbers = range(1, request.examples + 1) if request.only is None else [request.only]
+    numbers = request.numbers or range(1, request.examples + 1)
     with stage(context, STAGE, request.command, len(numbers)) as outcome:
         bench = _Bench(context, request)
         tally = asyncio.run(bench.run(numbers))

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.planted_clients import FAULTS, Fault, named
 from conformance.events import Finding
 from conformance.stages import client as stage
 from conformance.stages.context import Context
 from conformance.systems.client.breaches import Breach
 from conformance.systems.client.duties import KINDS
-from conformance.systems.client.example import Ending, ExampleResult
+from conformance.systems.client.example import QUIET, Ending, ExampleResult, aim_of
 from conformance.verdict import Verdict
 
 DONE = KINDS[0]
@@ -127,3 +128,39 @@ def test_what_the_loop_or_the_machine_lacks_is_no_finding(
     tally = tally_of(monkeypatch, result)
     assert (tally.verdict, tally.findings) == (Verdict.INCONCLUSIVE, {})
     assert "the loop serves Fetch 4 to 18 only" in tally.once[0]
+
+
+def test_examples_can_be_chosen_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[int] = []
+
+    async def runs(_: Any, number: int, *__: Any, **___: Any) -> ExampleResult:
+        run.append(number)
+        return RIGHT
+
+    monkeypatch.setattr(stage, "run_example", runs)
+    request = stage.Request("x", "java", 1, 15, 1, 8.0, numbers=(7, 3))
+    assert stage.client(Context(), request).verdicts.total() == 2
+    assert run == [QUIET, 7, 3]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one.name)
+def test_a_planted_fault_is_found_by_a_finding_that_names_it_and_is_its_own(fault: Fault) -> None:
+    signs = {
+        "ignores-rebalance": "9 s after Heartbeat was answered REBALANCE_IN_PROGRESS the client "
+        "owes JoinGroup.",
+        "old-generation": "OffsetCommit as m1-01, generation 1: the specification does not allow "
+        "it here",
+        "ignores-refusals": "9 s after Heartbeat was answered ILLEGAL_GENERATION the client owes "
+        "JoinGroup.",
+        "stale-member-id": "Heartbeat as m1-01, generation 2: the specification does not allow it "
+        "here",
+        "forgets-member-id": "JoinGroup as no id (protocols range): the specification does not "
+        "allow it here",
+        "commits-ahead": "the client commits a position behind all records that it was given",
+    }
+    findings = {name: finding(title) for name, title in signs.items()}
+    nothing, all_of_them = stage.Tally(), stage.Tally(findings=findings)
+    assert named(fault, nothing, nothing) is None
+    assert named(fault, all_of_them, nothing) is findings[fault.name]
+    assert named(fault, all_of_them, all_of_them) is None, "the clean copy shows it as well"
+    assert {aim_of(number).answer for number in fault.numbers(4)} == {fault.cause[1]}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from conformance.audit.session import _check_reachable
+from conformance.spark.session import _check_reachable
 from conformance.tla import find_tools
 
 _OPENED = "java.lang java.nio sun.nio.ch java.util java.net java.lang.invoke java.util.concurrent"
