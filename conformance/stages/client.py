@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
@@ -23,6 +24,7 @@ from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
+from conformance.stages.overridden import with_deviations
 from conformance.systems.client.answers import WISHES, Answers
 from conformance.systems.client.breaches import Breach
 from conformance.systems.client.duties import KINDS, DutyKind, not_exercised
@@ -39,6 +41,7 @@ from conformance.systems.client.example import (
     silent,
 )
 from conformance.systems.client.subject import Subject
+from conformance.systems.deviations import DeclaredTable
 from conformance.tla import find_tools
 from conformance.verdict import Verdict, merge
 
@@ -68,6 +71,8 @@ class Request:
     patience: float
     numbers: tuple[int, ...] = ()
     """The examples to run, if not those from 1 on."""
+    deviations: Path | None = None
+    """A table of departures that the client's maker declares."""
 
 
 @dataclass(slots=True)
@@ -149,7 +154,7 @@ class _Bench:
     _tally: Tally = field(default_factory=Tally)
 
     def __post_init__(self) -> None:
-        self._model = variant_model(self.request.variant)
+        self._model = declared_model(self.request)
 
     async def run(self, numbers: Sequence[int]) -> Tally:
         """All examples; first a quiet one, which shows whether the client tells of callbacks."""
@@ -313,6 +318,21 @@ def variant_model(name: str) -> Model:
         )
     owes = {OWES_REQUEST: 'OwesRequest("m1")', OWES_CALLBACK: 'OwesCallback("m1")'}
     return replace(known[name], definitions={**known[name].definitions, **owes})
+
+
+def declared_model(request: Request) -> Model:
+    """The model of the variant, as the declared departures override it. UserError for others."""
+    model = variant_model(request.variant)
+    if request.deviations is None:
+        return model
+    declared = DeclaredTable(request.deviations).deviations()
+    without = next((entry.id for entry in declared if not entry.overrides), None)
+    if without is not None:
+        raise UserError(
+            f"{request.deviations}: {without} overrides no operator. A client shows requests, not "
+            "states: its departures are `definitions` and `overrides` (docs/clients.md)."
+        )
+    return with_deviations(model, declared)
 
 
 def _titled(result: ExampleResult, found: Finding) -> tuple[str, str]:
