@@ -1,4 +1,4 @@
-"""Runs real consumers in the loop, and prints the table of docs/clients.md: who departs, and how.
+"""Runs real consumers in the loop, and prints who departs, and how (docs/lab-notes/client-runs.md).
 The stories of what departs go to the error output.
 
 The consumers are those of docs/clients: librdkafka, kafka-python, aiokafka (the extra `clients`),
