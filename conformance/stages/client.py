@@ -9,6 +9,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from conformance.client.answers import WISHES, Answers
+from conformance.client.breaches import Breach
+from conformance.client.duties import KINDS, DutyKind, not_exercised
+from conformance.client.example import (
+    LIMITS,
+    OWES_CALLBACK,
+    OWES_REQUEST,
+    QUIET,
+    Ending,
+    ExampleResult,
+    Kind,
+    Plan,
+    run_example,
+    silent,
+)
+from conformance.client.subject import Subject
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.judge.events import Recording
@@ -23,22 +39,6 @@ from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
-from conformance.systems.client.answers import WISHES, Answers
-from conformance.systems.client.breaches import Breach
-from conformance.systems.client.duties import KINDS, DutyKind, not_exercised
-from conformance.systems.client.example import (
-    LIMITS,
-    OWES_CALLBACK,
-    OWES_REQUEST,
-    QUIET,
-    Ending,
-    ExampleResult,
-    Kind,
-    Plan,
-    run_example,
-    silent,
-)
-from conformance.systems.client.subject import Subject
 from conformance.tla import find_tools
 from conformance.verdict import Verdict, merge
 

@@ -34,6 +34,7 @@ LAYERS: dict[str, int] = {
     "conformance.systems": 3,
     "conformance.judge": 3,
     "conformance.recordings": 3,
+    "conformance.client": 3,
     "conformance.replay": 4,
     "conformance.audit": 4,
     "conformance.inspect": 4,

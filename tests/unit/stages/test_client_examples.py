@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from conformance.client.breaches import Breach
+from conformance.client.duties import KINDS
+from conformance.client.example import Ending, ExampleResult
 from conformance.events import Finding
 from conformance.stages import client as stage
 from conformance.stages.context import Context
-from conformance.systems.client.breaches import Breach
-from conformance.systems.client.duties import KINDS
-from conformance.systems.client.example import Ending, ExampleResult
 from conformance.verdict import Verdict
 
 DONE = KINDS[0]
