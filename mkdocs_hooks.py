@@ -25,10 +25,10 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent
 PROJECT = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 MERMAID = "javascripts/mermaid.js"
-# The theme initializes mermaid itself, and would shrink diagrams with the screen.
+# The theme initializes mermaid itself, and would shrink diagrams until no phone shows their words.
 _NATURAL_SIZE = b"""
 const initialize = mermaid.initialize.bind(mermaid);
-const natural = { useMaxWidth: false };
+const natural = { useMaxWidth: window.innerWidth > 700 };
 mermaid.initialize = (config) =>
   initialize({ ...config, flowchart: natural, sequence: { ...config.sequence, ...natural } });
 """
@@ -38,6 +38,28 @@ _LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(#[^)\s]*)?(?=\))")
 _IN_SITE = (".md", ".png", ".svg")
 _UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 _LANGUAGES = {".py": "python", ".toml": "toml", ".java": "java", ".go": "go", ".json": "json"}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Expand each `folder/*` of the navigation to the folder's pages, its README first."""
+    config.nav = _expanded(config.nav)
+    return config
+
+
+def _expanded(nav: Any) -> Any:
+    if isinstance(nav, dict):
+        return {title: _expanded(entry) for title, entry in nav.items()}
+    if isinstance(nav, list):
+        return [page for entry in nav for page in _pages_of(entry)]
+    return nav
+
+
+def _pages_of(entry: Any) -> list[Any]:
+    if not isinstance(entry, str) or not entry.endswith("/*"):
+        return [_expanded(entry)]
+    folder = entry.removesuffix("*")
+    names = (page.name for page in (ROOT / "docs" / folder).glob("*.md"))
+    return [folder + name for name in sorted(names, key=lambda name: (name != "README.md", name))]
 
 
 def on_files(files: Files, *, config: MkDocsConfig, **_: Any) -> Files:

@@ -1,13 +1,13 @@
-"""Audits a large synthetic store here, in processes and on Spark; prints the cost and the ratios.
+"""Audits many random walks here, in processes and on Spark; prints the cost and the ratios.
 
-The protocol is a walk in a cube: three counters, six actions. With the default side it has 6,859
-states, and the store shows some 38,000 distinct transitions.
+The walks are those of a model's state graph, so nothing need be driven to make the store.
 
-    python -m benchmarks.audit [--traces N] [--side N]
+    python -m benchmarks.audit [--traces N] [--model NAME] [WAY ...]
     python -m benchmarks.audit --against CHECKOUT    also the audit of another commit, on Spark
 
 The goals for a million traces of 20 steps: at most 15 s of processor time here, at most 25 s on
-Spark. Each audit is a process of its own; its imports and the start of Spark are part of the cost.
+Spark. Each audit is a process of its own; reading the model and its graph is not part of the cost,
+the start of Spark is.
 """
 
 from __future__ import annotations
@@ -22,37 +22,20 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from benchmarks import audit_cost
-from conformance.audit.coverage import ModelTable
-from conformance.audit.visited import batches, visits_of
-from conformance.tla import Action, State, fingerprint
-from conformance.traces.manifest import Identity
+from conformance.audit.visited import KEY, batches, visits_of
+from conformance.modelcheck.graph import StateGraph
+from conformance.stages.context import Context, Workbench, one_model, workbench
+from conformance.stages.identity import identity
 from conformance.traces.rows import TraceRows
 from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import open_writer, traces_per_file, write_chunk
 
-CUBE = r"""---- MODULE Cube ----
-EXTENDS Integers
-CONSTANT Side
-VARIABLES x, y, z
-Init == x = 0 /\ y = 0 /\ z = 0
-Up(v) == v < Side - 1
-Right == Up(x) /\ x' = x + 1 /\ UNCHANGED <<y, z>>
-Left  == x > 0 /\ x' = x - 1 /\ UNCHANGED <<y, z>>
-North == Up(y) /\ y' = y + 1 /\ UNCHANGED <<x, z>>
-South == y > 0 /\ y' = y - 1 /\ UNCHANGED <<x, z>>
-Rise  == Up(z) /\ z' = z + 1 /\ UNCHANGED <<x, y>>
-Sink  == z > 0 /\ z' = z - 1 /\ UNCHANGED <<x, y>>
-Next == Right \/ Left \/ North \/ South \/ Rise \/ Sink
-Within == x \in 0..(Side - 1) /\ y \in 0..(Side - 1) /\ z \in 0..(Side - 1)
-Near == [][(x' - x) \in -1..1 /\ (y' - y) \in -1..1 /\ (z' - z) \in -1..1]_<<x, y, z>>
-====
-"""
 Ints = npt.NDArray[np.int64]
-ACTIONS = tuple(map(Action, ("Right", "Left", "North", "South", "Rise", "Sink")))
+STUCK = -1
+"""The code of no action: the walk has ended."""
 
 
 def main() -> None:
@@ -61,41 +44,42 @@ def main() -> None:
     )
     parser.add_argument("--traces", type=int, default=1_000_000)
     parser.add_argument("--length", type=int, default=20)
-    parser.add_argument("--side", type=int, default=19)
+    parser.add_argument("--model", default="replication/bench/kip320-coarse-2b-4-epochs")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another commit's tree")
-    parser.add_argument("ways", nargs="*", default=[*audit_cost.WAYS])
+    parser.add_argument("ways", nargs="*", default=[*audit_cost.WAYS], metavar="WAY")
     options = parser.parse_args()
+    bench = workbench(Context(), one_model(options.model), None)
     with tempfile.TemporaryDirectory() as folder:
-        states, prints = cube(options.side)
         store, quarter = Path(folder) / "store", Path(folder) / "quarter"
-        (Path(folder) / "Cube.tla").write_text(CUBE)
-        write(store, options.traces, options.length, options.side, states, prints)
-        write(quarter, options.traces // 4, options.length, options.side, states, prints)
-        bare = group_by(store)
-        print(f"{'':34}{'processor s':>12}{'ratio':>7}{'wall s':>8}{'peak MiB':>10}")
-        print(f"{'one group-by of the columns':34}{bare:12.1f}")
-        first = None
-        for way in options.ways:
-            cost = shown(way, store, way, options.side, Path.cwd(), first)
-            first = first or cost
+        write(store, bench, options.traces, options.length)
+        write(quarter, bench, options.traces // 4, options.length)
+        print(f"{'':30}{'processor s':>12}{'ratio':>7}{'wall s':>8}{'audit s':>9}{'peak MiB':>10}")
+        print(f"{'one group-by of the columns':30}{group_by(store):12.1f}", flush=True)
+        here, *others = options.ways
+        first = shown(here, store, here, options.model, Path.cwd(), None)
+        for way in others:
+            shown(way, store, way, options.model, Path.cwd(), first)
         if options.against is not None:
             root = options.against.absolute()
-            shown("the other commit, on Spark", store, "local[2]", options.side, root, first)
-        shown("here, a quarter of the traces", quarter, "here", options.side, Path.cwd(), first)
+            shown("the other commit, local[2]", store, "local[2]", options.model, root, first)
+        shown("here, a quarter of the traces", quarter, "here", options.model, Path.cwd(), first)
+        print(f"steps                         {first.said['steps']:,}")
+        print(f"distinct transitions          {first.said['distinct']:,}")
 
 
 def shown(
-    what: str, store: Path, way: str, side: int, root: Path, first: audit_cost.Cost | None
+    what: str, store: Path, way: str, model: str, root: Path, first: audit_cost.Cost | None
 ) -> audit_cost.Cost:
     """Audit the store with the code in `root`, and print what it took."""
-    words = [sys.executable, audit_cost.__file__, str(store), way, str(side)]
+    words = [sys.executable, audit_cost.__file__, str(store), way, model]
     environment = {**os.environ, "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         words, cwd=root, env=environment, check=True, stdout=subprocess.PIPE, text=True
     )
     cost = audit_cost.read(done.stdout)
     ratio = cost.processor / (first or cost).processor
-    print(f"{what:34}{cost.processor:12.1f}{ratio:7.2f}{cost.wall:8.1f}{cost.peak:10d}", flush=True)
+    seconds = f"{cost.processor:12.1f}{ratio:7.2f}{cost.wall:8.1f}{cost.audit:9.1f}"
+    print(f"{what:30}{seconds}{cost.peak:10d}", flush=True)
     if first is not None and store.name == "store" and cost.said != first.said:
         sys.exit(f"the audits differ: {first.said} and {cost.said}")
     return cost
@@ -103,84 +87,53 @@ def shown(
 
 def group_by(path: Path) -> float:
     """Processor seconds to count equal visits, which an audit cannot do without."""
-    begun, parts = time.process_time(), []
-    for batch in batches(
-        TraceStore.open(path, verify=False).files("traces"), ["states", "actions"]
-    ):
+    begun = time.process_time()
+    files = TraceStore.open(path, verify=False).files("traces")
+    for batch in batches(files, ["states", "actions"]):
         visits = visits_of(batch.column("states"), batch.column("actions"))
-        keys = ["source", "action", "target"]
-        parts.append(visits.group_by(keys, use_threads=False).aggregate([([], "count_all")]))
-    assert len(pa.concat_tables(parts))
+        visits.group_by(list(KEY), use_threads=False).aggregate([([], "count_all")])
     return time.process_time() - begun
 
 
-def cube(side: int) -> tuple[list[State], Ints]:
-    states: list[State] = [(x, y, z) for x in range(side) for y in range(side) for z in range(side)]
-    return states, np.array([fingerprint(state) for state in states])
-
-
-DELTAS = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]])
-
-
-def write(
-    path: Path,
-    traces: int,
-    length: int,
-    side: int,
-    states: list[State],
-    prints: Ints,
-) -> None:
-    """Walks from the origin that step towards a place of their own, so that all is visited."""
-    identity = Identity(
-        spec="Cube", spec_hash="0", model="cube", constants={"Side": str(side)},
-        variables=["x", "y", "z"], actions=[str(action) for action in ACTIONS],
-        system="synthetic", system_version="1",
-    )  # fmt: skip
-    columns = infer_columns(("x", "y", "z"), states)
-    rng = np.random.default_rng(1)
+def write(path: Path, bench: Workbench, traces: int, length: int) -> None:
+    """Random walks along the model's state graph, each from an initial state."""
+    graph, rng = bench.graph, np.random.default_rng(1)
+    of = identity(bench.prepared, bench.factory, {"seed": "1", "length": str(length)})
+    codes = {action: code for code, action in enumerate(of.parsed_actions())}
+    recoded = np.array([codes[action] for action in graph.actions])
+    states, visited = list(graph.states), np.zeros(0, np.int64)
     size = traces_per_file(traces)
-    with open_writer(path, identity, columns) as writer:
+    with open_writer(path, of, infer_columns(bench.prepared.spec.variables, states)) as writer:
         for number, first in enumerate(range(0, traces, size)):
             rows = TraceRows()
-            count = min(size, traces - first)
-            here = np.zeros((count, 3), np.int64)
-            visited, taken = [prints[cell(here, side)]], []
-            bias = rng.dirichlet([0.7] * 6, count).cumsum(axis=1)
-            for _ in range(length):
-                action = choose(rng, bias, here, side)
-                here = here + DELTAS[action]
-                visited.append(prints[cell(here, side)])
-                taken.append(action)
-            for offset, (path_, codes) in enumerate(
-                zip(np.stack(visited, 1).tolist(), np.stack(taken, 1).tolist(), strict=True)
-            ):
-                rows.add(first + offset, 0, path_, codes, "length")
+            walked = walks(graph, recoded, rng, min(size, traces - first), length)
+            visited = np.union1d(visited, walked[0])
+            for trace, (seen, taken) in enumerate(zip(*(x.tolist() for x in walked), strict=True)):
+                steps = taken.index(STUCK) if STUCK in taken else length
+                rows.add(first + trace, 0, seen[: steps + 1], taken[:steps], "length")
             writer.add_chunk(write_chunk(writer.folder, number, rows))
-        writer.write_states(prints, states)
+        known = np.flatnonzero(np.isin(graph.fingerprints, visited))
+        writer.write_states(graph.fingerprints[known], [states[number] for number in known])
 
 
-def cell(here: Ints, side: int) -> Ints:
-    return (here[:, 0] * side + here[:, 1]) * side + here[:, 2]
-
-
-def choose(rng: np.random.Generator, bias: npt.NDArray[np.float64], here: Ints, side: int) -> Ints:
-    """One action per walk that stays within the cube."""
-    action = (rng.random((len(here), 1)) > bias).sum(axis=1).clip(0, 5)
-    outside = ((here + DELTAS[action] < 0) | (here + DELTAS[action] >= side)).any(axis=1)
-    chosen: Ints = np.where(outside, action ^ 1, action)
-    return chosen
-
-
-def table(side: int, prints: Ints) -> ModelTable:
-    grid = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3)
-    parts = []
-    for code, delta in enumerate(DELTAS):
-        after = grid + delta
-        inside = ((after >= 0) & (after < side)).all(axis=1)
-        codes = np.full(inside.sum(), code)
-        parts.append((cell(grid[inside], side), codes, cell(after[inside], side)))
-    source, action, target = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return ModelTable(prints, prints[source], action.astype(np.int32), prints[target])
+def walks(
+    graph: StateGraph, codes: Ints, rng: np.random.Generator, count: int, length: int
+) -> tuple[Ints, Ints]:
+    """The fingerprints and the action codes of so many walks, a row for each."""
+    order = np.argsort(graph.source, kind="stable")
+    numbers = np.arange(len(graph.states))
+    first = np.searchsorted(graph.source[order], numbers)
+    degree = np.searchsorted(graph.source[order], numbers, side="right") - first
+    here = rng.choice(np.asarray(graph.initial), count)
+    seen, taken = [graph.fingerprints[here]], []
+    for _ in range(length):
+        free = degree[here] > 0
+        chosen = first[here] + (rng.random(count) * degree[here]).astype(np.int64)
+        edge = order[np.where(free, chosen, 0)]
+        taken.append(np.where(free, codes[graph.action[edge]], STUCK))
+        here = np.where(free, graph.target[edge], here)
+        seen.append(graph.fingerprints[here])
+    return np.stack(seen, 1), np.stack(taken, 1)
 
 
 if __name__ == "__main__":

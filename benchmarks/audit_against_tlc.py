@@ -36,12 +36,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, listing = options.store or Path(folder) / "store", Path(folder) / "listing"
         with spark_session(options.master) as spark:
-            workers = OnSpark(spark)
             if options.store is None:
                 bench = workbench(context, one_model(options.model))
-                record(context, bench, workers, path, traces=options.traces, length=options.length)
+                record(
+                    context,
+                    bench,
+                    OnSpark(spark),
+                    path,
+                    traces=options.traces,
+                    length=options.length,
+                )
             subject = open_subject(context, path)
-            judged = audit(context, subject, workers, listing=listing)
+            judged = audit(context, subject, OnSpark(spark), listing=listing)
         sampled = referee(context, subject, listing, traces=options.sample)
         single = referee(context, subject, listing, traces=1)
     audits = judged.seconds / judged.accounting.traces

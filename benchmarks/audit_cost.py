@@ -18,7 +18,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-_BEGUN = time.monotonic()
 _MARK = "cost of the audit: "
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PARENT, _TIMES = 1, slice(11, 15)
@@ -34,17 +33,15 @@ class Cost:
 
     processor: float
     wall: float
+    audit: float
+    """Seconds of the audit by the clock, without the start of Spark."""
     peak: int
-    said: Mapping[str, object]
+    said: Mapping[str, Any]
     """The audit's figures, but for its seconds."""
 
 
 def main() -> None:
-    store, way, side = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    figures = _audit(store, way, side)
-    wall, peak = time.monotonic() - _BEGUN, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    said = {name: value for name, value in figures.items() if not name.endswith("seconds")}
-    print(_MARK + json.dumps(asdict(Cost(_COST[-1], wall, peak // 1024, said))))
+    print(_MARK + json.dumps(asdict(_audit(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))))
 
 
 def read(output: str) -> Cost:
@@ -53,37 +50,27 @@ def read(output: str) -> Cost:
     return Cost(**json.loads(line.removeprefix(_MARK)))
 
 
-_COST: list[float] = []
-
-
-def _audit(path: Path, way: str, side: int) -> Mapping[str, object]:
-    from benchmarks.audit import ACTIONS, cube, table
-    from conformance.audit.engine import Options, audit
-    from conformance.audit.rules import compile_rules
-    from conformance.tla import bind, load_module, parse_config
+def _audit(path: Path, way: str, model: str) -> Cost:
+    from conformance.stages.audit import audit
+    from conformance.stages.context import Context, one_model, workbench
+    from conformance.stages.subject import Subject
     from conformance.traces.store import TraceStore
 
-    config = parse_config(f"CONSTANT Side = {side} INIT Init NEXT Next")
-    spec = bind(load_module(path.parent / "Cube.tla"), config)
-    store = TraceStore.open(path)
-    rules = compile_rules(spec, store.columns.schema, ACTIONS, ["Within"], ["Near"])
-    evaluator = _evaluator().of(spec, store, ["Within"], ["Near"])
-    model = table(side, cube(side)[1])
-    with _workers(way, store.manifest.counts.steps) as workers:
-        result = audit(workers, store, rules, evaluator, model=model, options=Options())
-        _COST.append(_processor_seconds())
-    figures: Mapping[str, object] = result.figures()
-    return figures
-
-
-def _evaluator() -> Any:
-    if find_spec("conformance.audit.evaluator") is None:
-        from conformance.audit.workers import Evaluator as Before  # type: ignore
-
-        return Before
-    from conformance.audit.evaluator import Evaluator
-
-    return Evaluator
+    context = Context()
+    bench = workbench(context, one_model(model), None)
+    used, begun = _processor_seconds(), time.monotonic()
+    subject = Subject(TraceStore.open(path), bench.prepared, bench.graph)
+    with _workers(way, subject.store.manifest.counts.steps) as workers:
+        result = audit(context, subject, workers)
+        used = _processor_seconds() - used
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    said = {
+        "steps": result.steps,
+        "distinct": result.distinct_transitions,
+        "traces": asdict(result.accounting),
+        "coverage": asdict(result.coverage),
+    }
+    return Cost(used, time.monotonic() - begun, result.seconds, peak, said)
 
 
 @contextlib.contextmanager
@@ -94,10 +81,10 @@ def _workers(way: str, steps: int) -> Iterator[Any]:
         with before(way, steps=steps) as session:
             yield session
         return
-    from conformance.workers import Here, Processes
+    from conformance.workers import ForkedProcesses, Here
 
     if not way.startswith("local"):
-        yield Here() if way == "here" else Processes(2)
+        yield Here() if way == "here" else ForkedProcesses(2)
         return
     from conformance.workers import workers_for
 

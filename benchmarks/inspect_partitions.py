@@ -25,7 +25,7 @@ from benchmarks.processes import run
 from conformance.inspect.evidence import METADATA, Evidence
 from conformance.inspect.inspection import inspect
 from conformance.inspect.store import PartWriter
-from conformance.inspect.workers import Workers
+from conformance.inspect.workers import OnDemand
 
 BROKERS = ("b1", "b2", "b3")
 BATCHES = 20
@@ -121,7 +121,7 @@ def child(folder: Path, spark: bool) -> None:
     """Judge the evidence in a folder, and print what `measured` wants to know."""
     evidence = Evidence(folder, MANIFEST)
     before = time.process_time()
-    with Workers(wanted=spark) as workers:
+    with OnDemand(wanted=spark) as workers:
         found = inspect(evidence, folder / "out", workers=workers)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     accused = {one.partition for one in found.found}

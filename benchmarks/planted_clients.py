@@ -1,7 +1,8 @@
-"""Plants faults in two client libraries, and prints in how many examples each is found.
+"""Plants faults in two client libraries, and prints after how many examples each is found.
 
 The libraries are franz-go (a copy of its module, edited as planted/franz-go.toml says and built
 here) and aiokafka (edited as it runs: planted/in_aiokafka.py). Each runs without a fault first.
+A fault is found if a finding names it, which the library without a fault does not have.
 Run: python -m benchmarks.planted_clients [--client NAME] [--fault NAME] [--examples N] [--jobs N]
     [--seed N] [--patience SECONDS]
 """
@@ -9,18 +10,22 @@ Run: python -m benchmarks.planted_clients [--client NAME] [--fault NAME] [--exam
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.client.example import aim_of
+from conformance.events import Finding
 from conformance.stages.client import Request, Tally, client
 from conformance.stages.context import Context
 from conformance.verdict import Verdict
@@ -28,11 +33,50 @@ from conformance.verdict import Verdict
 CLIENTS = Path(__file__).resolve().parents[1] / "docs" / "clients"
 PLANTED = Path(__file__).resolve().parent / "planted"
 WORDS = "{bootstrap} {topic} {group} {instance}"
-FAULTS = (
-    *("ignores-rebalance", "old-generation", "ignores-refusals"),
-    *("stale-member-id", "forgets-member-id", "commits-ahead"),
-)
 NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault, and how it shows."""
+
+    name: str
+    sign: str
+    """A pattern of the title or the message of the findings that name it."""
+    cause: tuple[str, str]
+    """The request and the answer that have the client show it."""
+
+    def is_named_by(self, finding: Finding) -> bool:
+        """Whether a finding is this fault's, and no other's."""
+        return re.search(self.sign, _text_of(finding)) is not None
+
+    def numbers(self, count: int) -> tuple[int, ...]:
+        """The first examples that aim at its cause."""
+        aimed = (n for n in itertools.count(1) if _aims_at(n, self.cause))
+        return tuple(itertools.islice(aimed, count))
+
+
+def _text_of(finding: Finding) -> str:
+    return f"{finding.title}\n{finding.message}"
+
+
+def _aims_at(number: int, cause: tuple[str, str]) -> bool:
+    aim = aim_of(number)
+    return (aim.api, aim.answer) == cause
+
+
+_REJOINS = ("Heartbeat", "REBALANCE_IN_PROGRESS")
+_REFUSED = ("Heartbeat", "UNKNOWN_MEMBER_ID")
+_OWES = "was answered ({}) the client owes JoinGroup"
+_DEPARTS = "{}.*: the specification does not allow it here"
+FAULTS = (
+    Fault("ignores-rebalance", _OWES.format("REBALANCE_IN_PROGRESS"), _REJOINS),
+    Fault("old-generation", _DEPARTS.format("^OffsetCommit as m1-"), _REJOINS),
+    Fault("ignores-refusals", _OWES.format("UNKNOWN_MEMBER_ID|ILLEGAL_GENERATION"), _REFUSED),
+    Fault("stale-member-id", _DEPARTS.format("^Heartbeat as m1-"), _REFUSED),
+    Fault("forgets-member-id", _DEPARTS.format("^JoinGroup as no id"), _REFUSED),
+    Fault("commits-ahead", "commits a position behind all records", _REFUSED),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,48 +140,78 @@ def aiokafka() -> Library:
     )
 
 
-def examined(
-    library: Library, fault: str, examples: int, *, jobs: int, seed: int, patience: float
-) -> Tally:
-    """What `kconform client` makes of the library with this fault."""
-    request = Request(library.command(fault), library.variant, examples, 15, jobs, patience)
-    return client(Context(seed=seed), request)
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """How examples are run."""
+
+    jobs: int = 8
+    seed: int = 1
+    patience: float = 8.0
+
+    def run(self, library: Library, fault: str, numbers: Sequence[int]) -> Tally:
+        """What `kconform client` makes of these examples of the library with this fault."""
+        command, variant = library.command(fault), library.variant
+        request = Request(
+            command, variant, len(numbers), 15, self.jobs, self.patience, tuple(numbers)
+        )
+        return client(Context(seed=self.seed), request)
+
+    def until_named(
+        self, library: Library, fault: Fault, numbers: Sequence[int], clean: Tally
+    ) -> tuple[int, Finding | None]:
+        """So many examples were run, side by side, until a finding named the fault."""
+        for done in range(0, len(numbers), self.jobs):
+            tally = self.run(library, fault.name, numbers[done : done + self.jobs])
+            if (finding := named(fault, tally, clean)) is not None:
+                return min(done + self.jobs, len(numbers)), finding
+        return len(numbers), None
 
 
-def row(library: Library, fault: str, tally: Tally) -> str:
-    """One line of the table."""
-    verdicts = tally.verdicts
-    titles = "; ".join(one.title for one in tally.findings.values())
-    return (
-        f"| {library.name} | {fault} | {verdicts.total()} | {verdicts[Verdict.FAIL]} | "
-        f"{verdicts[Verdict.INCONCLUSIVE]} | {tally.done.total()} | {titles} |"
-    )
+def named(fault: Fault, tally: Tally, clean: Tally) -> Finding | None:
+    """The finding that names the fault, which the library without it does not have."""
+    known = {one.key for one in clean.findings.values()}
+    own = (one for one in tally.findings.values() if one.key not in known)
+    return next(filter(fault.is_named_by, own), None)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--client", choices=("franz-go", "aiokafka"))
-    parser.add_argument("--fault", choices=(NONE, *FAULTS))
+    parser.add_argument("--fault", choices=[one.name for one in FAULTS])
     parser.add_argument("--examples", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--patience", type=float, default=8.0, help="in seconds")
     options = parser.parse_args()
-    print("| client | fault | examples | fail | inconclusive | duties done | findings |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    bench = Bench(options.jobs, options.seed, options.patience)
+    numbers = range(1, options.examples + 1)
+    print("| client | fault | examples | found in | finding |")
+    print("|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for library in _libraries(options.client, Path(folder)):
-            for fault in [options.fault] if options.fault else (NONE, *FAULTS):
-                tally = examined(
-                    library,
-                    fault,
-                    options.examples,
-                    jobs=options.jobs,
-                    seed=options.seed,
-                    patience=options.patience,
-                )
-                print(row(library, fault, tally), flush=True)
+            clean = bench.run(library, NONE, numbers)
+            print(_row_of_clean(library, clean), flush=True)
+            for fault in FAULTS:
+                if options.fault in (None, fault.name):
+                    count, finding = bench.until_named(library, fault, numbers, clean)
+                    print(_row(library, fault, count, finding), flush=True)
+
+
+def _row_of_clean(library: Library, tally: Tally) -> str:
+    verdicts = tally.verdicts
+    titles = "; ".join(one.title for one in tally.findings.values()) or "none"
+    return (
+        f"| {library.name} | none | {verdicts.total()} | {verdicts[Verdict.PASS]} pass, "
+        f"{verdicts[Verdict.INCONCLUSIVE]} inconclusive, {tally.done.total():,} duties done | "
+        f"{titles} |"
+    )
+
+
+def _row(library: Library, fault: Fault, count: int, finding: Finding | None) -> str:
+    what = finding and re.search(fault.sign, _text_of(finding))
+    where = f"{finding.trace} | {what[0]}" if finding and what else "NOT FOUND |"
+    return f"| {library.name} | {fault.name} | {count} | {where} |"
 
 
 def _libraries(name: str | None, folder: Path) -> list[Library]:

@@ -1,4 +1,4 @@
-"""Records real clusters under seeded faults and judges every run (docs/kafka.md has the table).
+"""Records real clusters under seeded faults and judges every run (docs/lab-notes has the tables).
 
     python benchmarks/recorded_runs.py --versions 3.8.1,4.4.0 --runs 10 --series 10 --seed 1 -o runs
 
@@ -176,7 +176,7 @@ def _verdict(context: Context, one: Written) -> Row:
 
 
 def report(rows: Sequence[Row]) -> None:
-    """The table of docs/kafka.md, and the reasons of what does not pass."""
+    """The table of docs/lab-notes, and the reasons of what does not pass."""
     print(
         "| protocol | Kafka | runs | traces | events | pass | fail | inconclusive |\n"
         "|---|---|---|---|---|---|---|---|"

@@ -5,7 +5,8 @@ between which the coordinator moves and as three of which one is away; our own s
 cluster in librdkafka (the extra `clients`); kfake of franz-go (built where Go is). One that cannot
 be started on this machine is told of, with the reason. Apache Kafka is judged with its known
 deviations.
-docs/brokers.md keeps the runs and judges what came out. Exit code 1 if a Kafka or our own server
+docs/lab-notes/broker-runs.md keeps the runs, docs/brokers.md judges what came out. Exit code 1 if a
+Kafka or our own server
 disagrees.
 Run: python benchmarks/wire_brokers.py [BROKER ...] [--model NAME ...] [--seconds N]
 """

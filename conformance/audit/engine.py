@@ -27,7 +27,7 @@ from conformance.audit.decide import (
 )
 from conformance.audit.evaluator import Evaluator
 from conformance.audit.findings import Cause, Reporter, SpecView, divergence, lookup, name_of
-from conformance.audit.judge import Judged, StateJudge, VisitJudge
+from conformance.audit.judge import StateJudge, Verdicts, VisitJudge
 from conformance.audit.result import STAGE, Accounting, AuditResult, TraceCoverage, Unjudged
 from conformance.audit.rules import Rulebook
 from conformance.audit.verdicts import (
@@ -169,23 +169,23 @@ class _Audit:
 
     # --- formulas -----------------------------------------------------------------------------
 
-    def _states(self) -> Judged:
+    def _states(self) -> Verdicts:
         if self.rules.native:
             from conformance.audit.native import judge_natively  # Spark
 
             return judge_natively(self.workers, self.store, self.rules)
         judged = StateJudge(self.evaluator, tuple(rule.name for rule in self.rules.invariants))
         shares = self._shares(self._files("states"))
-        return self.workers.reduce(judged, shares, judge.merged, Judged.nothing())
+        return self.workers.reduce(judged, shares, judge.merged, Verdicts.nothing())
 
-    def _visits(self, visits: pa.Table) -> Judged:
+    def _visits(self, visits: pa.Table) -> Verdicts:
         properties = tuple(rule.name for rule in self.rules.properties)
         judged = VisitJudge(self.evaluator, properties, self.rules.anywhere)
         listed = (self.model or ModelTable.empty()).rows(self.rules.initial)
         few = len(visits) <= ALL_ASKED
         sample = 1 if few else max(1, len(visits) // self.options.cross_check)
         slices = judge.slices(judge.asked(visits, listed, sample), self.workers.tasks)
-        return self.workers.reduce(judged, slices, judge.merged, Judged.nothing())
+        return self.workers.reduce(judged, slices, judge.merged, Verdicts.nothing())
 
     # --- what is said -------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ def _initial(visits: pa.Table) -> int:
     return pc.sum(pc.equal(visits.column("action"), INITIAL)).as_py() or 0
 
 
-def _suspects(visits: pa.Table, of_states: Judged, of_visits: Judged) -> pa.Table:
+def _suspects(visits: pa.Table, of_states: Verdicts, of_visits: Verdicts) -> pa.Table:
     """The visits that are not in order: the visit's own verdict, and that on the state that it
     leads to. In the order of their keys."""
     states = {value: (false, doubts) for value, false, doubts in of_states.bad}

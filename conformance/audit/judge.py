@@ -34,7 +34,7 @@ _SMALLEST_SLICE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Verdicts:
     """What the formulas say: of what is not in order each, of all others counts."""
 
     bad: Sequence[Verdict]
@@ -43,14 +43,14 @@ class Judged:
     taken: Taken
 
     @staticmethod
-    def nothing() -> Judged:
+    def nothing() -> Verdicts:
         """What is said of nothing."""
-        return Judged((), Counter(), Counter())
+        return Verdicts((), Counter(), Counter())
 
 
-def merged(one: Judged, other: Judged) -> Judged:
+def merged(one: Verdicts, other: Verdicts) -> Verdicts:
     """What both say."""
-    return Judged((*one.bad, *other.bad), one.counts + other.counts, one.taken + other.taken)
+    return Verdicts((*one.bad, *other.bad), one.counts + other.counts, one.taken + other.taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class StateJudge:
     evaluator: Evaluator
     invariants: tuple[str, ...]
 
-    def __call__(self, files: Sequence[Path]) -> Judged:
+    def __call__(self, files: Sequence[Path]) -> Verdicts:
         """Of every state that is whole."""
         counts: Counter[Key] = Counter()
         bad: list[Verdict] = []
@@ -70,7 +70,7 @@ class StateJudge:
                     counts["value", name] += row["states"] * has_value(name, row["doubts"])
                 if row[FINGERPRINT] is not None:
                     bad.append((row[FINGERPRINT], row["violations"], row["doubts"]))
-        return Judged(bad, counts, Counter())
+        return Verdicts(bad, counts, Counter())
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class VisitJudge:
     anywhere: bool
     """Whether a trace may begin in any state."""
 
-    def __call__(self, part: tuple[int, pa.Table]) -> Judged:
+    def __call__(self, part: tuple[int, pa.Table]) -> Verdicts:
         """Of a slice that begins at that row."""
         first, visits = part
         (batch,) = visits.combine_chunks().to_batches()
@@ -97,7 +97,7 @@ class VisitJudge:
             violations = [*self._unlike(row), *row["violations"]]
             if violations or row["doubts"]:
                 bad.append((number, violations, row["doubts"]))
-        return Judged(bad, counts, taken)
+        return Verdicts(bad, counts, taken)
 
     def _count(self, row: Mapping[str, Any], counts: Counter[Key]) -> None:
         counts[DISPUTED] += bool(row["listed"] and row["illegal"])

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from conformance.audit.judge import Judged
+from conformance.audit.judge import Verdicts
 from conformance.audit.rules import Rule, Rulebook, literal, quoted
 from conformance.audit.verdicts import has_value
 from conformance.errors import DataError
@@ -25,7 +25,7 @@ from conformance.traces.store import TraceStore
 from conformance.workers import Workers
 
 
-def judge_natively(workers: Workers, store: TraceStore, rules: Rulebook) -> Judged:
+def judge_natively(workers: Workers, store: TraceStore, rules: Rulebook) -> Verdicts:
     """The invariants' verdicts on every state that is whole, in one scan, by Spark's workers."""
     assert isinstance(workers, OnSpark)
     rows = _values(_read_states(workers.session, store).where("whole"), rules).select(
@@ -43,7 +43,7 @@ def judge_natively(workers: Workers, store: TraceStore, rules: Rulebook) -> Judg
         for rule in rules.invariants
     }
     verdicts = [(row[FINGERPRINT], row["violations"], row["doubts"]) for row in bad]
-    return Judged(verdicts, Counter(valued), Counter())
+    return Verdicts(verdicts, Counter(valued), Counter())
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,6 +30,13 @@ def client(
     variant: Annotated[
         str, typer.Option(help="The variant of clients that it is one of: java, librdkafka.")
     ] = "java",
+    deviations: Annotated[
+        Path | None,
+        typer.Option(
+            "--deviations",
+            help="A table of departures that the client's maker declares: FILE.toml.",
+        ),
+    ] = None,
     requests: Annotated[
         int, typer.Option(min=1, help="Requests of an example before the client may settle.")
     ] = 15,
@@ -47,7 +55,8 @@ def client(
     with session("client", as_json=as_json, report=report, compare=compare) as work:
         chosen = work.settings.seed if seed is None else seed
         context = Context(work.settings, work.emit, seed=chosen)
-        request = Request(command, variant, examples, requests, jobs, patience, example)
+        only = () if example is None else (example,)
+        request = Request(command, variant, examples, requests, jobs, patience, only, deviations)
         tally = client_stage(context, request)
         for line in coverage_lines(tally):
             work.say(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -26,9 +26,7 @@ from conformance.judge.reading import bytes_of
 from conformance.stages.context import Context, one_model
 from conformance.stages.judging import Request, judge_files, unclear_lines
 from conformance.traces.writer import check_target
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from conformance.workers import Workers, workers_for
 
 FilesArgument = Annotated[
     list[Path], typer.Argument(help="Traces: .ndjson or .itf.json files.", show_default=False)
@@ -65,9 +63,9 @@ def import_command(
         work.keep_divergences()
         context = Context(work.settings, work.emit)
         request = _request(files, configured(model, config), mapping)
-        with _spark(request, master) as spark:
+        with _workers(request, master) as workers:
             tally = judge_files(
-                context, request, output, name="import", replace_store=force, spark=spark
+                context, request, output, name="import", replace_store=force, workers=workers
             )
         for line in unclear_lines(tally):
             work.say(line)
@@ -96,8 +94,8 @@ def judge_command(
         request = _request(
             files, configured(model, config), mapping, only=trace, invariants_only=invariants_only
         )
-        with _spark(request, master) as spark:
-            tally = judge_files(context, request, spark=spark)
+        with _workers(request, master) as workers:
+            tally = judge_files(context, request, workers=workers)
         for line in unclear_lines(tally):
             work.say(line)
 
@@ -107,17 +105,14 @@ MOST_BYTES = 64 * 2**20
 
 
 @contextmanager
-def _spark(request: Request, master: str | None) -> Iterator[SparkSession | None]:
-    """A session for many traces, or if a master is named; None for few, or for a single one."""
+def _workers(request: Request, master: str | None) -> Iterator[Workers | None]:
+    """Spark's for many traces, or if a master is named; None for few, or for a single one."""
     few = request.only is not None or bytes_of(request.files) <= MOST_BYTES
     if few and master is None:
         yield None
         return
-    # Here: few traces are judged in this process, and Spark takes a second to load.
-    from conformance.spark.session import spark_session
-
-    with spark_session(master) as spark:
-        yield spark
+    with workers_for(0, 0, master=master, processes=1, spark=True) as workers:
+        yield workers
 
 
 def _request(

@@ -20,7 +20,7 @@ from conformance.inspect import outputs, page
 from conformance.inspect.inspection import Inspection, inspect
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of, moment
 from conformance.inspect.reading.reader import read
-from conformance.inspect.workers import Workers
+from conformance.inspect.workers import OnDemand
 from conformance.kafka.jars import chosen_jars
 from conformance.printable import counted
 
@@ -90,7 +90,7 @@ def inspect_command(
         tell = _Teller(work, "inspect")
         subject = ", ".join(inputs.brokers)
         work.emit(StageStarted("inspect", subject))
-        with Workers(master) as workers:
+        with OnDemand(master) as workers:
             evidence = read(
                 inputs,
                 output / "evidence",

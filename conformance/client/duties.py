@@ -84,8 +84,13 @@ def _kinds() -> Iterator[DutyKind]:
 
 KINDS = tuple(_kinds())
 """All that an answer of the loop may make a client owe."""
+_NO_AIMS = {("JoinGroup", "MEMBER_ID_REQUIRED"), ("OffsetCommit", "REBALANCE_IN_PROGRESS")}
+"""The first comes by itself. The second hardly ever comes: a group that completes a rebalance has
+the next generation, so it answers ILLEGAL_GENERATION (GroupCoordinator.doCommitOffsets)."""
 AIMS = tuple(
-    one for one in KINDS if one.owes in (Act.JOIN, Act.END) and one.answer != "MEMBER_ID_REQUIRED"
+    one
+    for one in KINDS
+    if one.owes in (Act.JOIN, Act.END) and (one.api, one.answer) not in _NO_AIMS
 )
 """Those that do not come by themselves: an example aims at each in its turn."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from conformance.events import JsonValue
@@ -29,10 +30,16 @@ from conformance.inspect.judging import (
 from conformance.inspect.quorum import quorum
 from conformance.inspect.server_logs import ServerLog, not_understood, read_server_logs
 from conformance.inspect.slices import Slice, slices
-from conformance.inspect.specifications import Specifications
+from conformance.inspect.specifications import (
+    CLASSIC_GROUP,
+    CONSUMER_GROUP,
+    REPLICATION,
+    Specifications,
+)
 from conformance.inspect.tables import TableWriter, told
-from conformance.inspect.workers import Workers
+from conformance.inspect.workers import OnDemand
 from conformance.verdict import Verdict
+from conformance.workers import Here
 
 Tell = Callable[[int, int], None]
 """Takes how many partitions are judged, and how many there are."""
@@ -118,7 +125,7 @@ def inspect(
     output: Path | None = None,
     *,
     specifications: Specifications | None = None,
-    workers: Workers | None = None,
+    workers: OnDemand | None = None,
     tell: Tell = _silent,
 ) -> Inspection:
     """Judge all that was read; tables and traces are written below `output`, if one is named.
@@ -156,15 +163,15 @@ def inspect(
 
 
 def _judged(
-    task: Task, parts: list[Slice], partitions: int, workers: Workers | None
+    task: Task, parts: list[Slice], partitions: int, workers: OnDemand | None
 ) -> Iterable[JudgedSlice]:
     """The slices one after the other, in their order."""
-    if workers is not None and len(parts) > 1 and workers.pay(partitions, SPARK_FROM):
-        # Not at the top: importing PySpark takes longer than judging a small incident.
-        from conformance.inspect.distributed import judge_with_spark
-
-        return judge_with_spark(workers.session(), task, parts)
-    return (judge_slice(task, part) for part in parts)
+    some = workers is not None and len(parts) > 1
+    chosen = workers.fit(partitions, SPARK_FROM) if some and workers is not None else Here()
+    if not isinstance(chosen, Here):
+        # Here, so that no worker must start a JVM for it.
+        task.specifications.prepare((REPLICATION, CLASSIC_GROUP, CONSUMER_GROUP))
+    return chosen.map(partial(judge_slice, task), parts)
 
 
 def _beyond_reach(

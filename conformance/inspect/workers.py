@@ -5,39 +5,31 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from conformance.workers import Here, Workers, workers_for
 
 
 @dataclass(slots=True)
-class Workers:
-    """Spark's workers, in a `with` block at whose end the session is stopped."""
+class OnDemand:
+    """This process, or Spark's workers, in a `with` block at whose end the session is stopped."""
 
     master: str | None = None
     wanted: bool | None = None
-    """None: where a master was named, where it pays, and where Spark runs already."""
-    _session: SparkSession | None = field(default=None, init=False)
+    """None: Spark where a master was named, where it pays, and where it runs already."""
+    _started: Workers | None = field(default=None, init=False)
     _stack: ExitStack = field(default_factory=ExitStack, init=False)
 
-    def pay(self, amount: int, enough: int) -> bool:
-        """Whether so much work is theirs."""
-        if self.wanted is not None:
-            return self.wanted
-        return amount >= enough or self.master is not None or self._session is not None
+    def fit(self, amount: int, enough: int) -> Workers:
+        """The workers for so much work. Raises EnvironmentProblem if Spark cannot start."""
+        pays = amount >= enough or self.master is not None or self._started is not None
+        if not (pays if self.wanted is None else self.wanted):
+            return Here()
+        if self._started is None:
+            started = workers_for(0, 0, master=self.master, processes=1, spark=True)
+            self._started = self._stack.enter_context(started)
+        return self._started
 
-    def session(self) -> SparkSession:
-        """The session. Raises EnvironmentProblem if Spark cannot start."""
-        if self._session is None:
-            # Not at the top: importing PySpark takes longer than reading a small incident.
-            from conformance.spark.session import spark_session
-
-            session = spark_session(self.master, name="kconform inspect")
-            self._session = self._stack.enter_context(session)
-        return self._session
-
-    def __enter__(self) -> Workers:
+    def __enter__(self) -> OnDemand:
         return self
 
     def __exit__(
@@ -46,5 +38,5 @@ class Workers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._session = None
+        self._started = None
         self._stack.__exit__(kind, error, trace)

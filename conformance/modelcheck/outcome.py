@@ -33,6 +33,9 @@ from conformance.tla import (
 Result = Literal["holds", "not exhausted", "violated", "timeout", "error"]
 """Not exhausted: a simulation came to its end and found no violation."""
 
+STUTTERS = "From here nothing needs to happen any more (stuttering)."
+"""How a counterexample goes on that stays in its last state."""
+
 _EXIT_SUCCESS = 0
 _EXIT_PARSE_ERRORS = (150, 151)  # EC.ExitStatus: specification, configuration
 _FIRED_LINE = re.compile(rf'^<<"{re.escape(FIRED)}", (\d+)>>$')
@@ -251,7 +254,7 @@ def _with_arguments(spec: Spec, label: str, before: str, after: str) -> Action |
 
 def _ending(transcript: Transcript) -> str:
     if transcript.stuttering:
-        return "From here nothing needs to happen any more (stuttering)."
+        return STUTTERS
     if transcript.back_to is not None:
         return f"From here it goes round for ever, back to step {transcript.back_to - 1}."
     return ""

@@ -98,7 +98,7 @@ class CheckResult:
         told = f"{outcome.result}, {counted(outcome.distinct_states or 0, 'distinct state')}"
         if self.unchecked:
             names = ", ".join(self.unchecked)
-            told += f"; not checked, since only TLC checks temporal formulas: {names}"
+            told += f"; not checked, check it with TLC: {names}"
         if entries := [one.entry for one in self.left_out if one.judges]:
             told += f"; not checked: {', '.join(entries)}"
         return told + self._not_stated()

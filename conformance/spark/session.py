@@ -7,9 +7,11 @@ import os
 import re
 import signal
 import socket
+import struct
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -131,27 +133,56 @@ def spark_session(
 _STOPPED = "stopped SparkContext"
 """What every call says once a master was given up, which takes Spark a minute."""
 _CONNECT = 5.0
-"""Seconds in which a master must take a connection."""
+"""Seconds in which a master must take a connection, and again, in which it must answer."""
 _ADDRESS = re.compile(r"([^\s,/:]+|\[[^\]]+\]):(\d{1,5})")
 
 
+_STREAM = b"/files/asked-by-kconform"
+"""A file that no master serves: what it says of it shows that it speaks Spark's protocol."""
+_FRAME, _STREAM_REQUEST, _STREAM_FAILURE, _TLS_ALERT = struct.Struct(">qb"), 6, 8, 0x15
+"""A frame's length, itself counted, and the type of its message, as Spark numbers them
+(org.apache.spark.network.protocol.Message)."""
+
+
 def _check_reachable(master: str) -> None:
-    """EnvironmentProblem unless a master with an address takes a connection; one of several."""
+    """EnvironmentProblem unless a master with an address answers; one of several.
+
+    One that takes connections and is no Spark master would cost a minute: Spark asks three times.
+    """
     scheme, _, rest = master.partition("://")
     addresses = _ADDRESS.findall(rest) if scheme in ("spark", "k8s") else []
     problems: list[str] = []
     for host, port in addresses:
         try:
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
+            with socket.create_connection((host.strip("[]"), int(port)), _CONNECT) as connection:
+                if scheme == "k8s" or _speaks_spark(connection):
+                    return
+            problems.append(f"{host}:{port}: what answers there is no Spark master")
+        except TimeoutError:
+            problems.append(f"{host}:{port}: no answer within {_CONNECT:.0f} seconds")
         except (OSError, OverflowError, UnicodeError) as error:
             problems.append(f"{host}:{port}: {getattr(error, 'strerror', None) or error}")
-        else:
-            return
     if problems:
         raise EnvironmentProblem(
             f"The Spark master {master} cannot be reached ({'; '.join(problems)}). Start it, or "
             "name another one with --master; without --master Spark runs on this machine."
         )
+
+
+def _speaks_spark(connection: socket.socket) -> bool:
+    """Whether the other side answers as Spark does, or wants TLS, which the JVM is to settle."""
+    size = _FRAME.size + 4 + len(_STREAM)
+    name = struct.pack(">i", len(_STREAM)) + _STREAM
+    connection.sendall(_FRAME.pack(size, _STREAM_REQUEST) + name)
+    answer = b""
+    end = time.monotonic() + _CONNECT
+    while len(answer) < _FRAME.size and answer[:1] != bytes([_TLS_ALERT]):
+        connection.settimeout(max(end - time.monotonic(), 0.01))
+        more = connection.recv(_FRAME.size - len(answer))
+        if not more:
+            return False
+        answer += more
+    return answer[0] == _TLS_ALERT or _FRAME.unpack(answer)[1] == _STREAM_FAILURE
 
 
 class _Interrupt(AbstractContextManager[None]):

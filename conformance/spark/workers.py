@@ -59,7 +59,7 @@ class OnSpark(Workers):
     ) -> Result:
         """See `Workers.reduce`."""
         listed = list(items)
-        if len(listed) <= _MERGED_HERE:
+        if not listed or len(listed) <= _MERGED_HERE:
             return Workers.reduce(self, function, listed, merge, initial)
         results = self._results(function, [pickled.dumps(item) for item in listed])
         return merge(initial, _opened(results.treeReduce(partial(_merged, pickled.dumps(merge)))))

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from conformance.client.answers import WISHES, Answers
 from conformance.client.breaches import Breach
@@ -39,6 +40,8 @@ from conformance.modelcheck.prepare import PreparedModel, bound
 from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
+from conformance.stages.overridden import with_deviations
+from conformance.systems.deviations import DeclaredTable
 from conformance.tla import find_tools
 from conformance.verdict import Verdict, merge
 
@@ -66,8 +69,10 @@ class Request:
     requests: int
     jobs: int
     patience: float
-    only: int | None = None
-    """The number of the one example to run."""
+    numbers: tuple[int, ...] = ()
+    """The examples to run, if not those from 1 on."""
+    deviations: Path | None = None
+    """A table of departures that the client's maker declares."""
 
 
 @dataclass(slots=True)
@@ -125,7 +130,7 @@ def client(context: Context, request: Request) -> Tally:
 
     UserError for a client that cannot be judged: it never joins, or speaks of what is not modelled.
     """
-    numbers = range(1, request.examples + 1) if request.only is None else [request.only]
+    numbers = request.numbers or range(1, request.examples + 1)
     with stage(context, STAGE, request.command, len(numbers)) as outcome:
         bench = _Bench(context, request)
         tally = asyncio.run(bench.run(numbers))
@@ -149,7 +154,7 @@ class _Bench:
     _tally: Tally = field(default_factory=Tally)
 
     def __post_init__(self) -> None:
-        self._model = variant_model(self.request.variant)
+        self._model = declared_model(self.request)
 
     async def run(self, numbers: Sequence[int]) -> Tally:
         """All examples; first a quiet one, which shows whether the client tells of callbacks."""
@@ -313,6 +318,21 @@ def variant_model(name: str) -> Model:
         )
     owes = {OWES_REQUEST: 'OwesRequest("m1")', OWES_CALLBACK: 'OwesCallback("m1")'}
     return replace(known[name], definitions={**known[name].definitions, **owes})
+
+
+def declared_model(request: Request) -> Model:
+    """The model of the variant, as the declared departures override it. UserError for others."""
+    model = variant_model(request.variant)
+    if request.deviations is None:
+        return model
+    declared = DeclaredTable(request.deviations).deviations()
+    without = next((entry.id for entry in declared if not entry.overrides), None)
+    if without is not None:
+        raise UserError(
+            f"{request.deviations}: {without} overrides no operator. A client shows requests, not "
+            "states: its departures are `definitions` and `overrides` (docs/clients.md)."
+        )
+    return with_deviations(model, declared)
 
 
 def _titled(result: ExampleResult, found: Finding) -> tuple[str, str]:

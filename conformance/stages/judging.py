@@ -13,9 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from conformance.audit.spread import Rules, judge_on
 from conformance.compared import Compared
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
@@ -26,6 +24,7 @@ from conformance.judge.judge import Judge
 from conformance.judge.mapping import Mapping
 from conformance.judge.processes import judge_here
 from conformance.judge.reading import Located, bytes_of, locate, read_recordings
+from conformance.judge.spread import Rules, judge_by
 from conformance.judge.stored import stored_trace
 from conformance.judge.translate import derived_constants, translated
 from conformance.judge.verdict import FormulaVerdict, Judgement
@@ -45,9 +44,7 @@ from conformance.traces.manifest import Identity
 from conformance.traces.states import infer_columns
 from conformance.traces.writer import TraceCollector, open_writer
 from conformance.verdict import Verdict, merge
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from conformance.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +153,11 @@ def judge_files(
     *,
     name: str = "judge",
     replace_store: bool = False,
-    spark: SparkSession | None = None,
+    workers: Workers | None = None,
 ) -> Tally:
     """Judge every trace of the files; with `store`, the behaviours that explain them are kept.
 
-    Without `spark` it is done on this machine, by the same judge in as many processes as the
+    Without `workers` it is done on this machine, by the same judge in as many processes as the
     settings say.
     """
     subject = ", ".join(map(path_text, request.files))
@@ -168,7 +165,7 @@ def judge_files(
         bench = _Bench.of(context, request)
         context.emit(held(bench.prepared, FOREIGN))
         tally = Tally()
-        judgements = bench.judgements(spark, context.settings.jobs, brief=store is None)
+        judgements = bench.judgements(workers, context.settings.jobs, brief=store is None)
         judged = bench.counted(judgements, context, name, tally)
         if store is None:
             for _ in judged:
@@ -223,11 +220,11 @@ class _Bench:
         return _Bench(request, prepared, rules, rules.judge(prepared.spec))
 
     def judgements(
-        self, spark: SparkSession | None, jobs: int, *, brief: bool
+        self, workers: Workers | None, jobs: int, *, brief: bool
     ) -> Iterator[tuple[Located, Judgement]]:
-        """Every trace that is wanted with its judgement, made on Spark or on this machine."""
-        if spark is not None:
-            return judge_on(spark, self.rules, self._wanted(), brief=brief)
+        """Every trace that is wanted with its judgement, made by workers or on this machine."""
+        if workers is not None:
+            return judge_by(workers, self.rules, self._wanted(), brief=brief)
         return judge_here(self.judge, self._wanted(), processes=jobs, brief=brief)
 
     def _wanted(self) -> Iterator[Located]:

@@ -11,6 +11,7 @@ from conformance.events import Printed, Progress, Reason, StageStarted
 from conformance.modelcheck.left_out import left_out
 from conformance.modelcheck.manifest import Model
 from conformance.modelcheck.outcome import (
+    STUTTERS,
     EngineOutcome,
     KeptStep,
     defined_at,
@@ -26,6 +27,7 @@ from conformance.tla import find_tools, format_state, format_value
 from conformance.tla.search import (
     Counterexample,
     FalseAssumption,
+    FormulaKind,
     FormulaResult,
     SearchResult,
     problem_of,
@@ -38,7 +40,7 @@ _ASSUMPTION_FALSE = 10
 
 
 def check_in_python(context: Context, models: Sequence[Model]) -> list[CheckResult]:
-    """Search each model's state space with our successors; temporal properties stay with TLC."""
+    """Search each model's state space with our successors."""
     context.check.parser.announce(models)
     return [_check(context, model) for model in models]
 
@@ -108,7 +110,7 @@ def _outcome(prepared: PreparedModel, found: SearchResult) -> EngineOutcome:
     steps = _steps(prepared, path)
     return EngineOutcome(
         result="holds" if violated is None else "violated",
-        exit_code=0 if violated is None else 12,
+        exit_code=_exit_code(violated),
         tlc_version=ENGINE,
         violated="" if violated is None else violated.name,
         kind="" if violated is None else str(violated.kind),
@@ -118,10 +120,26 @@ def _outcome(prepared: PreparedModel, found: SearchResult) -> EngineOutcome:
         depth=found.depth,
         variables=prepared.spec.variables,
         steps=steps,
+        ending=_ending(path),
         places=places_of(prepared.module, steps),
         why=_why(prepared, violated),
         never_fired=None if violated else tuple(name for name in names if name not in fired),
     )
+
+
+def _exit_code(violated: FormulaResult | None) -> int:
+    """TLC's."""
+    if violated is None:
+        return 0
+    return 13 if violated.kind is FormulaKind.TEMPORAL_PROPERTY else 12
+
+
+def _ending(path: Counterexample | None) -> str:
+    if path is None or path.back_to is None:
+        return ""
+    if path.back_to == len(path.steps):
+        return STUTTERS
+    return f"This is the state of step {path.back_to} again: it goes round for ever."
 
 
 def _steps(prepared: PreparedModel, found: Counterexample | None) -> tuple[KeptStep, ...]:

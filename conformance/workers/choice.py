@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from conformance.workers.places import Here, Workers
-from conformance.workers.processes import Processes
+from conformance.workers.processes import ForkedProcesses
 
 MANY_TRACES = 1_000_000
 """Spark records and judges so many traces and more; its start takes longer than fewer do."""
@@ -29,7 +29,7 @@ def workers_for(
     EnvironmentProblem if Spark is needed and cannot start.
     """
     if is_small(traces, master) and not spark:
-        yield Here() if steps <= FEW_STEPS or processes < 2 else Processes(processes)
+        yield Here() if steps <= FEW_STEPS or processes < 2 else ForkedProcesses(processes)
         return
     # Here: Spark takes a second to load, and few traces need it.
     from conformance.spark.session import spark_session

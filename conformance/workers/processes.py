@@ -41,7 +41,7 @@ class WorkerEnded(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Processes(Workers):
+class ForkedProcesses(Workers):
     """So many processes, forked anew for each `map`; without fork, this process does the work."""
 
     count: int
@@ -80,7 +80,6 @@ class _Forks(ExitStack):
 
     def __init__(self, function: Callable[[Item], object], count: int) -> None:
         super().__init__()
-        gc.collect()
         gc.freeze()
         self.callback(gc.unfreeze)
         forking = multiprocessing.get_context("fork")

@@ -6,14 +6,19 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import sys
+import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from conformance.audit import session
 from conformance.cli.main import load
 from conformance.tla import find_tools
 from conformance.tla.front import tools
@@ -524,6 +529,54 @@ def test_a_master_that_cannot_be_reached_is_named(
     run = kconform(f"judge run.ndjson --model {MODEL} --master {master}")
     assert run.code == 2
     assert f"The Spark master {master} cannot be reached" in run.paragraph()
+
+
+def _silent(_connection: socket.socket) -> None:
+    """Takes a connection and never answers."""
+
+
+def _http(connection: socket.socket) -> None:
+    connection.recv(1)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def _closing(connection: socket.socket) -> None:
+    connection.recv(100)
+    connection.close()
+
+
+def _drop_by_drop(connection: socket.socket) -> None:
+    """Keeps its side going without ever saying enough."""
+    with suppress(OSError):
+        for _ in range(8):
+            connection.sendall(b"\0")
+            time.sleep(0.2)
+
+
+@pytest.mark.parametrize("behave", [_silent, _http, _closing, _drop_by_drop])
+def test_a_port_that_is_no_spark_master_is_named_without_starting_spark(
+    here: Path,
+    kconform: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    behave: Callable[[socket.socket], None],
+) -> None:
+    monkeypatch.setattr(session, "_CONNECT", 1.0)
+    monkeypatch.setattr(session, "_start", lambda *_, **__: pytest.fail("Spark is started"))
+    kept = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            kept.append(connection)
+            behave(connection)
+
+        threading.Thread(target=serve, daemon=True).start()
+        master = f"spark://127.0.0.1:{server.getsockname()[1]}"
+        run = kconform(f"judge run.ndjson --model {MODEL} --master {master}")
+    assert run.code == 2
+    assert f"The Spark master {master} cannot be reached" in run.paragraph()
+    for connection in kept:
+        connection.close()
 
 
 # ---- a full disk ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""README's commands have their options and files; its installations name what they install."""
+"""Commands that README shows have their options and files; installations name their packages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ import pytest
 import typer
 
 from conformance.cli.main import COMMANDS, load
+from tests.unit.badges import FOLDER, badges
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = ROOT / "README.md"
+PAGES = (README, *(ROOT / "docs" / name for name in ("gate.md", "own-system.md")))
 IN_A_CLONE = re.compile(r"in a clone", re.IGNORECASE)
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """Each command that README shows, with what stands before it: its cell, or its paragraph."""
+    """Each command that a page shows, with what stands before it: its cell, or its paragraph."""
     before = ""
-    for line in README.replace("\\\n", " ").splitlines():
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for line in text.replace("\\\n", " ").splitlines():
         if line.startswith("    kconform "):
             yield line.strip(), before
         elif line.startswith("|"):
@@ -58,3 +61,12 @@ def test_an_installation_without_spark_names_every_other_dependency() -> None:
     of_spark = {one for one in project["dependencies"] if re.match(r"(pyspark|pandas)\b", one)}
     assert len(of_spark) == 2
     assert set(shlex.split(line)) == {*project["dependencies"]} - of_spark
+
+
+def test_readme_is_read_in_a_minute_or_two() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
+
+
+@pytest.mark.parametrize(("name", "text"), badges().items())
+def test_a_badge_says_what_the_project_says(name: str, text: str) -> None:
+    assert (FOLDER / name).read_text(encoding="utf-8") == text, "run python -m tests.unit.badges"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,8 @@ from conformance.inspect.reading.layouts import layouts_of
 from conformance.inspect.reading.part import Job, read_part
 from conformance.inspect.reading.plan import Part, identity, planned, schemas_identity
 from conformance.inspect.store import PartWriter, finished, remove_unfinished
-from conformance.inspect.workers import Workers
+from conformance.inspect.workers import OnDemand
+from conformance.workers import Here
 
 SPARK_FROM = 1 << 30
 """Bytes from which a JVM's start is worth its time."""
@@ -35,7 +39,7 @@ def read(
     output: Path,
     jars: Sequence[Path],
     *,
-    workers: Workers | None = None,
+    workers: OnDemand | None = None,
     tell: Tell = _silent,
 ) -> Evidence:
     """The evidence in the files, kept below `output`; a run that was ended goes on there.
@@ -68,24 +72,41 @@ def read(
     return Evidence.open(output)
 
 
-def _read_parts(job: Job, parts: Sequence[Part], workers: Workers | None, tell: Tell) -> None:
+def _read_parts(job: Job, parts: Sequence[Part], workers: OnDemand | None, tell: Tell) -> None:
     done = finished(job.folder)
     waiting = [part for part in parts if part.number not in done]
     total = sum(part.size for part in parts)
     left = sum(part.size for part in waiting)
     tell(total - left, total)
-    if waiting and workers is not None and workers.pay(left, SPARK_FROM):
-        # Not at the top: importing PySpark takes longer than reading a small incident.
-        from conformance.inspect.reading.workers import read_with_spark
+    chosen = workers.fit(left, SPARK_FROM) if waiting and workers is not None else Here()
+    watch = nullcontext() if isinstance(chosen, Here) else _watched(job, parts, tell)
+    with watch:
+        for part, _ in zip(waiting, chosen.map(partial(read_part, job), waiting), strict=True):
+            left -= part.size
+            tell(total - left, total)
 
-        sizes = {part.number: part.size for part in parts}
-        numbers = [part.number for part in waiting]
-        read_with_spark(workers.session(), job, numbers, sizes, tell)
-        return
-    for part in waiting:
-        read_part(job, part)
-        left -= part.size
-        tell(total - left, total)
+
+_POLL = 0.5
+"""Seconds between two looks at what has been finished elsewhere."""
+
+
+@contextmanager
+def _watched(job: Job, parts: Sequence[Part], tell: Tell) -> Iterator[None]:
+    """Tell of the parts that others finish meanwhile: their results come all together."""
+    total, stop = sum(part.size for part in parts), threading.Event()
+
+    def look() -> None:
+        while not stop.wait(_POLL):
+            done = finished(job.folder)
+            tell(sum(part.size for part in parts if part.number in done), total)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        watcher.join()
 
 
 def _counts(output: Path) -> dict[str, Any]:

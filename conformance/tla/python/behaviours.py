@@ -39,12 +39,6 @@ class _Place:
     values: _Values
     lets: tuple[s.Let, ...] = ()
 
-    def within(self, node: s.Expr) -> s.Expr:
-        """The part with the LETs that surround it."""
-        for let in reversed(self.lets):
-            node = s.Let(let.location, let.definitions, node)
-        return node
-
 
 class BehaviourReader:
     """Translates temporal formulas; quantifiers over constant sets are written out, as by TLC."""
@@ -144,8 +138,11 @@ class BehaviourReader:
     def _closed(
         self, node: s.Expr, at: _Place
     ) -> tuple[s.Expr, tuple[s.Bound, ...], tuple[Value, ...]]:
-        """The expression with its LETs, the bound names in it, and their values."""
-        whole = at.within(node)
+        """The expression with the LETs that it needs, the bound names in it, and their values."""
+        whole = node
+        for let in reversed(at.lets):
+            if self._analysis.of(whole).calls.intersection(let.definitions):
+                whole = s.Let(let.location, let.definitions, whole)
         free = self._analysis.of(whole).free
         names = tuple(name for name in at.values if name.uid in free)
         return whole, names, tuple(at.values[name] for name in names)

@@ -359,7 +359,8 @@ class _Search:
             end = self._explore(cancelled, progress)
             if end is End.EXHAUSTED and not self.violations:
                 self._judge_behaviours()
-                end = End.VIOLATION if self.violations else end
+                if self.violations and self.limits.stop_at_violation:
+                    end = End.VIOLATION
         finally:
             self.problem.search_at(None)
         return SearchResult(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from conformance.tla.search.tableau import Choice, Obligation, choices
 from conformance.tla.semantics.behaviours import (
@@ -125,7 +125,8 @@ class _Product:
     def lasso(self) -> Lasso | None:
         """What the module's docstring says, 2 and 3."""
         for state in self.graph.initial:
-            self._number(state, self.demand.rest, None)
+            self._number(state, self.demand.rest)
+        self.parent += [None] * len(self.nodes)
         for source, (state, obligation) in enumerate(self.nodes):  # grows meanwhile
             self._expand(source, state, obligation)
         conditions = self._conditions()
@@ -159,21 +160,21 @@ class _Product:
             of_steps = [claim for claim in way.claims if claim.of_steps]
             for after in (state, *self.graph.successors[state]):
                 if self._all(of_steps, state, after):
-                    step = _Step(source, -1, state, after, way.put_off)
-                    self._number(after, way.rest, step)
+                    target = self._number(after, way.rest)
+                    step = _Step(source, target, state, after, way.put_off)
+                    self.steps[source].append(step)
+                    if target == len(self.parent):
+                        self.parent.append(step)
 
     def _all(self, claims: Iterable[Claim], before: int, after: int) -> bool:
         return all(self.graph.holds(one, before, after) is one.wanted for one in claims)
 
-    def _number(self, state: int, obligation: Obligation, step: _Step | None) -> None:
-        target = self.numbers.setdefault((state, obligation), len(self.nodes))
-        if step is not None:
-            step = replace(step, target=target)
-            self.steps[step.source].append(step)
-        if target == len(self.nodes):
+    def _number(self, state: int, obligation: Obligation) -> int:
+        number = self.numbers.setdefault((state, obligation), len(self.nodes))
+        if number == len(self.nodes):
             self.nodes.append((state, obligation))
             self.steps.append([])
-            self.parent.append(step)
+        return number
 
     def _conditions(self) -> list[_Condition]:
         """A cycle must have a step that satisfies the first, one that satisfies the second ..."""

@@ -28,7 +28,7 @@ Obligation = frozenset[Temporal]
 class Choice:
     """One way to begin; `pending` is what was not yet taken apart."""
 
-    claims: tuple[Claim, ...] = ()
+    claims: frozenset[Claim] = frozenset()
     """True of the first step."""
     rest: Obligation = frozenset()
     put_off: frozenset[Until] = frozenset()
@@ -36,8 +36,25 @@ class Choice:
 
 
 def choices(obligation: Obligation) -> tuple[Choice, ...]:
-    """The ways to begin, each once."""
-    return tuple(dict.fromkeys(_complete(Choice(pending=tuple(obligation)))))
+    """The ways to begin, without those that ask for more than another one does.
+
+    A behaviour that satisfies what it must as soon as it can finds its way through the others, too:
+    it puts off nothing that it need not.
+    """
+    ways = sorted(dict.fromkeys(_complete(Choice(pending=tuple(obligation)))), key=_asked)
+    kept: list[Choice] = []
+    for way in ways:
+        if not any(_asks_less(one, way) for one in kept):
+            kept.append(way)
+    return tuple(kept)
+
+
+def _asked(way: Choice) -> int:
+    return len(way.claims) + len(way.rest) + len(way.put_off)
+
+
+def _asks_less(one: Choice, other: Choice) -> bool:
+    return one.claims <= other.claims and one.rest <= other.rest and one.put_off <= other.put_off
 
 
 def _complete(choice: Choice) -> Iterator[Choice]:
@@ -58,7 +75,7 @@ def _ways(formula: Temporal, choice: Choice) -> Iterator[Choice]:
             if formula in choice.claims:
                 yield choice
             elif negation(formula) not in choice.claims:
-                yield replace(choice, claims=(*choice.claims, formula))
+                yield replace(choice, claims=choice.claims | {formula})
         case AllOf(parts):
             yield first(*parts)
         case AnyOf(parts):

@@ -63,12 +63,12 @@ TRUE, FALSE = AllOf(()), AnyOf(())
 
 def always(inner: Temporal) -> Temporal:
     """`[]inner`."""
-    return inner if inner in (TRUE, FALSE) else Unless(FALSE, inner)
+    return Unless(FALSE, inner)
 
 
 def eventually(inner: Temporal) -> Temporal:
     """`<>inner`."""
-    return inner if inner in (TRUE, FALSE) else Until(TRUE, inner)
+    return Until(TRUE, inner)
 
 
 def all_of(parts: Iterable[Temporal]) -> Temporal:

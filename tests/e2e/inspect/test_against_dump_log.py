@@ -19,7 +19,7 @@ from conformance.inspect.history import Controller
 from conformance.inspect.reading.inputs import Filters, Inputs, brokers_of
 from conformance.inspect.reading.reader import read
 from conformance.inspect.specifications import CLASSIC_GROUP, Specifications
-from conformance.inspect.workers import Workers
+from conformance.inspect.workers import OnDemand
 from conformance.kafka.jars import kafka_jars
 from conformance.kafka.schemas import Record, Schemas
 from conformance.tla import find_java
@@ -121,7 +121,7 @@ def segments(tmp_path: Path) -> list[Path]:
 
 def test_the_same_batches(segments: list[Path], tmp_path: Path) -> None:
     inputs = Inputs(brokers_of([f"b1={tmp_path / 'b1'}"]))
-    evidence = read(inputs, tmp_path / "out", (), workers=Workers(wanted=False))
+    evidence = read(inputs, tmp_path / "out", (), workers=OnDemand(wanted=False))
     theirs = dumped(segments)
     assert len(theirs) > 1500
     assert sum(not row[-1] for row in theirs) == 20

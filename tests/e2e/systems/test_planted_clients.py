@@ -1,24 +1,28 @@
-"""Faults planted in two client libraries are found, and the libraries alone agree.
+"""Six faults planted in two client libraries are found, and the libraries alone agree.
 
-The command `python -m benchmarks.planted_clients` plants six in each, and runs 100 examples; here
-are those that nearly every example shows. The others have tests of their own, of a small member:
-test_client.py (ignored answers), test_answers.py (old generations and ids).
+The command `python -m benchmarks.planted_clients` looks for each in 100 examples. Here each runs in
+those alone that aim at the answer which has it show.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
 from benchmarks import planted_clients as planted
-from benchmarks.planted_clients import NONE, Library
+from benchmarks.planted_clients import FAULTS, NONE, Bench, Fault, Library, named
 from conformance.modelcheck.cache import cache_dir
-from conformance.verdict import Verdict
+from conformance.stages.client import Tally
 
-SEED, EXAMPLES, JOBS, PATIENCE = 1, 4, 4, 4.0
-EARLY = ("forgets-member-id", "commits-ahead")
+BENCH = Bench(jobs=2, seed=1, patience=3.0)
+OF_EACH, SIDE_BY_SIDE = 2, 4
+"""Examples of each fault; runs at a time, which mostly wait for their clients."""
+Runs = dict[str, Future[Tally]]
+"""What the runs of a library come to, by the fault's name."""
 
 
 def missing(reason: str) -> None:
@@ -44,19 +48,23 @@ def aiokafka() -> Library:
     return planted.aiokafka()
 
 
-@pytest.fixture(params=["franz_go", "aiokafka"])
-def library(request: pytest.FixtureRequest) -> Library:
-    found: Library = request.getfixturevalue(request.param)
-    return found
+@pytest.fixture(params=["franz_go", "aiokafka"], scope="module")
+def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
+    library: Library = request.getfixturevalue(request.param)
+    numbers = {fault.name: fault.numbers(OF_EACH) for fault in FAULTS}
+    numbers[NONE] = tuple({one: None for aimed in numbers.values() for one in aimed})
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        yield {name: pool.submit(BENCH.run, library, name, of) for name, of in numbers.items()}
 
 
-@pytest.mark.parametrize("fault", EARLY)
-def test_a_planted_fault_is_found(library: Library, fault: str) -> None:
-    tally = planted.examined(library, fault, EXAMPLES, jobs=JOBS, seed=SEED, patience=PATIENCE)
-    assert tally.verdict is Verdict.FAIL, tally.once
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one.name)
+def test_a_planted_fault_is_found_and_named(runs: Runs, fault: Fault) -> None:
+    tally = runs[fault.name].result()
+    titles = [one.title for one in tally.findings.values()]
+    assert named(fault, tally, runs[NONE].result()), (titles, tally.once)
 
 
-def test_without_a_fault_the_library_agrees(library: Library) -> None:
-    tally = planted.examined(library, NONE, EXAMPLES, jobs=JOBS, seed=SEED, patience=PATIENCE)
+def test_without_a_fault_the_library_agrees(runs: Runs) -> None:
+    tally = runs[NONE].result()
     assert tally.findings == {}, [one.story for one in tally.findings.values()]
     assert tally.done

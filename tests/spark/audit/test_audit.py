@@ -29,7 +29,7 @@ from conformance.traces.states import infer_columns
 from conformance.traces.store import TraceStore
 from conformance.traces.writer import open_writer, write_chunk
 from conformance.verdict import Verdict
-from conformance.workers import Here, Processes, Workers
+from conformance.workers import ForkedProcesses, Here, Workers
 from tests.spark.audit import lock
 from tests.spark.audit.lock import INITIAL, of_states, save, walk
 
@@ -71,7 +71,7 @@ def judged(
     assert isinstance(events[-1], StageFinished)
     assert events[-1].fault is bool(result.disputed)
     assert [event for event in events if isinstance(event, Finding)] == list(result.findings)
-    for name, workers in {"processes": Processes(2), "spark": OnSpark(spark)}.items():
+    for name, workers in {"processes": ForkedProcesses(2), "spark": OnSpark(spark)}.items():
         other = by(workers, store, model, replace(chosen, listing=folder / name))
         assert said(other) == said(result)
         assert written(folder / name) == written(listing)

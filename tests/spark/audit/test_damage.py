@@ -12,7 +12,7 @@ from conformance.audit.engine import audit
 from conformance.errors import DataError
 from conformance.spark.workers import OnSpark
 from conformance.traces.store import TraceStore
-from conformance.workers import Here, Processes
+from conformance.workers import ForkedProcesses, Here
 from tests.spark.audit import lock
 from tests.spark.audit.lock import INITIAL, of_states, save
 
@@ -31,7 +31,7 @@ def test_the_damaged_file_is_named(
     where: str,
 ) -> None:
     store = save(tmp_path / "s", [of_states(0, INITIAL, (0, ("a", 1, ("a",))))])
-    workers = {"here": Here(), "processes": Processes(2), "spark": OnSpark(spark)}[where]
+    workers = {"here": Here(), "processes": ForkedProcesses(2), "spark": OnSpark(spark)}[where]
     # The driver's own look at the states comes first, and would notice.
     monkeypatch.setattr(TraceStore, "check_fingerprints", lambda _: 0)
     damage(store.files(part)[0], torn=torn)

@@ -16,7 +16,7 @@ from conformance.inspect.reading import plan
 from conformance.inspect.reading.inputs import Inputs, brokers_of
 from conformance.inspect.reading.reader import read
 from conformance.inspect.tables import SCHEMAS
-from conformance.inspect.workers import Workers
+from conformance.inspect.workers import OnDemand
 from tests.segment_files import partition_folder, run_of, write_checkpoint, write_segment
 
 pytestmark = pytest.mark.spark
@@ -44,7 +44,7 @@ def test_the_same_tables_and_the_parts_that_were_missing(
     told: list[tuple[int, int]] = []
     out = tmp_path / "together"
     together = read(
-        inputs, out, (), workers=Workers(wanted=True), tell=lambda *seen: told.append(seen)
+        inputs, out, (), workers=OnDemand(wanted=True), tell=lambda *seen: told.append(seen)
     )
     for table in TABLES:
         assert together.table(table).equals(alone.table(table)), table
@@ -57,7 +57,7 @@ def test_the_same_tables_and_the_parts_that_were_missing(
     for table in ("files", "batches"):
         (out / table / "part-000003.parquet").unlink()
     (out / "files" / "part-000008.parquet").unlink(missing_ok=True)
-    again = read(inputs, out, (), workers=Workers(wanted=True))
+    again = read(inputs, out, (), workers=OnDemand(wanted=True))
     for table in TABLES:
         assert again.table(table).equals(alone.table(table)), table
 
@@ -82,7 +82,7 @@ def test_slices_are_judged_alike_here_and_by_workers(
     evidence = read(inputs, tmp_path / "evidence", ())
     assert len(slices.slices(evidence, controller(evidence))) > 2
     here = inspect(evidence, tmp_path / "here")
-    there = inspect(evidence, tmp_path / "there", workers=Workers(wanted=True))
+    there = inspect(evidence, tmp_path / "there", workers=OnDemand(wanted=True))
     assert here.partition_count == 4
     assert [one.key for one in there.found] == [one.key for one in here.found] != []
     assert (there.truths, there.unjudged) == (here.truths, here.unjudged)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from conformance.audit import spread
-from conformance.audit.spread import Rules, deal, judge_on
+from conformance.judge import spread
 from conformance.judge.reading import locate, read_recordings
+from conformance.judge.spread import Rules, deal, judge_by
+from conformance.spark.workers import OnSpark
 from conformance.tla import Spec
 from conformance.verdict import Verdict
 from tests.unit.judge.locks import HIDDEN, locks, mapping, write
@@ -33,10 +34,10 @@ def test_the_judgements_are_those_of_one_judge(
     rules = Rules.of(spec, mapping(tmp_path, HIDDEN), INVARIANTS, PROPERTIES)
     judge = rules.judge()
     here = [judge.judge(one) for one in read_recordings([path])]
-    there = [one for _, one in judge_on(spark, rules, locate([path]), brief=False)]
+    there = [one for _, one in judge_by(OnSpark(spark), rules, locate([path]), brief=False)]
     assert there == here
     assert {one.verdict for one in there} == {Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE}
-    brief = [one for _, one in judge_on(spark, rules, locate([path]), brief=True)]
+    brief = [one for _, one in judge_by(OnSpark(spark), rules, locate([path]), brief=True)]
     assert brief == [one.brief() for one in here]
 
 
@@ -56,7 +57,7 @@ def test_a_file_that_workers_cannot_read_makes_its_traces_inconclusive(
     located = list(locate([path]))
     path.unlink()
     rules = Rules.of(spec, mapping(tmp_path, HIDDEN), INVARIANTS, PROPERTIES)
-    found = [one for _, one in judge_on(spark, rules, located, brief=False)]
+    found = [one for _, one in judge_by(OnSpark(spark), rules, located, brief=False)]
     assert [one.verdict for one in found] == [Verdict.INCONCLUSIVE] * 4
     assert "every worker of the cluster can read" in found[0].reason
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from conformance.client.answers import Answers
+from conformance.client.duties import AIMS, DutyKind
 from conformance.client.example import LIMITS, silent
 from conformance.client.messages import (
     SENDS,
@@ -40,12 +42,13 @@ from tests.unit.client.asked import (
 )
 
 SUBJECT = Subject("orders", frozenset({"range"}), None, joins_twice=True)
+STATIC = replace(SUBJECT, instance="instance")
 FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "9"}
 NAMES = Names("salt")
 
 
-def spec_of(variant: str) -> Spec:
-    model = with_constants(variant_model(variant), {**SUBJECT.constants(), **FREE})
+def spec_of(variant: str, subject: Subject = SUBJECT) -> Spec:
+    model = with_constants(variant_model(variant), {**subject.constants(), **FREE})
     return bound(model, find_tools()).spec
 
 
@@ -88,10 +91,10 @@ def commit(generation: int, member: str) -> MemberRequest:
 class Loop:
     """A client and a coordinator that talk as the test says."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, subject: Subject = SUBJECT) -> None:
         self.following = Following(spec, silent(told=True), LIMITS)
-        self.answers = Answers(spec, SUBJECT.others)
-        self.messages = Messages(SUBJECT, NAMES, told=True)
+        self.answers = Answers(spec, subject.others)
+        self.messages = Messages(subject, NAMES, told=True)
         self.behind = 0
 
     def hears(self, event: Event) -> bool:
@@ -102,7 +105,7 @@ class Loop:
         explained = all(
             self.hears(event) for event in self.messages.events(request, "it", self.behind)
         )
-        if explained and request.api == "heartbeat":
+        if explained and request.api in ("heartbeat", "offset_commit"):
             return self.hears(self.messages.taken_up(request, 1, "it"))
         return explained
 
@@ -279,6 +282,33 @@ def test_a_refused_sync_group_is_sent_again_by_a_variant_only(
         assert loop.sends(sync(1, "m1-01"))
         assert loop.answers_with(error) == error
         assert loop.sends(sync(1, "m1-01")) is allowed
+
+
+@pytest.fixture(scope="module")
+def static() -> Spec:
+    return spec_of("java", STATIC)
+
+
+@pytest.mark.parametrize("aim", AIMS, ids=str)
+def test_every_answer_that_an_example_aims_at_can_be_given(static: Spec, aim: DutyKind) -> None:
+    loop = Loop(static, STATIC)
+    lane = "heartbeat" if aim.api in ("Heartbeat", "OffsetCommit") else "channel"
+    assert loop.sends(join(""))
+    assert loop.answers_with("NONE, leader") == "NONE, leader"
+    assert loop.sends(sync(1, "m1-01"))
+    if aim.api != "SyncGroup":
+        assert loop.answers_with("NONE") == "NONE"
+        assert loop.hears(assigned_event(frozenset({0, 1}), "assigned"))
+    if aim.api == "Heartbeat":
+        assert loop.sends(heartbeat(1))
+    if aim.api == "OffsetCommit":
+        assert loop.sends(commit(1, "m1-01"))
+    if aim.api == "JoinGroup":
+        assert loop.sends(heartbeat(1))
+        loop.answers_with("REBALANCE_IN_PROGRESS", "heartbeat")
+        assert loop.hears(given_up_event(frozenset({0, 1}), "revoked"))
+        assert loop.sends(join(NAMES.real("m1-01")))
+    assert loop.answers_with(aim.answer, lane) == aim.answer
 
 
 @pytest.mark.parametrize(("variant", "next_id"), [("spec", ""), ("franz_go", "m1-01")])

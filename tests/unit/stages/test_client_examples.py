@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.planted_clients import FAULTS, Fault, named
 from conformance.client.breaches import Breach
 from conformance.client.duties import KINDS
-from conformance.client.example import Ending, ExampleResult
+from conformance.client.example import QUIET, Ending, ExampleResult, aim_of
+from conformance.errors import UserError
 from conformance.events import Finding
+from conformance.modelcheck.prepare import bound
 from conformance.stages import client as stage
-from conformance.stages.context import Context
+from conformance.stages.context import Context, with_constants
+from conformance.tla import find_tools
 from conformance.verdict import Verdict
 
 DONE = KINDS[0]
@@ -127,3 +132,75 @@ def test_what_the_loop_or_the_machine_lacks_is_no_finding(
     tally = tally_of(monkeypatch, result)
     assert (tally.verdict, tally.findings) == (Verdict.INCONCLUSIVE, {})
     assert "the loop serves Fetch 4 to 18 only" in tally.once[0]
+
+
+def test_examples_can_be_chosen_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[int] = []
+
+    async def runs(_: Any, number: int, *__: Any, **___: Any) -> ExampleResult:
+        run.append(number)
+        return RIGHT
+
+    monkeypatch.setattr(stage, "run_example", runs)
+    request = stage.Request("x", "java", 1, 15, 1, 8.0, numbers=(7, 3))
+    assert stage.client(Context(), request).verdicts.total() == 2
+    assert run == [QUIET, 7, 3]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one.name)
+def test_a_planted_fault_is_found_by_a_finding_that_names_it_and_is_its_own(fault: Fault) -> None:
+    signs = {
+        "ignores-rebalance": "9 s after Heartbeat was answered REBALANCE_IN_PROGRESS the client "
+        "owes JoinGroup.",
+        "old-generation": "OffsetCommit as m1-01, generation 1: the specification does not allow "
+        "it here",
+        "ignores-refusals": "9 s after Heartbeat was answered ILLEGAL_GENERATION the client owes "
+        "JoinGroup.",
+        "stale-member-id": "Heartbeat as m1-01, generation 2: the specification does not allow it "
+        "here",
+        "forgets-member-id": "JoinGroup as no id (protocols range): the specification does not "
+        "allow it here",
+        "commits-ahead": "the client commits a position behind all records that it was given",
+    }
+    findings = {name: finding(title) for name, title in signs.items()}
+    nothing, all_of_them = stage.Tally(), stage.Tally(findings=findings)
+    assert named(fault, nothing, nothing) is None
+    assert named(fault, all_of_them, nothing) is findings[fault.name]
+    assert named(fault, all_of_them, all_of_them) is None, "the clean copy shows it as well"
+    assert {aim_of(number).answer for number in fault.numbers(4)} == {fault.cause[1]}
+
+
+TABLE = """
+[[deviation]]
+id = "keeps-its-member-id"
+title = "a member that was fenced joins with its old member id"
+severity = "harmless"
+definitions = { "Ours_KeepsMemberId(error)" = 'error = "UNKNOWN_MEMBER_ID"' }
+overrides = { KeepsMemberId = "Ours_KeepsMemberId" }
+"""
+
+
+def request_with(table: Path) -> stage.Request:
+    return stage.Request("x", "java", 1, 15, 1, 8.0, deviations=table)
+
+
+def test_departures_that_are_declared_override_the_variant(tmp_path: Path) -> None:
+    table = tmp_path / "ours.toml"
+    table.write_text(TABLE)
+    variant = stage.variant_model("java")
+
+    model = stage.declared_model(request_with(table))
+
+    assert model.overrides == {**variant.overrides, "KeepsMemberId": "Ours_KeepsMemberId"}
+    assert variant.definitions.items() <= model.definitions.items()
+    state = next(iter(bound(with_constants(model, {}), find_tools()).spec.initial_states()))
+    assert state, "TLC's parser takes the override"
+
+
+def test_what_a_client_does_not_show_cannot_be_declared(tmp_path: Path) -> None:
+    table = tmp_path / "ours.toml"
+    before, _, _ = TABLE.partition("definitions")
+    table.write_text(before + 'hidden = ["memberState"]\n')
+
+    with pytest.raises(UserError, match="keeps-its-member-id overrides no operator"):
+        stage.declared_model(request_with(table))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.tla import UnsupportedError, infer_schema
-from conformance.tla.search import FormulaKind, Verdict, problem_of, search
+from conformance.tla import SpecError, UnsupportedError, infer_schema
+from conformance.tla.search import FormulaKind, Limits, Verdict, problem_of, search
 from conformance.tla.spark import compile_action_formulas
 from conformance.tla.spark.formulas import conjoin
 from tests.unit.tla.small import spec
@@ -49,12 +49,99 @@ def test_an_initial_part_is_no_invariant(tmp_path: Path) -> None:
     assert results(tmp_path, "Starts") == {("Starts", "initial property"): "fail"}
 
 
-def test_what_takes_a_whole_behaviour_stays_open_and_the_rest_is_checked(tmp_path: Path) -> None:
+def test_what_takes_a_whole_behaviour_is_judged_beside_the_rest(tmp_path: Path) -> None:
     assert results(tmp_path, "Ticks Everywhere") == {
         ("Ticks", "action property"): "pass",
-        ("Ticks", "temporal property"): "inconclusive",
-        ("Everywhere", "temporal property"): "inconclusive",
+        ("Ticks", "temporal property"): "pass",
+        ("Everywhere", "temporal property"): "pass",
     }
+
+
+COUNTERS = r"""
+VARIABLES x, y
+vars == <<x, y>>
+Init == x = 0 /\ y = 0
+Up == x < 2 /\ x' = x + 1 /\ y' = y
+Down == x = 1 /\ x' = 0 /\ y' = y
+Flip == x = 0 /\ y' = 1 - y /\ x' = x
+Next == Up \/ Down \/ Flip
+Free == Init /\ [][Next]_vars
+Weak == Free /\ WF_vars(Next)
+WeakUp == Free /\ WF_vars(Up)
+StrongUp == Free /\ \A n \in 0 .. 1 : SF_vars(Up /\ x = n)
+Both == StrongUp /\ SF_vars(Flip)
+Top == <>(x = 2)
+Stays == <>[](x = 2)
+Often == []<>(x = 0)
+Leads == (x = 1) ~> (x # 1)
+Quiet == []<><<Flip>>_vars => <>[](x = 0)
+Chosen == LET Is(n) == x = n IN \A n \in {1, 2} : Is(n) ~> (Is(0) \/ Is(2))
+Named(P) == <>P
+NamedTop == Named(x = 2)
+Implied == IF x = 0 THEN Top ELSE []FALSE
+Moving == <>[][Up]_vars
+Same == Top <=> Stays
+"""
+
+
+@pytest.mark.parametrize(
+    ("specification", "holds", "violated"),
+    [
+        ("Free", "Same", "Top Stays Often Leads NamedTop Implied Quiet Moving"),
+        ("Weak", "Leads Chosen Same", "Top Stays Often Quiet Moving"),
+        ("WeakUp", "Leads Chosen Same", "Top Stays NamedTop Implied Moving Often"),
+        ("StrongUp", "Top Stays NamedTop Leads Moving Same Implied Quiet", "Often"),
+        ("Both", "Top Stays Leads Quiet", "Often"),
+    ],
+)
+def test_properties_of_whole_behaviours(
+    tmp_path: Path, specification: str, holds: str, violated: str
+) -> None:
+    names = [*holds.split(), *violated.split()]
+    config = f"SPECIFICATION {specification}\nPROPERTIES {' '.join(names)}\n"
+    problem = problem_of(spec(tmp_path, COUNTERS, f"{config}CHECK_DEADLOCK FALSE\n"))
+    found = search(problem, Limits(stop_at_violation=False))
+    assert {one.name: str(one.verdict) for one in found.formulas} == {
+        name: "pass" if name in holds.split() else "fail" for name in names
+    }
+    assert all(
+        one.counterexample is not None and one.counterexample.back_to is not None
+        for one in found.formulas
+        if one.verdict is Verdict.FAIL
+    )
+
+
+def test_a_counterexample_goes_round_for_ever(tmp_path: Path) -> None:
+    config = "SPECIFICATION Weak\nPROPERTY Top\nCHECK_DEADLOCK FALSE\n"
+    found = search(problem_of(spec(tmp_path, COUNTERS, config))).violated
+    assert found is not None
+    path = found.counterexample
+    assert path is not None
+    assert path.back_to is not None
+    assert path.states[path.back_to] == path.states[-1]
+    assert path.back_to < len(path.steps)
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ("SPECIFICATION Weak\nPROPERTY Top\nVIEW Seen\n", "Seen merges states"),
+        ("SPECIFICATION Weak\nPROPERTY Mixed\n", "of this form is not supported"),
+    ],
+)
+def test_what_is_not_judged_says_why(tmp_path: Path, config: str, why: str) -> None:
+    text = COUNTERS + "Seen == x\nMixed == \\A n \\in {x} : <>(y = n)\n"
+    problem = problem_of(spec(tmp_path, text, config))
+    ((name, reason),) = problem.unchecked.items()
+    assert why in reason
+    found = search(problem).formulas
+    assert [str(one.verdict) for one in found if one.name == name] == ["inconclusive"]
+
+
+def test_a_property_that_is_always_true_is_refused(tmp_path: Path) -> None:
+    text = COUNTERS + "Always == <>[]TRUE => TRUE\n"
+    with pytest.raises(SpecError, match="Always says of whole behaviours is always true"):
+        problem_of(spec(tmp_path, text, "SPECIFICATION Weak\nPROPERTY Always\n"))
 
 
 def test_enabled_is_a_formula_of_one_state(tmp_path: Path) -> None:

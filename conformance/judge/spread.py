@@ -1,21 +1,21 @@
-"""The judge on Spark: many recordings, dealt out to tasks that each judge some after the other.
+"""Many recordings, dealt out to workers that each judge some after the other.
 
-What travels to a worker is the specification's text and where each recording's lines are; what
-comes back is the judgement. The verdicts are those of a judge in this process, since a judgement
-depends on nothing but its recording. The search of one recording is not split up; so that a long
-one holds up as little as possible, the longest begin first, and tasks are about equally long.
+What travels is the specification's text and where each recording's lines are; what comes back is
+the judgement. The verdicts are those of a judge in this process, since a judgement depends on
+nothing but its recording. The search of one recording is not split up; so that a long one holds up
+as little as possible, the longest begin first, and hands are about equally long.
 """
 
 from __future__ import annotations
 
 import heapq
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from conformance import pickled
 from conformance.errors import UserError
 from conformance.judge.events import Recording
 from conformance.judge.judge import Judge
@@ -23,17 +23,12 @@ from conformance.judge.mapping import Mapping
 from conformance.judge.reading import Located, RecordingReader
 from conformance.judge.verdict import Judgement
 from conformance.tla import ModelConfig, Module, Spec, bind
+from conformance.workers import Workers
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["Rules", "deal", "judge_on"]
+__all__ = ["Rules", "deal", "judge_by"]
 
 WAVE = 20_000
 """So many recordings are under way at once: their judgements are in memory together."""
-
-TASKS_PER_CORE = 4
-"""More tasks than cores, so that one that takes longer than foreseen leaves the others work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,32 +72,25 @@ class Rules:
         )
 
 
-def judge_on(
-    spark: SparkSession, rules: Rules, recordings: Iterable[Located], *, brief: bool
+def judge_by(
+    workers: Workers, rules: Rules, recordings: Iterable[Located], *, brief: bool
 ) -> Iterator[tuple[Located, Judgement]]:
     """Every recording with its judgement, in their order.
 
     Workers read the files themselves, so these must be where they can. `brief`: a judgement that
     passes comes back without its explanation.
     """
-    # Here: a judgement in this process needs no Spark, and Spark takes a second to load.
-    from pyspark import cloudpickle
-
-    dumps: Callable[[object], bytes] = cloudpickle.dumps
-    payload = dumps(rules)
-    context = spark.sparkContext
-    tasks = TASKS_PER_CORE * context.defaultParallelism
+    judge = _HandJudge(pickled.dumps(rules), brief)
     waiting = iter(recordings)
     while wave := list(islice(waiting, WAVE)):
-        hands = deal([one.size for one in wave], tasks)
-        dealt = [[(number, wave[number]) for number in hand] for hand in hands]
-
-        def judge(hand: Sequence[tuple[int, Located]]) -> list[tuple[int, bytes]]:
-            return _judged(payload, hand, brief=brief)
-
-        found = context.parallelize(dealt, len(dealt)).flatMap(judge).collect()
-        for number, judgement in sorted(found):
-            yield wave[number], pickle.loads(judgement)
+        hands = deal([one.size for one in wave], workers.tasks)
+        dealt = [[wave[number] for number in hand] for hand in hands]
+        found = dict(
+            pair
+            for hand, judgements in zip(hands, workers.map(judge, dealt), strict=True)
+            for pair in zip(hand, judgements, strict=True)
+        )
+        yield from ((located, found[number]) for number, located in enumerate(wave))
 
 
 def deal(sizes: Sequence[int], tasks: int) -> list[list[int]]:
@@ -128,16 +116,17 @@ def _judge(payload: bytes) -> Judge:
     return rules.judge()
 
 
-def _judged(
-    payload: bytes, hand: Sequence[tuple[int, Located]], *, brief: bool
-) -> list[tuple[int, bytes]]:
-    judge = _judge(payload)
-    found: list[tuple[int, bytes]] = []
-    with RecordingReader() as reader, judge.many():
-        for number, located in hand:
-            judgement = judge.judge(_read(reader, located), brief=brief)
-            found.append((number, pickle.dumps(judgement)))
-    return found
+@dataclass(frozen=True, slots=True)
+class _HandJudge:
+    """Judges a hand of recordings by rules, which travel as a pickle."""
+
+    rules: bytes
+    brief: bool
+
+    def __call__(self, hand: Sequence[Located]) -> list[Judgement]:
+        judge = _judge(self.rules)
+        with RecordingReader() as reader, judge.many():
+            return [judge.judge(_read(reader, one), brief=self.brief) for one in hand]
 
 
 def _read(reader: RecordingReader, located: Located) -> Recording:
