@@ -16,8 +16,11 @@ from conformance.config import Settings
 from conformance.events import Event, Finding
 from conformance.spark.session import spark_session
 from conformance.spark.workers import OnSpark
+from conformance.stages.audit import audit
 from conformance.stages.context import Context, one_model, workbench
-from conformance.stages.record import audit, open_subject, record, referee
+from conformance.stages.record import record
+from conformance.stages.referee import referee
+from conformance.stages.subject import open_subject
 
 
 def main() -> None:

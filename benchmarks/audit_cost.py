@@ -51,8 +51,9 @@ def read(output: str) -> Cost:
 
 
 def _audit(path: Path, way: str, model: str) -> Cost:
+    from conformance.stages.audit import audit
     from conformance.stages.context import Context, one_model, workbench
-    from conformance.stages.record import Subject, audit
+    from conformance.stages.subject import Subject
     from conformance.traces.store import TraceStore
 
     context = Context()

@@ -21,8 +21,10 @@ from conformance.modelcheck.manifest import find_models
 from conformance.replay.parallel import begun
 from conformance.spark.session import spark_session
 from conformance.spark.workers import OnSpark
+from conformance.stages.audit import audit
 from conformance.stages.context import Context, Workbench, workbench
-from conformance.stages.record import Subject, Underway, audit, plan_of, record
+from conformance.stages.record import Underway, plan_of, record
+from conformance.stages.subject import Subject
 from conformance.traces.store import TraceStore
 from conformance.workers import Here
 

@@ -24,10 +24,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.client.example import aim_of
 from conformance.events import Finding
 from conformance.stages.client import Request, Tally, client
 from conformance.stages.context import Context
-from conformance.systems.client.example import aim_of
 from conformance.verdict import Verdict
 
 CLIENTS = Path(__file__).resolve().parents[1] / "docs" / "clients"

@@ -17,6 +17,7 @@ from conformance.modelcheck.manifest import Model, find_models
 from conformance.modelcheck.result import CheckResult
 from conformance.replay.parallel import Crew
 from conformance.replay.profile import Profile
+from conformance.stages.audit import audit
 from conformance.stages.budget import tier_within, within_budget
 from conformance.stages.check import check
 from conformance.stages.context import (
@@ -33,9 +34,11 @@ from conformance.stages.drive import Driving, driving
 from conformance.stages.explore import Search, search_of
 from conformance.stages.fetch import fetched_meanwhile
 from conformance.stages.mutation import mutation
-from conformance.stages.record import Subject, Underway, audit, plan_of, record, referee
+from conformance.stages.record import Underway, plan_of, record
+from conformance.stages.referee import referee
 from conformance.stages.replay import replay
 from conformance.stages.selection import LeftOut, reasons_told, select
+from conformance.stages.subject import Subject
 from conformance.stages.suite import cover
 from conformance.systems.declared import deviating
 from conformance.systems.registry import BUILT_IN, factory_path

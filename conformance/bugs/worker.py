@@ -405,7 +405,9 @@ def _bulk(context: Context, benches: list[Workbench], job: Job, effort: _Effort)
     # Spark costs a second at import, and few faults live that long.
     from conformance.spark.session import spark_session
     from conformance.spark.workers import OnSpark
-    from conformance.stages.record import Subject, audit, record
+    from conformance.stages.audit import audit
+    from conformance.stages.record import record
+    from conformance.stages.subject import Subject
 
     events: list[Event] = []
     watched = Context(context.settings, events.append, context.check, context.seed)

@@ -24,9 +24,10 @@ from conformance.cli.session import session
 from conformance.errors import UserError
 from conformance.files import check_folder
 from conformance.modelcheck.check import CheckOptions
+from conformance.stages.audit import audit as audit_stage
 from conformance.stages.context import Context
-from conformance.stages.record import audit as audit_stage
-from conformance.stages.record import open_subject, referee
+from conformance.stages.referee import referee
+from conformance.stages.subject import open_subject
 from conformance.workers import workers_for
 
 

@@ -15,6 +15,7 @@ import typer
 
 from conformance.cli.options import JsonOption, ReportOption, SeedOption
 from conformance.cli.session import Session, session
+from conformance.client.process import arguments, python_first
 from conformance.errors import UserError
 from conformance.events import JsonValue, Progress, StageFinished, StageStarted
 from conformance.files import check_file, check_folder
@@ -40,7 +41,6 @@ from conformance.stages.recorded import (
     spoiled,
     write_traces,
 )
-from conformance.systems.client.process import arguments, python_first
 from conformance.systems.protocol import SystemFailed
 from conformance.systems.wire.address import parse_address
 from conformance.systems.wire.admin import OFFSETS_TOPIC

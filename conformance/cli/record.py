@@ -23,9 +23,10 @@ from conformance.cli.options import (
 from conformance.cli.session import session
 from conformance.config import settled_tier
 from conformance.modelcheck.check import CheckOptions
+from conformance.stages.audit import report_diverged
 from conformance.stages.context import Context, one_model, workbench
 from conformance.stages.record import record as record_stage
-from conformance.stages.record import record_here, report_diverged
+from conformance.stages.record import record_here
 from conformance.traces.writer import check_target
 from conformance.workers import is_small, workers_for
 

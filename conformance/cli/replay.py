@@ -141,7 +141,7 @@ def _replay_foreign(
     context: Context, path: Path, number: int, model: str | None
 ) -> tuple[str, ...]:
     """Nothing is here to drive: the trace is judged as it was seen."""
-    from conformance.stages.record import open_subject  # Spark: few replays need it
+    from conformance.stages.subject import open_subject  # Spark: few replays need it
 
     subject = open_subject(context, path, model)
     bench = Workbench(subject.prepared.model, subject.prepared, "", None)

@@ -14,16 +14,13 @@ from conformance.replay.oracle import Oracle
 from conformance.replay.watch import WALL_SECONDS, StepNeverEnds, watch
 from conformance.story.kind import Kind
 from conformance.systems.boundary import Boundary
+from conformance.systems.capabilities import Capabilities
 from conformance.systems.protocol import (
     ActionRefused,
     CannotSnapshot,
-    Closeable,
-    Limited,
     Observation,
     Offers,
     Patient,
-    Repeatable,
-    Snapshots,
     SystemFailed,
     SystemHangs,
     SystemUnderTest,
@@ -146,9 +143,9 @@ class Driver:
         self.candidates: tuple[State, ...] = ()
         self._initial: State = ()
         self._actions: list[Action] = []
-        self._offers = system if isinstance(system, Offers) else None
-        self._patient = system if isinstance(system, Patient) else None
-        self._snapshots = system if isinstance(system, Snapshots) and self.repeats else None
+        able = Capabilities(system)
+        self._offers, self._patient = able.offers, able.patient
+        self._snapshots = able.snapshots if self.repeats else None
         self._agreed: set[State] = set()
 
     def tolerate(self, tolerance: Tolerance) -> None:
@@ -204,7 +201,7 @@ class Driver:
     @property
     def repeats(self) -> bool:
         """Whether what agreed once need not be looked at again."""
-        return isinstance(self._system, Repeatable) and self._system.repeatable
+        return Capabilities(self._system).repeats
 
     def retrace(self, action: Action, candidates: tuple[State, ...]) -> Divergence | None:
         """Take an action that led to these candidates before, after the very same steps."""
@@ -422,7 +419,7 @@ class Driver:
 
 def _watch_over(system: SystemUnderTest) -> AbstractContextManager[None]:
     """A system that ends its calls itself is given the time to do so."""
-    longest = system.longest_call if isinstance(system, Limited) else 0.0
+    longest = Capabilities(system).longest_call
     return watch(longest) if longest > WALL_SECONDS else watch()
 
 
@@ -591,5 +588,4 @@ def run_until_believed(
 
 def close(system: SystemUnderTest) -> None:
     """Release what the system holds, if it holds anything."""
-    if isinstance(system, Closeable):
-        system.close()
+    Capabilities(system).close()

@@ -14,13 +14,9 @@ from itertools import product
 from conformance.errors import UserError
 from conformance.replay.engine import close
 from conformance.replay.oracle import Oracle, Successors
-from conformance.systems.boundary import may_lack
+from conformance.systems.capabilities import Capabilities
 from conformance.systems.protocol import (
     CannotSnapshot,
-    InEntries,
-    Interruptible,
-    Repeatable,
-    Snapshots,
     SystemUnderTest,
 )
 from conformance.tla import Action, Fn, State, Value
@@ -140,17 +136,21 @@ class InterruptedSystem:
     """
 
     def __init__(self, system: SystemUnderTest) -> None:
-        if not isinstance(system, Interruptible):
+        able = Capabilities(system)
+        interruptible = able.interruptible
+        if interruptible is None:
             raise UserError(
                 "The steps of this system cannot be interrupted: its adapter lacks what "
                 "conformance.systems.protocol.Interruptible asks for. Add it, or leave this out."
             )
         self.adapter = system
-        self._interruptible: Interruptible = system
-        self.possible = system.make_interruptible()
-        self.voluntary, self.unconditional = system.voluntary, system.unconditional
-        self.in_entries = system.in_entries if isinstance(system, InEntries) else frozenset()
-        self.repeatable = isinstance(system, Repeatable) and system.repeatable
+        self._able = able
+        self._interruptible = interruptible
+        self.possible = interruptible.make_interruptible()
+        self.voluntary = interruptible.voluntary
+        self.unconditional = interruptible.unconditional
+        self.in_entries = able.in_entries
+        self.repeatable = able.repeats
         self.stood_at = ""
 
     @property
@@ -159,7 +159,7 @@ class InterruptedSystem:
 
     @property
     def sometimes(self) -> frozenset[str]:
-        return may_lack(self.adapter)
+        return self._able.may_lack
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         self.stood_at = ""
@@ -177,15 +177,17 @@ class InterruptedSystem:
 
     def snapshot(self) -> object:
         """As the system does, if it does."""
-        if not isinstance(self.adapter, Snapshots):
+        snapshots = self._able.snapshots
+        if snapshots is None:
             raise CannotSnapshot("the adapter has no snapshots")
-        return self.adapter.snapshot()
+        return snapshots.snapshot()
 
     def restore(self, snapshot: object) -> None:
         """As the system does."""
-        assert isinstance(self.adapter, Snapshots)
+        snapshots = self._able.snapshots
+        assert snapshots is not None, "it gave the snapshot"
         self.stood_at = ""
-        self.adapter.restore(snapshot)
+        snapshots.restore(snapshot)
 
     def concurrent(self, running: Action, between: Action) -> bool:
         """As the system says."""

@@ -20,7 +20,7 @@ from conformance.replay.interleave import InterruptedSystem, SerialOrders, inter
 from conformance.replay.oracle import GraphOracle
 from conformance.replay.suite import MakeSystem
 from conformance.suites.situations import ShortestPaths, shortest_paths
-from conformance.systems.protocol import Interruptible
+from conformance.systems.capabilities import Capabilities
 from conformance.tla import Action, State
 from conformance.verdict import Verdict
 
@@ -100,9 +100,10 @@ def can_interrupt(graph: StateGraph, make_system: MakeSystem) -> bool:
     """Whether any two actions of the model are those of two threads that can meet."""
     system = make_system()
     try:
-        if not isinstance(system, Interruptible) or not system.make_interruptible():
+        able = Capabilities(system).interruptible
+        if able is None or not able.make_interruptible():
             return False
-        return any(system.concurrent(a, b) for a, b in permutations(graph.actions, 2))
+        return any(able.concurrent(a, b) for a, b in permutations(graph.actions, 2))
     finally:
         close(system)
 

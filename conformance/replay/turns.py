@@ -22,8 +22,8 @@ from conformance.events import Emit, Progress, ignore
 from conformance.replay.engine import Divergence, Driver, PathResult, close, run_path
 from conformance.replay.oracle import Oracle, Successors
 from conformance.replay.suite import MakeSystem
-from conformance.systems.boundary import may_lack
-from conformance.systems.protocol import Loop, Looping, SystemUnderTest, Turn
+from conformance.systems.capabilities import Capabilities
+from conformance.systems.protocol import Loop, SystemUnderTest, Turn
 from conformance.tla import Action, Fn, State, Value
 from conformance.verdict import Verdict
 
@@ -46,7 +46,8 @@ class LoopingSystem:
     """A system that also takes turns, and tells of the last one."""
 
     def __init__(self, system: SystemUnderTest) -> None:
-        if not isinstance(system, Looping) or not system.make_looping():
+        looping = Capabilities(system).looping
+        if looping is None or not looping.make_looping():
             close(system)
             raise UserError(
                 "The loops of this system's threads cannot be driven here: its adapter lacks what "
@@ -54,7 +55,7 @@ class LoopingSystem:
                 "one step. Name a model of fine granularity."
             )
         self.adapter = system
-        self.looping: Looping = system
+        self.looping = looping
         self._turn: tuple[str, Turn] | None = None
 
     @property
@@ -63,7 +64,7 @@ class LoopingSystem:
 
     @property
     def sometimes(self) -> frozenset[str]:
-        return may_lack(self.adapter)
+        return Capabilities(self.adapter).may_lack
 
     def reset(self, initial: Mapping[str, Value]) -> None:
         self._turn = None
@@ -160,7 +161,8 @@ def can_take_turns(make_system: MakeSystem) -> bool:
     """Whether the loops of this model's system can be driven."""
     system = make_system()
     try:
-        return isinstance(system, Looping) and system.make_looping()
+        looping = Capabilities(system).looping
+        return looping is not None and looping.make_looping()
     finally:
         close(system)
 

@@ -17,7 +17,7 @@ from conformance.modelcheck.check import edge_branches
 from conformance.modelcheck.manifest import Model
 from conformance.printable import counted
 from conformance.stages.context import Context, Workbench, stage, workbench
-from conformance.systems.protocol import Distant, Paced
+from conformance.systems.capabilities import FactoryCapabilities
 from conformance.systems.registry import load_factory
 from conformance.tla import Value, format_value
 from conformance.verdict import Verdict
@@ -160,10 +160,10 @@ def _offer(context: Context, bench: Workbench) -> Offer:
 
 def _pace(bench: Workbench) -> float:
     """Steps in a second."""
-    made_by: object = load_factory(bench.factory)
-    if isinstance(made_by, Paced):
-        return made_by.steps_a_second(bench.model.spec)
-    return _AT_A_DISTANCE if isinstance(made_by, Distant) else _STEPS_A_SECOND
+    able = FactoryCapabilities(load_factory(bench.factory))
+    if able.paced is not None:
+        return able.paced.steps_a_second(bench.model.spec)
+    return _STEPS_A_SECOND if able.distant is None else _AT_A_DISTANCE
 
 
 def _parts(context: Context, bench: Workbench) -> Iterator[Part]:

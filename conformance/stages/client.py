@@ -10,6 +10,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from conformance.client.answers import WISHES, Answers
+from conformance.client.breaches import Breach
+from conformance.client.duties import KINDS, DutyKind, not_exercised
+from conformance.client.example import (
+    LIMITS,
+    OWES_CALLBACK,
+    OWES_REQUEST,
+    QUIET,
+    Ending,
+    ExampleResult,
+    Kind,
+    Plan,
+    run_example,
+    silent,
+)
+from conformance.client.subject import Subject
 from conformance.errors import UserError
 from conformance.events import Finding, JsonValue, Progress
 from conformance.judge.events import Recording
@@ -25,22 +41,6 @@ from conformance.printable import counted
 from conformance.stages.context import Context, Outcome, stage, with_constants
 from conformance.stages.findings import finding_of
 from conformance.stages.overridden import with_deviations
-from conformance.systems.client.answers import WISHES, Answers
-from conformance.systems.client.breaches import Breach
-from conformance.systems.client.duties import KINDS, DutyKind, not_exercised
-from conformance.systems.client.example import (
-    LIMITS,
-    OWES_CALLBACK,
-    OWES_REQUEST,
-    QUIET,
-    Ending,
-    ExampleResult,
-    Kind,
-    Plan,
-    run_example,
-    silent,
-)
-from conformance.systems.client.subject import Subject
 from conformance.systems.deviations import DeclaredTable
 from conformance.tla import find_tools
 from conformance.verdict import Verdict, merge

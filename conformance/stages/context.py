@@ -22,8 +22,9 @@ from conformance.stages.fetch import fetch
 from conformance.stages.held import held
 from conformance.stages.overridden import expected_of, with_deviations
 from conformance.systems.boundary import Boundary
+from conformance.systems.capabilities import FactoryCapabilities
 from conformance.systems.deviations import Deviation
-from conformance.systems.protocol import Distant, Selective, StandsOn, SystemUnderTest
+from conformance.systems.protocol import SystemUnderTest
 from conformance.systems.registry import (
     BUILT_IN,
     SPECIFICATIONS,
@@ -132,35 +133,36 @@ class Workbench:
         return constants_of(self.prepared)
 
     @property
+    def _able(self) -> FactoryCapabilities:
+        return FactoryCapabilities(load_factory(self.factory))
+
+    @property
     def distant(self) -> bool:
         """Whether its system is driven in real time."""
-        made_by: object = load_factory(self.factory)
-        return isinstance(made_by, Distant)
+        return self._able.distant is not None
 
     @property
     def beyond_reach(self) -> Mapping[str, str]:
         """The actions that cannot be brought about at all, and why."""
-        made_by: object = load_factory(self.factory)
-        return made_by.beyond_reach() if isinstance(made_by, Distant) else {}
+        return self._able.beyond_reach
 
     @property
     def taken_elsewhere(self) -> Mapping[str, str]:
         """The actions that another specification's suites take, and which one."""
-        made_by: object = load_factory(self.factory)
-        return made_by.taken_elsewhere() if isinstance(made_by, StandsOn) else {}
+        return self._able.taken_elsewhere
 
     @property
     def limits(self) -> Limits | None:
         """What of the model's graph its system cannot be driven along; None if all of it can."""
-        made_by: object = load_factory(self.factory)
-        if not isinstance(made_by, Distant):
+        distant = self._able.distant
+        if distant is None:
             return None
         # Here, because the solver behind suites takes half a second to load and few commands cover.
         from conformance.suites.restricted import Limits
 
-        passing, variables = made_by.passes, self.graph.variables
+        passing, variables = distant.passes, self.graph.variables
         return Limits(
-            made_by.beyond_reach(),
+            distant.beyond_reach(),
             lambda state: passing(dict(zip(variables, state, strict=True))),
         )
 
@@ -275,11 +277,11 @@ def reason_against(path: str, prepared: PreparedModel) -> str:
     declares is held against the specification.
     """
     specification, constants = prepared.model.spec, constants_of(prepared)
-    factory: object = load_factory(path)
+    selective = FactoryCapabilities(load_factory(path)).selective
     reason = (
-        factory.cannot_take(specification, constants)
-        if isinstance(factory, Selective)
-        else _not_of_ours(path, specification)
+        _not_of_ours(path, specification)
+        if selective is None
+        else selective.cannot_take(specification, constants)
     )
     if reason:
         return reason

@@ -14,9 +14,9 @@ from conformance.stages.context import Context, Workbench, one_model, stage, wit
 from conformance.stages.context import workbench as make_workbench
 from conformance.stages.replay import spec_oracle
 from conformance.stages.selection import reason_against_model
+from conformance.systems.capabilities import FactoryCapabilities
 from conformance.systems.declared import deviating
 from conformance.systems.deviations import Deviating, Deviation, concerning, expects
-from conformance.systems.protocol import Distant
 from conformance.systems.registry import factory_path, load_factory
 from conformance.verdict import Verdict
 
@@ -165,8 +165,7 @@ def _against(context: Context, saved: SavedDivergence, system: str) -> str:
     model = with_constants(one_model(saved.model), saved.constants)
     if reason := reason_against_model(context, path, model):
         return reason
-    made_by: object = load_factory(path)
-    reasons = made_by.beyond_reach() if isinstance(made_by, Distant) else {}
+    reasons = FactoryCapabilities(load_factory(path)).beyond_reach
     return next(
         (f"{one.name}: {reasons[one.name]}" for one in saved.actions if one.name in reasons), ""
     )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from conformance.config import Settings
 from conformance.events import Emit, Progress, StageFinished, StageStarted, Work
-from conformance.systems.protocol import Preparing
+from conformance.systems.capabilities import FactoryCapabilities
 from conformance.systems.registry import factory_path, load_factory
 from conformance.verdict import Verdict
 
@@ -21,11 +21,12 @@ def fetch(settings: Settings, emit: Emit, system: str) -> None:
 
     UserError or EnvironmentProblem if it cannot.
     """
-    made_by: object = load_factory(factory_path(system, settings.systems))
-    if not isinstance(made_by, Preparing):
+    made_by = load_factory(factory_path(system, settings.systems))
+    preparing = FactoryCapabilities(made_by).preparing
+    if preparing is None:
         return
     telling = _Telling(emit, system)
-    made_by.make_ready(telling.line)
+    preparing.make_ready(telling.line)
     telling.finish()
 
 

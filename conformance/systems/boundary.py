@@ -14,13 +14,8 @@ from types import CodeType
 from typing import cast
 
 from conformance.errors import UserError
-from conformance.systems.protocol import (
-    Adapting,
-    LeavesOut,
-    Observation,
-    Offers,
-    SystemUnderTest,
-)
+from conformance.systems.capabilities import Capabilities
+from conformance.systems.protocol import Observation, SystemUnderTest
 from conformance.tla import Action, ModelValue, Value, objection
 
 _REMEMBERED = 500_000
@@ -70,8 +65,9 @@ class Boundary:
 
         UserError that says what is wrong with them.
         """
-        assert isinstance(self._system, Offers)
-        declared = self._system.offerable
+        offers = Capabilities(self._system).offers
+        assert offers is not None, "only such a system is asked"
+        declared = offers.offerable
         if not isinstance(offered, frozenset | set):
             raise self._error(
                 f"returns {reprlib.repr(offered)}. Return a frozenset of actions.", "offers"
@@ -127,11 +123,6 @@ _FORM = (
 )
 
 
-def may_lack(system: SystemUnderTest) -> frozenset[str]:
-    """The variables that an observation of the system need not show."""
-    return frozenset(system.sometimes) if isinstance(system, LeavesOut) else frozenset()
-
-
 def _declarations(
     system: SystemUnderTest, variables: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -149,7 +140,7 @@ def _declarations(
             f"The system observes {', '.join(unknown)}, which the spec does not declare: its "
             f"variables are {', '.join(variables)}. Correct `variables` of the adapter ({where})."
         )
-    lacking = may_lack(system)
+    lacking = Capabilities(system).may_lack
     undeclared = sorted(lacking - {*declared})
     if undeclared:
         raise UserError(
@@ -165,8 +156,7 @@ def _declarations(
 
 def _place(system: object, member: str) -> str:
     """Where the adapter defines it, as `file:line` seen from the current folder."""
-    while isinstance(system, Adapting):
-        system = system.adapter
+    system = Capabilities(system).innermost
     found: object = getattr(type(system), member, None)
     function = found.fget if isinstance(found, property) else found
     code = getattr(function, "__code__", None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import UserError
+from conformance.systems.capabilities import FactoryCapabilities
 from conformance.systems.deviations import DeclaredTable, Deviating, Deviation
 from conformance.systems.registry import BUILT_IN, factory_path, load_factory
 
@@ -55,7 +56,8 @@ def deviating(factory: str) -> Deviating | None:
     What is declared takes the place of a deviation of the same id.
     """
     made_by: object = load_factory(factory)
-    own = made_by if isinstance(made_by, Deviating) and made_by.deviations() else None
+    own = FactoryCapabilities(made_by).deviating
+    own = own if own is not None and own.deviations() else None
     of_run = None if factory in BUILT_IN.values() else declared()
     if of_run is None:
         return own
@@ -93,8 +95,8 @@ def table_of(system: str) -> Deviating | None:
         table = DeclaredTable(Path(system))
         table.deviations()  # a mistake in it is said before anything runs
         return table
-    known: object = load_factory(factory_path(system))
-    if not isinstance(known, Deviating):
+    known = FactoryCapabilities(load_factory(factory_path(system))).deviating
+    if known is None:
         raise UserError(
             f"{system} has no table of deviations. Name a system that has one, "
             "deviations=kafka-VERSION for a broker that is Apache Kafka, or a table of your own, "

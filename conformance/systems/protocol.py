@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from conformance.tla import Action, State, Value
+
+if TYPE_CHECKING:
+    from conformance.systems.tolerance import Tolerance
 
 
 class ActionRefused(Exception):
@@ -329,6 +332,15 @@ class InEntries(Protocol):
 
         Where a step is seen in parts, each entry of them has to be what one of the orders gives.
         """
+
+
+@runtime_checkable
+class Tolerant(Protocol):
+    """Optional: a system whose maker has declared departures of what it shows."""
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """What is set aside."""
 
 
 @runtime_checkable

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
+from conformance.systems.capabilities import Capabilities
 from conformance.systems.declared import declared
 from conformance.systems.deviations import Deviation
 from conformance.tla import Value, agree, format_value, parse_value
@@ -76,8 +76,9 @@ class Tolerance:
 
 def tolerance_of(system: object) -> Tolerance:
     """What of this system is set aside: as it declares itself, or as the run declares."""
-    if isinstance(system, Tolerant):
-        return system.tolerance
+    tolerant = Capabilities(system).tolerant
+    if tolerant is not None:
+        return tolerant.tolerance
     table = declared()
     return Tolerance() if table is None else set_aside(table.deviations())
 
@@ -92,12 +93,3 @@ def set_aside(deviations: Iterable[Deviation]) -> Tolerance:
     ]
     hidden = frozenset(name for one in deviations for name in one.hidden)
     return Tolerance(frozenset(readings), hidden)
-
-
-@runtime_checkable
-class Tolerant(Protocol):
-    """Optional, of a system: its maker has declared departures of what it shows."""
-
-    @property
-    def tolerance(self) -> Tolerance:
-        """What is set aside."""

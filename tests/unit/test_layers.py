@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,7 @@ LAYERS: dict[str, int] = {
     "conformance.systems": 3,
     "conformance.judge": 3,
     "conformance.recordings": 3,
+    "conformance.client": 3,
     "conformance.replay": 4,
     "conformance.audit": 4,
     "conformance.inspect": 4,
@@ -126,6 +129,21 @@ def test_nothing_stands_on_our_own_adapters(path: Path) -> None:
     """They are found by their names (`systems/registry`), so nothing reaches impl through them."""
     if not is_own(dotted(path)):
         assert not {name for name in imports(path) if is_own(name)}
+
+
+def test_what_is_foreign_is_loaded_without_the_implementation() -> None:
+    foreign = [
+        dotted(path)
+        for package in ("systems", "client", "recordings", "kafka")
+        for path in modules(f"conformance/{package}")
+        if not is_own(dotted(path)) and path.name != "__main__.py"
+    ]
+    code = (
+        f"import importlib, sys\nfor name in {foreign!r}: importlib.import_module(name)\n"
+        "print([name for name in sys.modules if name.split('.')[0] == 'impl'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
 
 
 @pytest.mark.parametrize("path", modules("impl"), ids=dotted)

@@ -1,6 +1,5 @@
 """Apache Kafka's own classes, unmodified, as the system under test (docs/kafka.md)."""
 
-import conformance.systems.bundled  # noqa: F401  (finds impl)
 from conformance.systems.kafka.factory import KafkaFactory, of_version
 from conformance.systems.kafka.groups import KafkaGroupSystem
 from conformance.systems.kafka.system import KafkaSystem

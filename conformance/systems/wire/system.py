@@ -50,8 +50,8 @@ from conformance.systems.wire.admin import (
 from conformance.systems.wire.connection import Pending
 from conformance.systems.wire.failover import fail_over
 from conformance.systems.wire.ids import MemberIds
-from conformance.systems.wire.lateness import pulse
 from conformance.systems.wire.leadership import Leaders, beside
+from conformance.systems.wire.pace import LONGEST_PAUSE, Pace
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports, decoded
 from conformance.systems.wire.security import Security
 from conformance.systems.wire.timers import (
@@ -78,20 +78,10 @@ _REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 _LAST_ONCE = 3
 """The newest JoinGroup with which a dynamic member joins at once, without MEMBER_ID_REQUIRED."""
 _DELETED_AT_ONCE = 100
-_BUSY_SECONDS = 2.0
-"""How much later than it should a timer may run out that a step waits for: nothing else is judged
-by it."""
 _LATE_MS = 20
 """How late a timer of a broker may be that nothing shows."""
 _LAST_LOOK_SECONDS = 0.02
 """Before the initial delay is over: what is seen until then was true while it ran."""
-_DELAYS_IN_WINDOW = 4
-"""While a state is looked for, so many times the longest delay must have had its time, of the
-broker or of this process; else what was not seen says nothing."""
-_ALONE = 10
-"""So many times the patience has who runs alone."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
-"""Seconds between two looks: a request is handled within a millisecond, a timer takes its time."""
 SPECIFICATION = "GroupMembership"
 """The root module that says what the actions are."""
 
@@ -173,12 +163,9 @@ class WireSystem:
         self._processes: dict[str, PortMember] = {}
         self._group_id = ""
         self._foresight = Foresight()
-        self._usual_patience = address.patience / 1000
-        self._patience = self._window = self._usual_patience
-        self._pause = _FIRST_PAUSE
+        self._pace = Pace(address)
         self._delayed_since: float | None = None
-        self._begun = self._looked_at = self._seen_at = self._phase_since = time.monotonic()
-        self._pulse = pulse()
+        self._phase_since = self._pace.seen_at
         self._sessions: dict[str, Session] = {}
         self._asked: dict[str, float] = {}
         self._phase = self._overslept = ""
@@ -219,16 +206,15 @@ class WireSystem:
         if not self._settled:
             self._await(self._replicates, "after it was found")
             self._settled = True
-        self._begun = self._looked_at = self._seen_at = self._phase_since = time.monotonic()
+        self._pace.begin()
+        self._phase_since = self._pace.seen_at
         self._coordinator.slowest = 0.0
-        self._patience = self._window = self._usual_patience
-        self._pause = _FIRST_PAUSE
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if it cannot be taken, SystemFailed for a broker
         that breaks the protocol."""
         name, args = action
-        self._patience, self._pause = self._usual_patience, _FIRST_PAUSE
+        self._pace.step()
         if name in OF_A_PROCESS:
             OF_A_PROCESS[name](self._processes[str(args[0])], args)
         elif name in REQUESTS_OF_CHANNEL:
@@ -252,7 +238,7 @@ class WireSystem:
         else:
             raise ActionRefused(f"{name} cannot be brought about through a port")
         self._keep_alive()
-        self._window = self.patience
+        self._pace.window = self.patience
 
     def observe(self) -> Mapping[str, Value]:
         """What can be seen now; what nothing can have changed is not asked for again."""
@@ -260,7 +246,7 @@ class WireSystem:
         self._take_in()
         if self._group is None:
             self._group = self._describe(self._group_id)
-        self._looked_at, self._seen_at = looking, time.monotonic()
+        self._pace.looked_at, self._pace.seen_at = looking, time.monotonic()
         self._park()
         views = tuple([process.view() for process in self._processes.values()])
         return {**self._of_group(self._group), **self._observer.of_processes(views)}
@@ -283,17 +269,17 @@ class WireSystem:
 
     def be_alone(self) -> None:
         """Look for longer: nobody waits for this test to end."""
-        self._usual_patience = _ALONE * self._address.patience / 1000
+        self._pace.be_alone()
 
     @property
     def patience(self) -> float:
         """Seconds for which it is worth to look again: not beyond the end of an initial delay that
         the path has not come to, for what is seen afterwards says nothing of this step."""
         if self._delayed_since is None:
-            return self._patience
+            return self._pace.patience
         over = self._delayed_since + self._address.initial_delay / 1000
         left = over - _LAST_LOOK_SECONDS - time.monotonic()
-        return max(0.0, min(self._patience, left))
+        return max(0.0, min(self._pace.patience, left))
 
     def look_again(self, seconds: float) -> Mapping[str, Value]:
         """Observe when an answer has arrived; at the latest after a pause that doubles each time.
@@ -301,8 +287,7 @@ class WireSystem:
         DescribeGroups may have overtaken a request that is parked now: nothing will arrive then.
         """
         self._keep_alive()
-        self._coordinator.receive(min(seconds, self._pause))
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self._coordinator.receive(min(seconds, self._pace.next_pause()))
         self._group = None
         return self.observe()
 
@@ -329,26 +314,14 @@ class WireSystem:
         """Which timer of the broker may have run out, although the path had not come to it, when
         it was last looked; that too little time was left for what was looked for; or that the
         coordinator moved by itself."""
-        return self._slow() or self._timer_over() or self._overslept or self._moved_by_itself()
+        slow = self._pace.slow(self._coordinator.slowest)
+        return slow or self._timer_over() or self._overslept or self._moved_by_itself()
 
     def _moved_by_itself(self) -> str:
         return "" if self._failed_over else self._leaders.changed()
 
-    def _slow(self) -> str:
-        delays = {
-            "DescribeGroups and the like took": self._coordinator.slowest,
-            "this process was kept waiting for": self._pulse.worst_since(self._begun),
-        }
-        for what, seconds in delays.items():
-            if seconds * _DELAYS_IN_WINDOW > self._window:
-                return (
-                    f"{what} up to {seconds:.2f} s, and a state was looked for no longer than "
-                    f"{self._window:.2f} s"
-                )
-        return ""
-
     def _timer_over(self) -> str:
-        now, foresight = self._seen_at, self._foresight
+        now, foresight = self._pace.seen_at, self._foresight
         if self._delayed_since is not None:
             over = now - self._delayed_since
             if over * 1000 > self._address.initial_delay:
@@ -448,7 +421,7 @@ class WireSystem:
                 )
         if group.group_state != self._phase:
             self._listed = self._listed_otherwise(group)
-            self._phase_since = self._looked_at  # at the earliest
+            self._phase_since = self._pace.looked_at  # at the earliest
             self._phase = "" if self._listed else group.group_state
         return self._ids.described(group)
 
@@ -601,7 +574,7 @@ class WireSystem:
                 member_id=answer.member_id,
                 group_instance_id=self._settings.instances[process],
             )
-            self._sessions[id] = Session(heartbeat, self._looked_at)  # at the earliest
+            self._sessions[id] = Session(heartbeat, self._pace.looked_at)  # at the earliest
 
     def _keep_alive(self) -> None:
         now, often = time.monotonic(), self._address.session / 1000 / _HEARTBEATS_PER_SESSION
@@ -618,14 +591,14 @@ class WireSystem:
         self._sessions.pop(id, None)
         asked = self._asked.pop(id, 0.0)
         if seen:
-            self._patience += _BUSY_SECONDS + self._address.session / 1000
+            self._pace.wait_for(self._address.session)
         else:
             over = asked + self._foresight.sessions[id] / 1000
             self._wait_out((over - time.monotonic()) * 1000 + _LATE_MS)
 
     def _wait_for_rebalance(self) -> None:
-        self._patience += _BUSY_SECONDS + self._foresight.rebalance / 1000
-        self._phase_since = time.monotonic() + self._patience  # until then it may run out
+        self._pace.wait_for(self._foresight.rebalance)
+        self._phase_since = time.monotonic() + self._pace.patience  # until then it may run out
 
     def _wait_for_initial_delay(self) -> None:
         """It is over by itself; each member that joins meanwhile may prolong it once.
@@ -637,14 +610,14 @@ class WireSystem:
         if self._settings.initial_delays:
             self._wait_out(self._address.initial_delay)
         prolonged = len(self._settings.members) + 1
-        self._patience += _BUSY_SECONDS + prolonged * self._address.initial_delay / 1000
+        self._pace.wait_for(prolonged * self._address.initial_delay)
 
     def _wait_out(self, milliseconds: float) -> None:
         """Let so much time pass; answers that arrive and other members' sessions go on."""
         until = time.monotonic() + milliseconds / 1000
         while (left := until - time.monotonic()) > 0:
             self._keep_alive()
-            self._coordinator.receive(min(left, _LONGEST_PAUSE))
+            self._coordinator.receive(min(left, LONGEST_PAUSE))
 
 
 def _as_asked(exchange: Exchange, answer: Entity) -> Entity:

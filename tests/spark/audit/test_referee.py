@@ -23,8 +23,8 @@ from conformance.modelcheck.prepare import PreparedModel, prepare
 from conformance.modelcheck.tlc import TlcOptions
 from conformance.report.collect import Collector
 from conformance.stages.context import Context
-from conformance.stages.record import Subject
-from conformance.stages.record import referee as referee_stage
+from conformance.stages.referee import referee as referee_stage
+from conformance.stages.subject import Subject
 from conformance.tla import find_tools
 from conformance.traces.model import End, Trace
 from conformance.traces.store import TraceStore

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from benchmarks.planted_clients import FAULTS, Fault, named
+from conformance.client.breaches import Breach
+from conformance.client.duties import KINDS
+from conformance.client.example import QUIET, Ending, ExampleResult, aim_of
 from conformance.errors import UserError
 from conformance.events import Finding
 from conformance.modelcheck.prepare import bound
 from conformance.stages import client as stage
 from conformance.stages.context import Context, with_constants
-from conformance.systems.client.breaches import Breach
-from conformance.systems.client.duties import KINDS
-from conformance.systems.client.example import QUIET, Ending, ExampleResult, aim_of
 from conformance.tla import find_tools
 from conformance.verdict import Verdict
 

@@ -44,8 +44,8 @@ from conformance.systems.wire.consumer.requests import (
 )
 from conformance.systems.wire.consumer.settings import forget, interval_of, sessions_at
 from conformance.systems.wire.consumer.timers import EXPIRIES, REBALANCE, Foresight, foresight
-from conformance.systems.wire.lateness import pulse
 from conformance.systems.wire.leadership import Leaders
+from conformance.systems.wire.pace import LONGEST_PAUSE, Pace
 from conformance.systems.wire.port import COORDINATOR_SECONDS, Port, Ports
 from conformance.systems.wire.security import Security
 from conformance.tla import Action, Fn, Value
@@ -65,13 +65,8 @@ _NEEDED: Mapping[str, tuple[str, int]] = MappingProxyType(
 """Without these requests, of at least these versions, a broker cannot be driven."""
 _SESSION_MS = 45_000
 """Of members that are not to expire: Kafka's own."""
-_BUSY_SECONDS = 2.0
-"""How much later than it should a timer may run out that a step waits for."""
 _TELLING_SECONDS = 5.0
 """A coordinator hears of a setting within milliseconds; a busy machine takes longer."""
-_LONGEST_PAUSE = 0.02
-_DELAYS_IN_WINDOW, _ALONE = 4, 10
-"""As of `wire.system`."""
 _NO_INSTANCE = "none"
 
 OF_A_MEMBER: Mapping[str, Callable[[Member], None]] = MappingProxyType(
@@ -172,9 +167,7 @@ class WireConsumerSystem:
         self._interval_is_told = bool(address.session) and self._sessions.answers_tell(
             self._tells_interval
         )
-        self._patience = self._usual_patience = address.patience / 1000
-        self._begun = self._seen_at = time.monotonic()
-        self._pulse = pulse()
+        self._pace = Pace(address)
         self._running_out: dict[str, float] = {}
         self._reconciling: dict[str, Reconciling] = {}
         self._mistimed = ""
@@ -196,15 +189,14 @@ class WireConsumerSystem:
         self._step, self._commits = -1, 0
         self._session, self._session_used = _SESSION_MS, False
         self._running_out, self._reconciling, self._mistimed = {}, {}, ""
-        self._patience = self._usual_patience
-        self._begun = self._seen_at = time.monotonic()
+        self._pace.begin()
         self._coordinator.slowest = 0.0
 
     def apply(self, action: Action) -> None:
         """Take one step. Raises ActionRefused if it cannot be taken, SystemFailed for a broker
         that breaks the protocol."""
         self._step += 1
-        self._patience = self._usual_patience
+        self._pace.step()
         member = self._members[str(action.args[0])]
         if action.name in OF_A_MEMBER:
             OF_A_MEMBER[action.name](member)
@@ -216,12 +208,13 @@ class WireConsumerSystem:
             self._wait_for(action.name, member)
         else:
             raise ActionRefused(f"{action.name} cannot be brought about through a port")
+        self._pace.window = self._pace.patience
 
     def observe(self) -> Mapping[str, Value]:
         """What can be seen now; what nothing can have changed is not asked for again."""
         if self._described is None:
             self._described = describe(self._coordinator, self._group)
-            self._seen_at = time.monotonic()
+            self._pace.seen_at = time.monotonic()
         return {**self._of_group(self._described), **self._of_members()}
 
     def foresee(self, actions: Sequence[Action]) -> str:
@@ -238,17 +231,17 @@ class WireConsumerSystem:
 
     def be_alone(self) -> None:
         """Look for longer: nobody waits for this test to end."""
-        self._usual_patience = _ALONE * self._address.patience / 1000
+        self._pace.be_alone()
 
     @property
     def patience(self) -> float:
         """Seconds for which it is worth to look again: an answer comes after its effect, so only
         timers are waited for."""
-        return self._patience
+        return self._pace.patience
 
     def look_again(self, seconds: float) -> Mapping[str, Value]:
         """Observe after a moment: a timer shows in ConsumerGroupDescribe only."""
-        time.sleep(min(seconds, _LONGEST_PAUSE))
+        time.sleep(min(seconds, LONGEST_PAUSE))
         self._described = None
         return self.observe()
 
@@ -336,7 +329,7 @@ class WireConsumerSystem:
             self._coordinator, self._group, self._id(member), member.instance, theirs, rebalance
         )
         self._described = describe(self._coordinator, self._group)
-        self._seen_at = time.monotonic()
+        self._pace.seen_at = time.monotonic()
         self._count_epochs(self._described)
         told = answer.interval_ms in (0, interval_of(self._session))
         if self._session_used and self._interval_is_told and not told:
@@ -398,29 +391,28 @@ class WireConsumerSystem:
         if timer == REBALANCE and reconciling is not None:
             over = reconciling.asked + self._address.rebalance / 1000
         time.sleep(max(over - time.monotonic(), 0.0))
-        self._patience += _BUSY_SECONDS
+        self._pace.wait_for(0)
 
     @property
     def late(self) -> str:
         """Which timer may be over although the path has not come to it, or why too little time was
         left for what was looked for."""
-        return self._mistimed or self._timer_over() or self._slow() or self._leaders.changed()
+        return (
+            self._mistimed
+            or self._timer_over()
+            or self._pace.slow(self._coordinator.slowest)
+            or self._leaders.changed()
+        )
 
     def _timer_over(self) -> str:
         for name, over in self._running_out.items():
-            if self._seen_at > over:
+            if self._pace.seen_at > over:
                 return f"the session of {name} was over"
         for name, timeout in self._foresight.rebalances.items():
             since = self._reconciling.get(name)
-            if since is not None and (self._seen_at - since.asked) * 1000 > timeout:
+            if since is not None and (self._pace.seen_at - since.asked) * 1000 > timeout:
                 return f"the rebalance timeout of {name} was over"
         return ""
-
-    def _slow(self) -> str:
-        delay = max(self._coordinator.slowest, self._pulse.worst_since(self._begun))
-        if delay * _DELAYS_IN_WINDOW <= self._patience:
-            return ""
-        return f"answers, or this process, were kept waiting for up to {delay:.2f} s"
 
     def _leave_behind(self) -> None:
         """Let all members of the last group leave, so that it can be deleted."""

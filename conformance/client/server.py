@@ -13,6 +13,10 @@ from typing import Protocol
 
 from kio.schema.errors import ErrorCode
 
+from conformance.client.breaches import Breach, in_hex
+from conformance.client.broker import OFFERED, LoopBroker, api_versions
+from conformance.client.logs import RecordLogs
+from conformance.client.requests import MemberRequest, member_request
 from conformance.kafka.entities import (
     Entity,
     MalformedFrame,
@@ -25,10 +29,6 @@ from conformance.kafka.entities import (
     requested,
     response_frame,
 )
-from conformance.systems.client.breaches import Breach, in_hex
-from conformance.systems.client.broker import OFFERED, LoopBroker, api_versions
-from conformance.systems.client.logs import RecordLogs
-from conformance.systems.client.requests import MemberRequest, member_request
 
 _MAX_FRAME = 10 * 1024 * 1024
 

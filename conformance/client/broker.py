@@ -14,6 +14,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import Records
 
+from conformance.client.logs import LEADER_EPOCH, Partition, RecordLogs
+from conformance.client.subject import PARTITIONS
 from conformance.kafka.entities import (
     NEWEST,
     NO_TIME,
@@ -25,8 +27,6 @@ from conformance.kafka.entities import (
     module_of,
     newest,
 )
-from conformance.systems.client.logs import LEADER_EPOCH, Partition, RecordLogs
-from conformance.systems.client.subject import PARTITIONS
 
 Answer = Callable[[Entity], None]
 """Called once with the response's body, at once or later."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from conformance.client.requests import MemberRequest
 from conformance.kafka.entities import NEWEST, Entity, make, milliseconds, newest
-from conformance.systems.client.requests import MemberRequest
 
 
 def join_request(

@@ -9,6 +9,19 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from conformance.client import given as given_module
+from conformance.client.breaches import (
+    Breach,
+    assignment_of,
+    in_hex,
+    subscription_of,
+    unreadable_parts,
+)
+from conformance.client.given import Given
+from conformance.client.logs import RecordLogs
+from conformance.client.requests import MemberRequest
+from conformance.client.server import Link, Server, narrower
+from conformance.client.subject import assignment_bytes, subject_of
 from conformance.kafka.consumer_protocol import subscription_bytes
 from conformance.kafka.entities import (
     NO_TIME,
@@ -20,20 +33,7 @@ from conformance.kafka.entities import (
     newest,
     request_frame,
 )
-from conformance.systems.client import given as given_module
-from conformance.systems.client.breaches import (
-    Breach,
-    assignment_of,
-    in_hex,
-    subscription_of,
-    unreadable_parts,
-)
-from conformance.systems.client.given import Given
-from conformance.systems.client.logs import RecordLogs
-from conformance.systems.client.requests import MemberRequest
-from conformance.systems.client.server import Link, Server, narrower
-from conformance.systems.client.subject import assignment_bytes, subject_of
-from tests.unit.systems.client.asked import (
+from tests.unit.client.asked import (
     commit_request,
     heartbeat_request,
     join_request,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from conformance.systems.client.subject import CLIENT, DOUBLE
+from conformance.client.subject import CLIENT, DOUBLE
 from conformance.tla import Action, ActionPattern, Fn, Selection, Spec, State
 
 __all__ = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.systems.client import duties as module
-from conformance.systems.client.answers import GOOD, WISHES
-from conformance.systems.client.duties import KINDS, Act, Duties, DutyKind, duty_kind, not_exercised
+from conformance.client import duties as module
+from conformance.client.answers import GOOD, WISHES
+from conformance.client.duties import KINDS, Act, Duties, DutyKind, duty_kind, not_exercised
 
 JOINS = DutyKind("Heartbeat", "REBALANCE_IN_PROGRESS", Act.JOIN)
 SYNCS = DutyKind("JoinGroup", "NONE, leader", Act.SYNC)

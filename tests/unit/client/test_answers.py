@@ -10,17 +10,10 @@ from pathlib import Path
 import pytest
 from kio.schema.errors import ErrorCode
 
-from conformance.errors import UserError
-from conformance.judge.events import Event
-from conformance.judge.follow import Following
-from conformance.kafka.consumer_protocol import assignment_bytes, subscription_bytes
-from conformance.modelcheck.prepare import bound
-from conformance.stages.client import variant_model
-from conformance.stages.context import with_constants
-from conformance.systems.client.answers import Answers
-from conformance.systems.client.duties import AIMS, DutyKind
-from conformance.systems.client.example import LIMITS, silent
-from conformance.systems.client.messages import (
+from conformance.client.answers import Answers
+from conformance.client.duties import AIMS, DutyKind
+from conformance.client.example import LIMITS, silent
+from conformance.client.messages import (
     SENDS,
     Messages,
     assigned_event,
@@ -30,11 +23,18 @@ from conformance.systems.client.messages import (
     lost_event,
     step_event,
 )
-from conformance.systems.client.process import Callback, Callbacks, arguments
-from conformance.systems.client.requests import MemberRequest
-from conformance.systems.client.subject import Names, Subject, subject_of
+from conformance.client.process import Callback, Callbacks, arguments
+from conformance.client.requests import MemberRequest
+from conformance.client.subject import Names, Subject, subject_of
+from conformance.errors import UserError
+from conformance.judge.events import Event
+from conformance.judge.follow import Following
+from conformance.kafka.consumer_protocol import assignment_bytes, subscription_bytes
+from conformance.modelcheck.prepare import bound
+from conformance.stages.client import variant_model
+from conformance.stages.context import with_constants
 from conformance.tla import Spec, find_tools
-from tests.unit.systems.client.asked import (
+from tests.unit.client.asked import (
     commit_request,
     heartbeat_request,
     join_request,

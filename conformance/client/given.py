@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from conformance.client.breaches import Breach
+from conformance.client.logs import RecordLogs
+from conformance.client.requests import MemberRequest
+from conformance.client.subject import assigned
 from conformance.kafka.entities import Entity
-from conformance.systems.client.breaches import Breach
-from conformance.systems.client.logs import RecordLogs
-from conformance.systems.client.requests import MemberRequest
-from conformance.systems.client.subject import assigned
 
 Membership = tuple[str, int]
 """A member id and a generation."""

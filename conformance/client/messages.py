@@ -12,12 +12,9 @@ from typing import cast
 from kio.schema.errors import ErrorCode
 from msgspec.structs import replace
 
-from conformance.judge.events import Event
-from conformance.kafka.consumer_protocol import subscription_bytes
-from conformance.kafka.entities import NO_TIME, Entity, make, newest
-from conformance.systems.client.answers import Lane, Reader, Taken
-from conformance.systems.client.requests import MemberRequest
-from conformance.systems.client.subject import (
+from conformance.client.answers import Lane, Reader, Taken
+from conformance.client.requests import MemberRequest
+from conformance.client.subject import (
     CLIENT,
     PARTITIONS,
     Names,
@@ -26,6 +23,9 @@ from conformance.systems.client.subject import (
     assignments_of,
     ids_of,
 )
+from conformance.judge.events import Event
+from conformance.kafka.consumer_protocol import subscription_bytes
+from conformance.kafka.entities import NO_TIME, Entity, make, newest
 from conformance.tla import ActionPattern, Fn, Part, Place, State, Value, format_value
 
 __all__ = [

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conformance.client.requests import MemberRequest
 from conformance.kafka.consumer_protocol import read_assignment, read_subscription
 from conformance.kafka.entities import Entity, MalformedFrame
-from conformance.systems.client.requests import MemberRequest
 
 __all__ = ["Breach", "assignment_of", "in_hex", "subscription_of", "unreadable_parts"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from conformance.client.breaches import assignment_of, subscription_of
+from conformance.client.requests import MemberRequest
 from conformance.errors import UserError
 from conformance.kafka import consumer_protocol
-from conformance.systems.client.breaches import assignment_of, subscription_of
-from conformance.systems.client.requests import MemberRequest
 
 _CONSUMER = "consumer"
 """The type of consumers' groups (ConsumerProtocol.PROTOCOL_TYPE)."""

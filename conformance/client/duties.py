@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from conformance.systems.client.answers import GOOD, WISHES
+from conformance.client.answers import GOOD, WISHES
 
 __all__ = [
     "AIMS",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance.systems.client.answers import WISHES
-from conformance.systems.client.duties import AIMS, FATAL, Act, DutyKind
-from conformance.systems.client.example import Kind, Plan, _Example, aim_of
-from conformance.systems.client.subject import Subject
+from conformance.client.answers import WISHES
+from conformance.client.duties import AIMS, FATAL, Act, DutyKind
+from conformance.client.example import Kind, Plan, _Example, aim_of
+from conformance.client.subject import Subject
 
 STATIC = Subject("orders", frozenset({"range"}), "instance", joins_twice=True)
 REFUSED = [api for api, errors in WISHES.items() if errors]

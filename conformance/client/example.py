@@ -19,12 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from conformance.errors import UserError
-from conformance.judge.budget import Limits, Spent
-from conformance.judge.events import Event
-from conformance.judge.follow import Following
-from conformance.kafka.entities import Entity, Received, in_milliseconds
-from conformance.systems.client.answers import (
+from conformance.client.answers import (
     GOOD,
     WISHES,
     Answers,
@@ -32,8 +27,8 @@ from conformance.systems.client.answers import (
     Lane,
     Taken,
 )
-from conformance.systems.client.breaches import Breach, unreadable_parts
-from conformance.systems.client.duties import (
+from conformance.client.breaches import Breach, unreadable_parts
+from conformance.client.duties import (
     AIMS,
     DISCONNECTS,
     FATAL,
@@ -42,8 +37,8 @@ from conformance.systems.client.duties import (
     DutyKind,
     duty_kind,
 )
-from conformance.systems.client.given import Given
-from conformance.systems.client.messages import (
+from conformance.client.given import Given
+from conformance.client.messages import (
     SENDS,
     Messages,
     assigned_event,
@@ -55,7 +50,7 @@ from conformance.systems.client.messages import (
     lost_event,
     step_event,
 )
-from conformance.systems.client.process import (
+from conformance.client.process import (
     CALLBACKS,
     Callback,
     Callbacks,
@@ -63,9 +58,14 @@ from conformance.systems.client.process import (
     arguments,
     python_first,
 )
-from conformance.systems.client.requests import MemberRequest
-from conformance.systems.client.server import Link, Server, narrower
-from conformance.systems.client.subject import GROUP, TOPIC, Names, Subject, subject_of
+from conformance.client.requests import MemberRequest
+from conformance.client.server import Link, Server, narrower
+from conformance.client.subject import GROUP, TOPIC, Names, Subject, subject_of
+from conformance.errors import UserError
+from conformance.judge.budget import Limits, Spent
+from conformance.judge.events import Event
+from conformance.judge.follow import Following
+from conformance.kafka.entities import Entity, Received, in_milliseconds
 from conformance.tla import Action, ActionPattern, Spec, State, Value
 
 __all__ = [
