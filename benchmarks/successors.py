@@ -27,6 +27,7 @@ from conformance.modelcheck.prepare import bound
 from conformance.modelcheck.tlc import TlcJob, TlcOptions, tlc_command
 from conformance.tla import Spec, bind, find_tools, load_module, parse_config
 from conformance.tla.search import Problem, problem_of, search
+from conformance.workers import ForkedProcesses
 
 ONE_STATE = "---- MODULE One ----\nVARIABLE x\nInit == x = 0\nNext == UNCHANGED x\n====\n"
 CHECKS = ("INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES", "CHECK_DEADLOCK")
@@ -97,7 +98,7 @@ def line(one: Subject, start: float, processes: int) -> str:
     before = time.process_time()
     alone = search(problem)
     ours = time.process_time() - before
-    together = search(problem, processes=processes)
+    together = search(problem, elsewhere=ForkedProcesses(processes))
     seconds, generated, distinct = tlc(one.stem, one.module, one.config, one.search)
     if (alone.generated, len(alone.states)) != (generated, distinct):
         sys.exit(f"{one.name}: {alone.generated}, {len(alone.states)}; TLC {generated}, {distinct}")

@@ -33,6 +33,7 @@ from conformance.tla.search import (
     problem_of,
     search,
 )
+from conformance.workers import ForkedProcesses
 
 ENGINE = "kconform's evaluator"
 _ASSUMPTION_FALSE = 10
@@ -77,11 +78,12 @@ def _searched(context: Context, prepared: PreparedModel) -> tuple[EngineOutcome,
     except FalseAssumption as error:
         nothing = EngineOutcome("violated", _ASSUMPTION_FALSE, ENGINE)
         return of_assumption(nothing, prepared.spec, error.assumption), ()
+    workers = context.check.tlc.workers
     found = search(
         # A .cfg for TLC 2.15 cannot speak of deadlock; the model does.
         replace(problem, check_deadlock=model.check.deadlock),
         keep_transitions=True,
-        processes=context.check.tlc.workers,
+        elsewhere=None if workers < 2 else ForkedProcesses(workers),
         progress=_progress(context, model),
     )
     return _outcome(prepared, found), tuple(problem.unchecked)

@@ -20,7 +20,7 @@ from conformance.tla.front.syntax import Assumption
 from conformance.tla.python.session import Session
 from conformance.tla.python.spec import Property, Spec
 from conformance.tla.search.lasso import Lasso, StepGraph, lasso
-from conformance.tla.search.processes import Row, rows
+from conformance.tla.search.processes import Elsewhere, Row, rows
 from conformance.tla.search.symmetry import Orbits, Permutation, permutations_of
 from conformance.tla.semantics.behaviours import TRUE, AnyOf, Claim, Temporal, all_of, negation
 from conformance.tla.semantics.errors import EvaluationError
@@ -289,17 +289,17 @@ def search(
     limits: Limits | None = None,
     *,
     keep_transitions: bool = False,
-    processes: int = 1,
+    elsewhere: Elsewhere | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     progress: Callable[[int, int], None] = lambda _generated, _distinct: None,
 ) -> SearchResult:
     """Search until all states are known, a violation or a limit.
 
-    What is found, and in which order, does not depend on the number of `processes`.
+    What is found, and in which order, does not depend on who expands states `elsewhere`.
     `cancelled` and `progress` (generated and distinct states so far) are called once per
     explored state. A formula without a value raises SearchError.
     """
-    return _Search(problem, limits or Limits(), keep_transitions, processes).run(
+    return _Search(problem, limits or Limits(), keep_transitions, elsewhere).run(
         cancelled, progress
     )
 
@@ -326,12 +326,16 @@ class _Search:
     """The state of one search: a queue of the states found, explored in order."""
 
     def __init__(
-        self, problem: Problem, limits: Limits, keep_transitions: bool, processes: int
+        self,
+        problem: Problem,
+        limits: Limits,
+        keep_transitions: bool,
+        elsewhere: Elsewhere | None,
     ) -> None:
         self.problem = problem
         self.limits = limits
         self.keep_transitions = keep_transitions or bool(problem.temporal_properties)
-        self.processes = 1 if problem.impure else processes
+        self.elsewhere = None if problem.impure else elsewhere
         self.started = time.monotonic()
         self.explored = 0
         self.states: list[State] = []
@@ -379,7 +383,7 @@ class _Search:
         done = 0
         while done < len(self.states):
             level = range(done, len(self.states))
-            with closing(rows(self._row, level, self.processes)) as ahead:
+            with closing(rows(self._row, level, self.elsewhere)) as ahead:
                 for number, row in zip(level, ahead, strict=True):
                     if (end := self._ended(cancelled)) is not None:
                         return end

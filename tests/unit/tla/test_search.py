@@ -20,6 +20,7 @@ from conformance.tla.search import (
     search,
 )
 from conformance.tla.semantics.errors import EvaluationError
+from conformance.workers import ForkedProcesses
 
 UP, DOWN, JUMP = Action("Up"), Action("Down"), Action("Jump", (5,))
 
@@ -173,6 +174,10 @@ SEARCHES = {
 }
 
 
+def forked(count: int) -> ForkedProcesses | None:
+    return None if count < 2 else ForkedProcesses(count)
+
+
 @pytest.fixture
 def small_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes are forked for small levels too."""
@@ -185,7 +190,7 @@ def small_levels(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_several_processes_find_what_one_finds(name: str) -> None:
     problem, limits = SEARCHES[name]
     alone, *others = (
-        replace(search(problem, limits, keep_transitions=True, processes=count), seconds=0)
+        replace(search(problem, limits, keep_transitions=True, elsewhere=forked(count)), seconds=0)
         for count in (1, 2, 3)
     )
     assert others == [alone, alone]
@@ -196,7 +201,7 @@ def test_several_processes_find_what_one_finds(name: str) -> None:
 def test_an_error_has_its_path_with_several_processes_too(count: int) -> None:
     problem = replace(GRID, invariants={"Defined": undefined_at((5, 2))})
     with pytest.raises(SearchError) as raised:
-        search(problem, processes=count)
+        search(problem, elsewhere=forked(count))
     path = raised.value.counterexample
     assert len(path) == 7  # The state whose successor has no value.
     assert path.states[-1] == (5, 1)
@@ -204,6 +209,6 @@ def test_an_error_has_its_path_with_several_processes_too(count: int) -> None:
 
 @pytest.mark.usefixtures("small_levels")
 def test_no_process_is_left_behind() -> None:
-    search(replace(GRID, invariants={"Near": lambda state: state != (3, 3)}), processes=2)
-    search(GRID, processes=3, cancelled=iter([False] * 40 + [True] * 9).__next__)
+    search(replace(GRID, invariants={"Near": lambda state: state != (3, 3)}), elsewhere=forked(2))
+    search(GRID, elsewhere=forked(3), cancelled=iter([False] * 40 + [True] * 9).__next__)
     assert multiprocessing.active_children() == []

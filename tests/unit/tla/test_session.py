@@ -8,6 +8,7 @@ import pytest
 
 from conformance.tla import EvaluationError, Spec, SpecError
 from conformance.tla.search import End, problem_of, search
+from conformance.workers import ForkedProcesses
 from tests.unit.tla.small import spec
 
 STEPS = """VARIABLE x
@@ -20,7 +21,7 @@ Next == x < 2 /\\ x' = x + 1 /\\ PrintT(<<x, x'>>)
 def printed(bound: Spec, *, processes: int = 1) -> list[str]:
     lines: list[str] = []
     bound.session.show = lines.append
-    search(problem_of(bound), processes=processes)
+    search(problem_of(bound), elsewhere=ForkedProcesses(processes))
     return lines
 
 
