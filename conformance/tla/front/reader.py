@@ -80,6 +80,7 @@ class _Reader:
         self._made: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
         self._extra_params: dict[int, tuple[s.Bound, ...]] = {}
         self._dependencies: dict[str, frozenset[str]] = {}
+        self._mentioned: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
 
     # --- the module -----------------------------------------------------------------------
 
@@ -179,25 +180,25 @@ class _Reader:
         A superset, where an inner substitution replaces some: that only makes more copies.
         """
         if uid not in self._dependencies:
-            seen: set[str] = set()
-            self._dependencies[uid] = frozenset(
-                self._reach(child_of(self._entries[uid], "body"), seen)
-            )
+            declared, pending, reached = set[str](), [uid], {uid}
+            while pending:
+                mentioned, called = self._mentions(pending.pop())
+                declared |= mentioned
+                pending += called - reached
+                reached |= called
+            self._dependencies[uid] = frozenset(declared)
         return self._dependencies[uid]
 
-    def _reach(self, node: ET.Element, seen: set[str]) -> set[str]:
-        found: set[str] = set()
-        for child in node:
-            if child.tag == "OpDeclNodeRef":
-                found.add(text_of(child, "UID"))
-            elif child.tag == "UserDefinedOpKindRef":
-                uid = text_of(child, "UID")
-                if uid not in seen and self._standard(uid) is None:
-                    seen.add(uid)
-                    found |= self._reach(child_of(self._entries[uid], "body"), seen)
-            elif child.tag not in ("location", "level"):
-                found |= self._reach(child, seen)
-        return found
+    def _mentions(self, uid: str) -> tuple[frozenset[str], frozenset[str]]:
+        """The declarations and the module's operators that a definition's own text names."""
+        if uid not in self._mentioned:
+            body = child_of(self._entries[uid], "body")
+            called = {text_of(ref, "UID") for ref in body.iter("UserDefinedOpKindRef")}
+            self._mentioned[uid] = (
+                frozenset(text_of(ref, "UID") for ref in body.iter("OpDeclNodeRef")),
+                frozenset(name for name in called if self._standard(name) is None),
+            )
+        return self._mentioned[uid]
 
     def _entry(self, ref: ET.Element) -> tuple[str, ET.Element]:
         uid = text_of(ref, "UID")
