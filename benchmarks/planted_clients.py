@@ -10,6 +10,7 @@ Run: python -m benchmarks.planted_clients [--client NAME] [--fault NAME] [--exam
 from __future__ import annotations
 
 import argparse
+import asyncio
 import itertools
 import json
 import os
@@ -22,11 +23,12 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from conformance.client.example import aim_of
 from conformance.events import Finding
-from conformance.stages.client import Request, Tally, client
+from conformance.stages.client import BoundVariant, Request, Tally, run_examples, variant_model
 from conformance.stages.context import Context
 from conformance.verdict import Verdict
 
@@ -34,6 +36,7 @@ CLIENTS = Path(__file__).resolve().parents[1] / "docs" / "clients"
 PLANTED = Path(__file__).resolve().parent / "planted"
 WORDS = "{bootstrap} {topic} {group} {instance}"
 NONE = "none"
+_FAULTS_AT_A_TIME = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,10 @@ FAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A client library: the variant that it is of, and the command with a fault planted."""
+    """A client library and its release: its variant, and the command with a fault planted."""
 
     name: str
-    variant: str
+    variant: BoundVariant
     command: Callable[[str], str]
 
 
@@ -99,8 +102,10 @@ def franz_go(go: str, folder: Path, environment: Mapping[str, str]) -> Library:
     recipe = tomllib.loads((PLANTED / "franz-go.toml").read_text())
     source, copy, program = CLIENTS / "franz-go", folder / "library", folder / "program"
     shutil.copytree(source, program)
-    listed = _run([go, "mod", "download", "-json", recipe["module"]], program, environment)
-    shutil.copytree(json.loads(listed)["Dir"], copy)
+    listed = json.loads(
+        _run([go, "mod", "download", "-json", recipe["module"]], program, environment)
+    )
+    shutil.copytree(listed["Dir"], copy)
     for edit in recipe["edit"]:
         path = copy / edit["file"]
         path.chmod(0o644)
@@ -113,7 +118,9 @@ def franz_go(go: str, folder: Path, environment: Mapping[str, str]) -> Library:
     _run([go, "build", "-o", "planted", "."], program, environment)
     binary = shlex.quote(str(program / "planted"))
     return Library(
-        "franz-go", "franz-go", lambda fault: f"env KCONFORM_PLANTED={fault} {binary} {WORDS}"
+        f"franz-go {listed['Version'].removeprefix('v')}",
+        BoundVariant(Context(), variant_model("franz-go")),
+        lambda fault: f"env KCONFORM_PLANTED={fault} {binary} {WORDS}",
     )
 
 
@@ -136,7 +143,9 @@ def aiokafka() -> Library:
     planter = shlex.quote(str(PLANTED / "in_aiokafka.py"))
     program = shlex.quote(str(CLIENTS / "aiokafka_consumer.py"))
     return Library(
-        "aiokafka", "aiokafka", lambda fault: f"python {planter} {fault} {program} {WORDS}"
+        f"aiokafka {version('aiokafka')}",
+        BoundVariant(Context(), variant_model("aiokafka")),
+        lambda fault: f"python {planter} {fault} {program} {WORDS}",
     )
 
 
@@ -150,11 +159,28 @@ class Bench:
 
     def run(self, library: Library, fault: str, numbers: Sequence[int]) -> Tally:
         """What `kconform client` makes of these examples of the library with this fault."""
-        command, variant = library.command(fault), library.variant
-        request = Request(
-            command, variant, len(numbers), 15, self.jobs, self.patience, tuple(numbers)
-        )
-        return client(Context(seed=self.seed), request)
+        return self.run_all(library, {fault: numbers})[fault]
+
+    def run_all(self, library: Library, wanted: Mapping[str, Sequence[int]]) -> dict[str, Tally]:
+        """The same of several faults, with `jobs` examples of each side by side."""
+        return asyncio.run(self._run_all(library, wanted))
+
+    async def _run_all(
+        self, library: Library, wanted: Mapping[str, Sequence[int]]
+    ) -> dict[str, Tally]:
+        turns = asyncio.Semaphore(_FAULTS_AT_A_TIME)
+
+        async def tally_of(fault: str, numbers: Sequence[int]) -> Tally:
+            async with turns:
+                request = self._request(library, fault, numbers)
+                return await run_examples(Context(seed=self.seed), request, library.variant)
+
+        tallies = await asyncio.gather(*(tally_of(*one) for one in wanted.items()))
+        return dict(zip(wanted, tallies, strict=True))
+
+    def _request(self, library: Library, fault: str, numbers: Sequence[int]) -> Request:
+        command, variant = library.command(fault), library.variant.model.variant
+        return Request(command, variant, len(numbers), 15, self.jobs, self.patience, tuple(numbers))
 
     def until_named(
         self, library: Library, fault: Fault, numbers: Sequence[int], clean: Tally
@@ -174,8 +200,8 @@ def named(fault: Fault, tally: Tally, clean: Tally) -> Finding | None:
     return next(filter(fault.is_named_by, own), None)
 
 
-def main() -> None:
-    """Print the table."""
+def main() -> int:
+    """Print the table; 1 if a fault is not found, or a library has findings without one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--client", choices=("franz-go", "aiokafka"))
     parser.add_argument("--fault", choices=[one.name for one in FAULTS])
@@ -188,14 +214,18 @@ def main() -> None:
     numbers = range(1, options.examples + 1)
     print("| client | fault | examples | found in | finding |")
     print("|---|---|---|---|---|", flush=True)
+    missed = False
     with tempfile.TemporaryDirectory() as folder:
         for library in _libraries(options.client, Path(folder)):
             clean = bench.run(library, NONE, numbers)
             print(_row_of_clean(library, clean), flush=True)
+            missed |= bool(clean.findings)
             for fault in FAULTS:
                 if options.fault in (None, fault.name):
                     count, finding = bench.until_named(library, fault, numbers, clean)
                     print(_row(library, fault, count, finding), flush=True)
+                    missed |= finding is None
+    return int(missed)
 
 
 def _row_of_clean(library: Library, tally: Tally) -> str:
@@ -226,4 +256,4 @@ def _libraries(name: str | None, folder: Path) -> list[Library]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

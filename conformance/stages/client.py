@@ -45,7 +45,7 @@ from conformance.systems.deviations import DeclaredTable
 from conformance.tla import find_tools
 from conformance.verdict import Verdict, merge
 
-__all__ = ["Request", "Tally", "client", "coverage_lines"]
+__all__ = ["BoundVariant", "Request", "Tally", "client", "coverage_lines", "run_examples"]
 
 STAGE = "client"
 _FREE = {"FailureLimit": "-1", "MaxSize": "10", "RequestsBehind": "1000"}
@@ -130,36 +130,77 @@ def client(context: Context, request: Request) -> Tally:
 
     UserError for a client that cannot be judged: it never joins, or speaks of what is not modelled.
     """
-    numbers = request.numbers or range(1, request.examples + 1)
-    with stage(context, STAGE, request.command, len(numbers)) as outcome:
-        bench = _Bench(context, request)
-        tally = asyncio.run(bench.run(numbers))
+    with stage(context, STAGE, request.command, len(_numbers(request))) as outcome:
+        variant = BoundVariant(context, declared_model(request))
+        tally = asyncio.run(run_examples(context, request, variant))
         for finding in sorted(tally.findings.values(), key=lambda one: -one.count):
             context.emit(finding)
         _tell(outcome, request, tally)
     return tally
 
 
+def _numbers(request: Request) -> Sequence[int]:
+    return request.numbers or range(1, request.examples + 1)
+
+
+async def run_examples(context: Context, request: Request, variant: BoundVariant) -> Tally:
+    """As `client`, but tells nothing. Several runs may share a variant, side by side."""
+    return await _Bench(context, request, variant).run(_numbers(request))
+
+
 @dataclass(slots=True)
-class _Bench:
-    """The specification, bound for each kind of client that comes; examples side by side."""
+class BoundVariant:
+    """The specification of a variant, bound for each kind of client that comes."""
 
     context: Context
-    request: Request
-    _model: Model = field(init=False)
+    model: Model
     _kinds: dict[tuple[tuple[str, str], ...], tuple[PreparedModel, Kind]] = field(
         default_factory=dict
     )
     _judges: dict[tuple[int, bool], Judge] = field(default_factory=dict)
-    _tally: Tally = field(default_factory=Tally)
 
-    def __post_init__(self) -> None:
-        self._model = declared_model(self.request)
+    def kind(self, subject: Subject) -> Kind:
+        """The specification of a client, and the answers that it allows."""
+        return self.prepared(subject)[1]
+
+    def prepared(self, subject: Subject) -> tuple[PreparedModel, Kind]:
+        """The same, with the model that it is of."""
+        constants = subject.constants()
+        key = tuple(sorted(constants.items()))
+        if key not in self._kinds:
+            model = with_constants(self.model, {**constants, **_FREE})
+            tools = self.context.check.tools or find_tools()
+            prepared = bound(model, tools, self.context.check.parser)
+            kind = Kind(prepared.spec, Answers(prepared.spec, subject.others))
+            self._kinds[key] = prepared, kind
+        return self._kinds[key]
+
+    def judge(self, subject: Subject, *, told: bool) -> Judge:
+        """What judges the recordings of a client; `told`: it tells of its callbacks."""
+        prepared, kind = self.prepared(subject)
+        key = id(kind), told
+        if key not in self._judges:
+            check = prepared.model.check
+            properties = [n for n in check.properties if is_safety_property(prepared.module, n)]
+            declared = Declared(declared=True, silent=silent(told=told), limits=LIMITS)
+            self._judges[key] = Judge(prepared.spec, declared, check.invariants, properties)
+        return self._judges[key]
+
+
+@dataclass(slots=True)
+class _Bench:
+    """Examples side by side, of one command."""
+
+    context: Context
+    request: Request
+    variant: BoundVariant
+    _tally: Tally = field(default_factory=Tally)
 
     async def run(self, numbers: Sequence[int]) -> Tally:
         """All examples; first a quiet one, which shows whether the client tells of callbacks."""
         plan = self._plan(self.request.requests)
-        first = await run_example(replace(plan, requests=0), QUIET, self._kind, told=False)
+        quiet = replace(plan, requests=0)
+        first = await run_example(quiet, QUIET, self.variant.kind, told=False)
         self._tally.told = first.told
         if first.ending is Ending.LIMITED:
             self._tally.add(first, Verdict.INCONCLUSIVE)
@@ -222,41 +263,15 @@ class _Bench:
         return result, findings
 
     async def _judged(self, plan: Plan, number: int) -> tuple[ExampleResult, tuple[Finding, ...]]:
-        result = await run_example(plan, number, self._kind, told=self._tally.told)
+        result = await run_example(plan, number, self.variant.kind, told=self._tally.told)
         breaches = [self._breach(result, one) for one in result.breaches]
         if result.subject is None or result.ending is Ending.LIMITED:
             return result, tuple(breaches)
-        prepared, kind = self._prepared(result.subject)
-        judgement = self._judge(prepared, kind).judge(
+        judgement = self.variant.judge(result.subject, told=self._tally.told).judge(
             Recording(f"example {number}", result.events, f"seed {plan.seed}")
         )
-        departure = self._finding(result, judgement, prepared)
+        departure = self._finding(result, judgement, self.variant.prepared(result.subject)[0])
         return result, (*breaches, *([departure] if departure else []))
-
-    # ---- the specification -----------------------------------------------------------------
-
-    def _kind(self, subject: Subject) -> Kind:
-        return self._prepared(subject)[1]
-
-    def _prepared(self, subject: Subject) -> tuple[PreparedModel, Kind]:
-        constants = subject.constants()
-        key = tuple(sorted(constants.items()))
-        if key not in self._kinds:
-            model = with_constants(self._model, {**constants, **_FREE})
-            tools = self.context.check.tools or find_tools()
-            prepared = bound(model, tools, self.context.check.parser)
-            kind = Kind(prepared.spec, Answers(prepared.spec, subject.others))
-            self._kinds[key] = prepared, kind
-        return self._kinds[key]
-
-    def _judge(self, prepared: PreparedModel, kind: Kind) -> Judge:
-        key = id(kind), self._tally.told
-        if key not in self._judges:
-            check = prepared.model.check
-            properties = [n for n in check.properties if is_safety_property(prepared.module, n)]
-            declared = Declared(declared=True, silent=silent(told=self._tally.told), limits=LIMITS)
-            self._judges[key] = Judge(prepared.spec, declared, check.invariants, properties)
-        return self._judges[key]
 
     # ---- findings --------------------------------------------------------------------------
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -19,9 +17,9 @@ from conformance.modelcheck.cache import cache_dir
 from conformance.stages.client import Tally
 
 BENCH = Bench(jobs=2, seed=1, patience=3.0)
-OF_EACH, SIDE_BY_SIDE = 2, 4
-"""Examples of each fault; runs at a time, which mostly wait for their clients."""
-Runs = dict[str, Future[Tally]]
+OF_EACH = 2
+"""Examples of each fault."""
+Tallies = dict[str, Tally]
 """What the runs of a library come to, by the fault's name."""
 
 
@@ -49,22 +47,21 @@ def aiokafka() -> Library:
 
 
 @pytest.fixture(params=["franz_go", "aiokafka"], scope="module")
-def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
+def tallies(request: pytest.FixtureRequest) -> Tallies:
     library: Library = request.getfixturevalue(request.param)
     numbers = {fault.name: fault.numbers(OF_EACH) for fault in FAULTS}
-    numbers[NONE] = tuple({one: None for aimed in numbers.values() for one in aimed})
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        yield {name: pool.submit(BENCH.run, library, name, of) for name, of in numbers.items()}
+    all_of_them = tuple({one: None for aimed in numbers.values() for one in aimed})
+    return BENCH.run_all(library, {NONE: all_of_them, **numbers})
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one.name)
-def test_a_planted_fault_is_found_and_named(runs: Runs, fault: Fault) -> None:
-    tally = runs[fault.name].result()
+def test_a_planted_fault_is_found_and_named(tallies: Tallies, fault: Fault) -> None:
+    tally = tallies[fault.name]
     titles = [one.title for one in tally.findings.values()]
-    assert named(fault, tally, runs[NONE].result()), (titles, tally.once)
+    assert named(fault, tally, tallies[NONE]), (titles, tally.once)
 
 
-def test_without_a_fault_the_library_agrees(runs: Runs) -> None:
-    tally = runs[NONE].result()
+def test_without_a_fault_the_library_agrees(tallies: Tallies) -> None:
+    tally = tallies[NONE]
     assert tally.findings == {}, [one.story for one in tally.findings.values()]
     assert tally.done
