@@ -20,6 +20,8 @@ class Compared:
 
     states: Mapping[str, int] = field(default_factory=dict)
     specified: tuple[str, ...] = ()
+    part: bool = False
+    """Whether other runs drive the rest: what was never shown here may be shown there."""
 
     @property
     def never(self) -> tuple[str, ...]:
@@ -36,7 +38,7 @@ class Compared:
         """Why this supports no pass; empty if it does."""
         if not any(self.states.values()):
             return "no variable was compared in any state"
-        if self.never:
+        if self.never and not self.part:
             names = ", ".join(self.never)
             return (
                 f"the adapter declares {names} and never showed it: what is in it was not compared"

@@ -20,7 +20,7 @@ from conformance.errors import SpecError
 from conformance.modelcheck.cache import Cache, cache_dir, cache_key, module_files
 from conformance.modelcheck.generate import Generated, definitions, module_text
 from conformance.modelcheck.manifest import MODEL_VALUES, Model
-from conformance.tla import OWN_MODULES, Module, Tools, export_xml, read_xml
+from conformance.tla import OWN_MODULES, Module, Tools, check_size, export_xml, read_xml
 
 _IDENTIFIER = re.compile(r'"(?:[^"\\]|\\.)*"|\w+')
 _FIELD = re.compile(r"[.!]\s*\w+|\b\w+\s*(?:\|->|:(?!>))")
@@ -108,6 +108,8 @@ class Parser:
         kept = None if self.cold else self._cache.load(_KIND, key)
         if kept is not None:
             return zlib.decompress(kept)
+        for file in files:
+            check_size(file)
         xml = export_xml(path, tools, search)
         self._cache.store(_KIND, key, zlib.compress(xml, _LEVEL))
         return xml

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
+from conformance.compared import Compared, total
 from conformance.config import load_settings
 from conformance.errors import UserError
 from conformance.events import Event, Finding, StageFinished
@@ -64,6 +65,8 @@ class Run:
     """None: the active Hypothesis profile."""
     seed: int | None
     """As it was given on the command line."""
+    compared: dict[int, Compared] = field(default_factory=dict)
+    """By the suite's parts that were driven in this process."""
 
     @staticmethod
     def of(request: pytest.FixtureRequest) -> Run:
@@ -118,8 +121,14 @@ class ConformanceTests:
         if not tests:
             # The parts are made when tests are collected, before the suite is known.
             pytest.skip(f"the whole suite has only {len(kconform_suite)} tests")
-        with _passing(kconform_run):
-            replay(kconform_run.context, kconform_bench, replace(kconform_suite, tests=tests))
+        run, parts = kconform_run, min(self.subject.parts, len(kconform_suite))
+        suite = replace(kconform_suite, tests=tests)
+        with _passing(run):
+            result = replay(run.context, kconform_bench, suite, part=parts > 1)
+        run.compared[kconform_part] = result.compared
+        # Of all parts together, where one process drives them; else the exploration is to show it.
+        if len(run.compared) == parts and (gap := total(run.compared.values()).gap):
+            pytest.fail(f"all parts of the suite together: {gap}", pytrace=False)
 
     def test_exploration(self, kconform_run: Run, kconform_bench: Workbench) -> None:
         """Hypothesis finds no way on which the system leaves the spec."""

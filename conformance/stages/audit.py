@@ -62,7 +62,7 @@ def audit(
     table = None if graph is None else ModelTable.of_graph(graph, store.actions)
     options = Options(
         optional_actions=_optional(subject, every_action=every_action),
-        compared=None if store.manifest.identity.system == FOREIGN else store.manifest.compared,
+        compared=store.manifest.compared,
         listing=listing,
         reproduce=_replay_of(store),
         place=partial(place, prepared.model),

@@ -171,7 +171,7 @@ def judge_files(
             for _ in judged:
                 pass
         else:
-            _store(bench, judged, store, replace_store=replace_store)
+            _store(bench, judged, tally, store, replace_store=replace_store)
         if request.only is not None and not tally.traces:
             raise UserError(
                 f"The files hold no trace {request.only}. Name one as its events do, under `trace`."
@@ -324,7 +324,9 @@ _WITH_GAPS = Limits(silent=3, candidates=2_000, seconds=10.0, states=50_000)
 # --- the store ------------------------------------------------------------------------------------
 
 
-def _store(bench: _Bench, judged: Iterable[Judgement], path: Path, *, replace_store: bool) -> None:
+def _store(
+    bench: _Bench, judged: Iterable[Judgement], tally: Tally, path: Path, *, replace_store: bool
+) -> None:
     """The explanations, written as they come; memory holds the distinct states only."""
     spec, variables = bench.prepared.spec, bench.prepared.spec.variables
     initial = list(spec.initial_states())
@@ -335,6 +337,7 @@ def _store(bench: _Bench, judged: Iterable[Judgement], path: Path, *, replace_st
         for number, judgement in enumerate(judged):
             collector.add(stored_trace(number, judgement, variables))
         writer.columns = infer_columns(variables, collector.states(), initial)
+        writer.compared = {name: tally.compared[name] for name in variables if tally.compared[name]}
         collector.finish()
 
 

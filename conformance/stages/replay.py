@@ -34,9 +34,12 @@ from conformance.verdict import Verdict
 
 
 def replay(
-    context: Context, bench: Workbench, suite: Suite, *, stop_after: int = 1
+    context: Context, bench: Workbench, suite: Suite, *, stop_after: int = 1, part: bool = False
 ) -> ReplayResult:
-    """Drive the suite; every divergence is shortened and reported once per cause."""
+    """Drive the suite; every divergence is shortened and reported once per cause.
+
+    `part`: the suite is part of one, so that what it never shows may be shown by the rest.
+    """
     with stage(context, "replay", bench.model.name, len(suite)) as outcome:
         oracle = GraphOracle(bench.graph)
         result = replay_suite(
@@ -48,6 +51,7 @@ def replay(
             stop_after=stop_after,
             going_on=is_of_somebody_else(bench.factory),
         )
+        result = replace(result, compared=replace(result.compared, part=part))
         report_replay(context, bench, suite, result, outcome)
     return result
 

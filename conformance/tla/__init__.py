@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from conformance.tla.front.sany import (
         COMMUNITY_MODULES,
         OWN_MODULES,
+        check_size,
         export_xml,
         library_path,
     )
@@ -169,7 +170,7 @@ _NAMES = {
     "errors": "DataError EnvironmentProblem SpecError UnsupportedError UserError",
     "front.config": "ModelConfig Override ScopedValue parse_config",
     "front.reader": "load_module read_xml",
-    "front.sany": "COMMUNITY_MODULES OWN_MODULES export_xml library_path",
+    "front.sany": "COMMUNITY_MODULES OWN_MODULES check_size export_xml library_path",
     "front.syntax": (
         "Variable OperatorArg Constant Argument Assumption BUILTINS DEFINED Binding "
         "Builtin Call Definition Expr Location Module STANDARD_MODULES"
@@ -290,6 +291,7 @@ __all__ = [
     "bind",
     "canonical_key",
     "canonical_sorted",
+    "check_size",
     "collision_probability",
     "differing",
     "dump_trace",

@@ -37,7 +37,8 @@ class Counts(msgspec.Struct, frozen=True):
     problems: int
     ends: dict[str, int]
     compared: dict[str, int] = {}
-    """Of a system that was driven: in how many states each variable that it shows was compared."""
+    """In how many states each variable that a driven system shows was compared, or in how many
+    events of a recording it was seen."""
 
 
 class Identity(msgspec.Struct, frozen=True):

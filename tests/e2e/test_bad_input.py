@@ -183,6 +183,18 @@ def imported(then: Wrong = nothing) -> Wrong:
     return prepare
 
 
+def test_an_imported_store_says_what_was_seen(here: Path, kconform: Command) -> None:
+    unversioned = json.loads(json.dumps(PUT))
+    del unversioned["state"]["version"]
+    write_events(here / "run.ndjson", FIRST, unversioned)
+    assert kconform(f"import run.ndjson -o store --model {MODEL}").code == 0
+    manifest = json.loads((here / "store" / "manifest.json").read_text())
+    assert manifest["counts"]["compared"] == {"value": 2, "version": 1, "answer": 2}
+    told = kconform("audit store --json").out
+    assert '"compared"' in told
+    assert '"unobserved": [ "writes" ]' in " ".join(told.split())
+
+
 def damaged(part: str, change: Callable[[bytes], bytes]) -> Wrong:
     """Other bytes in a Parquet file of the store."""
 

@@ -37,3 +37,11 @@ def test_parts_add_up() -> None:
     parts = [Compared({"log": 1, "leader": 0}, NAMES), Compared({"log": 2, "leader": 3}, NAMES)]
     assert total(parts) == Compared({"log": 3, "leader": 3}, NAMES)
     assert total([]).gap
+
+
+def test_a_part_may_leave_to_the_others_what_it_never_shows() -> None:
+    first = Compared({"log": 1, "leader": 0}, NAMES, part=True)
+    assert not first.gap
+    assert Compared({"log": 0, "leader": 0}, NAMES, part=True).gap
+    assert not total([first, Compared({"log": 1, "leader": 1}, NAMES, part=True)]).gap
+    assert "never showed it" in total([first, first]).gap

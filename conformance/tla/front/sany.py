@@ -53,15 +53,21 @@ _LARGEST = 5_000_000
 """Bytes of a module that is parsed: the largest known ones have some hundred thousand."""
 
 
+def check_size(module: Path) -> None:
+    """SpecError for a module that SANY would read for minutes."""
+    size = module.stat().st_size
+    if size > _LARGEST:
+        raise SpecError(
+            f"{module} has {size:,} bytes. A module of more than {_LARGEST:,} bytes is not parsed: "
+            "it would take minutes. Give a smaller one."
+        )
+
+
 def export_xml(module: Path, tools: Tools, search: Iterable[Path] = ()) -> bytes:
     """The XML of a module and all it needs; SpecError with SANY's message if it does not parse."""
     if not module.is_file():
         raise SpecError(f"There is no TLA+ module {module}. Name an existing .tla file.")
-    if module.stat().st_size > _LARGEST:
-        raise SpecError(
-            f"{module} has {module.stat().st_size:,} bytes. A module of more than {_LARGEST:,} "
-            "bytes is not parsed: it would take minutes. Give a smaller one."
-        )
+    check_size(module)
     with tempfile.TemporaryDirectory(prefix="sany-") as scratch:
         write_further_modules(module, Path(scratch))
         search = (*search, Path(scratch))

@@ -16,6 +16,10 @@ BASE = "ModelCheckerTestCase"
 _NAMED_BY_CLASS = frozenset({"SuiteTestCase", "SuiteETestCase"})
 """Base classes whose module is the name of the class, in lower case."""
 
+_WRITTEN_IN_JAVA = ("@Evaluation(", "@TLAPlusOperator", "JAVA_METHOD_OVERRIDE")
+_REFUSED_FORMULA = "assertTrue(recorder.recorded(EC.TLC_LIVE_CANNOT_HANDLE_FORMULA))"
+_TOO_LARGE = "TLC cannot handle a temporal formula of this size"
+
 EXIT_CODES: Mapping[str, int] = {
     "SUCCESS": 0,
     "VIOLATION_ASSUMPTION": 10,
@@ -54,6 +58,8 @@ class TestClass:
     deadlock: bool
     stats: tuple[int, int] | None
     special: str
+    bound: str = ""
+    """What the class expects TLC to refuse for its size alone."""
 
     def option(self, name: str) -> str | None:
         """What follows an option of the command line."""
@@ -196,6 +202,7 @@ class _Reader:
             deadlock=self._says(ancestors, "checkDeadLock") == "true",
             stats=self._stats(one, named),
             special=self._special(ancestors),
+            bound=_TOO_LARGE if _REFUSED_FORMULA in one.body else "",
         )
 
     def _exit_code(self, ancestors: Sequence[str], expected: int) -> int | None:
@@ -206,7 +213,7 @@ class _Reader:
         bodies = [self._classes[name].body for name in ancestors if name != BASE]
         if any("distributed" in body.lower() for body in (*ancestors, *bodies)):
             return "TLC is distributed over processes"
-        if any("@Evaluation(" in body or "@TLAPlusOperator" in body for body in bodies):
+        if any(word in body for body in bodies for word in _WRITTEN_IN_JAVA):
             return "an operator is written in Java"
         found = (
             re.search(r"System\.setProperty\((?!FPSet|.*FPSet)([^;]*)\)", body) for body in bodies

@@ -21,6 +21,9 @@ Spec == Init /\ [][Next]_x /\ WF_x(Next)
 Few == 0 .. 1
 Safe == x < 3 /\ 5 \notin Nat
 Live == x = 0 /\ [][x' # x]_x /\ []<>(x = 0)
+Free == Init /\ [][Next]_x
+Ends == <>[](x = 0)
+Moves == []<>(x = 2)
 """
 
 
@@ -41,7 +44,19 @@ CASES = {
         COUNTER,
         "CONSTANT Nat <- Few\nSPECIFICATION Spec INVARIANT Safe PROPERTY Live",
         HOLDS,
-        (3, "not checked, since only TLC checks temporal formulas: Live"),
+        HOLDS,
+    ),
+    "temporal, a cycle": Case(
+        COUNTER,
+        "CONSTANT Nat <- Few\nSPECIFICATION Spec PROPERTY Ends",
+        (1, "it goes round for ever, back to step 0."),
+        (1, "This is the state of step 0 again: it goes round for ever."),
+    ),
+    "temporal, nothing moves": Case(
+        COUNTER,
+        "CONSTANT Nat <- Few\nSPECIFICATION Free PROPERTY Moves",
+        (1, "From here nothing needs to happen any more (stuttering)."),
+        (1, "From here nothing needs to happen any more (stuttering)."),
     ),
     "assumptions": Case(
         "ASSUME 1 + 1 = 2",

@@ -76,6 +76,17 @@ def test_modules_that_name_each_other_are_kept_apart(tmp_path: Path, parsed: lis
     assert parsed == list(names)
 
 
+def test_a_module_of_megabytes_is_refused_behind_a_small_root(
+    tmp_path: Path, parsed: list[str]
+) -> None:
+    (tmp_path / "Large.tla").write_text(f"---- MODULE Large ----\n\\* {'n' * 6_000_000}\n====\n")
+    root = tmp_path / "Root.tla"
+    root.write_text("---- MODULE Root ----\nEXTENDS Large\n====\n")
+    with pytest.raises(SpecError, match=r"Large\.tla has 6,000,\d+ bytes"):
+        Parser(Cache(tmp_path / "cache")).xml(root, (), TOOLS)
+    assert parsed == []
+
+
 def test_a_family_is_parsed_once_and_each_model_is_as_if_alone(parsed: list[str]) -> None:
     mutants = [
         "replication/mutant-truncation-fence-fine-2b",

@@ -151,3 +151,33 @@ def test_a_start_of_pytest_loads_nothing_of_the_harness(pytester: pytest.Pyteste
     # Hypothesis brings a plugin of its own.
     result = pytester.runpytest_subprocess("-p", "conformance.plugin", "-p", "no:hypothesispytest")
     result.assert_outcomes(passed=1)
+
+
+RARELY = """
+from store import Adapter
+
+class Rare(Adapter):
+    sometimes = frozenset({{"version"}})
+    looks = {looks}
+    def observe(self):
+        Rare.looks -= 1
+        return super().observe() if Rare.looks >= 0 else {{**super().observe(), "version": None}}
+
+def create(constants):
+    return Rare(constants)
+"""
+
+
+@pytest.mark.parametrize(("looks", "failed"), [(3, 0), (0, 1)], ids=["rarely", "never"])
+def test_what_some_parts_never_show_the_parts_together_must_show(
+    pytester: pytest.Pytester, project: Path, looks: int, failed: int
+) -> None:
+    mend(project)
+    (project / "rare.py").write_text(RARELY.format(looks=looks))
+    configuration = project / "kconform.toml"
+    configuration.write_text(configuration.read_text().replace("store:create", "rare:create"))
+    tests = (project / "test_store.py").read_text().replace('.toml"', '.toml", parts=3')
+    (project / "test_store.py").write_text(tests)
+    result = run(pytester, "-k", "test_suite")
+    assert result.parseoutcomes().get("failed", 0) == failed, result.stdout.str()
+    assert ("all parts of the suite together: " in result.stdout.str()) == bool(failed)
