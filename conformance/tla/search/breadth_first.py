@@ -450,7 +450,7 @@ class _Search:
             any_successor = True
             key, successor = self._target(number, found)
             if successor is None:
-                self._note(number, found.action, key, None)
+                self._note_known(number, found.action, self.numbers[key])
                 continue
             step = (found.action, successor)
             outside = self._is_outside(state, successor)
@@ -486,11 +486,16 @@ class _Search:
         known = len(self.states)
         code = self.action_codes.setdefault(action, len(self.action_codes))
         target = self._number(key, state, source, code, self.level[source] + 1)
+        self._note_known(source, action, target)
+        return target == known
+
+    def _note_known(self, source: int, action: Action, target: int) -> None:
+        """Note a transition between states that have numbers."""
         if self.keep_transitions:
             self.source.append(source)
+            code = self.action_codes.setdefault(action, len(self.action_codes))
             self.action.append(code)
             self.target.append(target)
-        return target == known
 
     def _number(
         self, key: int, state: State | None, parent: int, by_action: int, level: int
