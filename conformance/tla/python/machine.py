@@ -12,10 +12,22 @@ from typing import cast
 from conformance.tla.front import syntax as s
 from conformance.tla.front.syntax import Location
 from conformance.tla.python import interchange, logic, runtime, standard
+from conformance.tla.python import traced as tracing
 from conformance.tla.python.branches import UNDEFINED, Branches, branch_code
 from conformance.tla.python.emitter import TooLong
 from conformance.tla.python.protocol import CodeWriter
-from conformance.tla.python.scope import Bound, Code, Entry, Frame, Kind, Lazy, Named, kind_of
+from conformance.tla.python.scope import (
+    Bound,
+    Code,
+    Entry,
+    Frame,
+    Kind,
+    Lazy,
+    Named,
+    as_whole,
+    kind_of,
+    read_of,
+)
 from conformance.tla.python.session import Session
 from conformance.tla.python.solver import Solver, missing_variables
 from conformance.tla.python.writer import LARGEST_LITERAL, Writer
@@ -43,6 +55,9 @@ _OF_SESSION = (
     "test_random_set_of_subsets",
 )  # fmt: skip
 """What generated code calls of the session of its specification."""
+
+_OF_TRACES = ("whole", "apply", "field", "lookup", "replaced")
+"""What the code of a traced machine calls in its own way."""
 
 _RAISED_BY_GENERATED_CODE = (KeyError, AttributeError, TypeError, IndexError)
 
@@ -83,12 +98,15 @@ class Machine:
     A quantifier ends at the first element that decides or is undefined. In a `patient` machine it
     goes on past undefined ones, unless the order of the elements is known (`logic.in_order`): it
     is undefined if no element decides. That is slower; where the other finds a value, it is the
-    same.
+    same. The code of a `traced` machine notes what it reads of a state.
     """
 
-    def __init__(self, program: Program, session: Session, *, patient: bool = False) -> None:
+    def __init__(
+        self, program: Program, session: Session, *, patient: bool = False, traced: bool = False
+    ) -> None:
         self.program = program
         self.patient = patient
+        self.traced = traced
         self.analysis = program.analysis()
         self.variables = tuple(variable.name for variable in program.module.variables)
         self._namespace: dict[str, object] = {
@@ -97,6 +115,7 @@ class Machine:
             UNDEFINED: (EvaluationError, RecursionError, *_RAISED_BY_GENERATED_CODE),
             "decide": self._decide,
             **{name: getattr(session, name) for name in _OF_SESSION},
+            **({name: getattr(tracing, name) for name in _OF_TRACES} if traced else {}),
         }
         self._places: dict[str, list[Location | None]] = {}
         self._listings: list[Listing] = []
@@ -195,14 +214,15 @@ class Machine:
         return self._routines[uid]
 
     def _compile_routine(self, routine: CompiledRoutine, definition: s.Definition) -> None:
-        now = {name: f"s_{name}" for name in routine.variables}
+        params = {name: f"s_{name}" for name in routine.variables}
+        now = {name: self._read(text) for name, text in params.items()}
         names = [f"a_{index}" for index in range(len(definition.params))]
 
         def write(writer: Writer) -> None:
             entries = self._parameters(writer, routine, definition, names, Frame(now=now))
             routine.kind = self._return(writer, definition, Frame(env=entries, now=now))
 
-        made = self._make(write, routine.name, (*now.values(), *names), label=definition.name)
+        made = self._make(write, routine.name, (*params.values(), *names), label=definition.name)
         if routine.lazy and not now and not names:
             self._namespace[routine.name] = cache(made)
 
@@ -371,11 +391,16 @@ class Machine:
         if missing:
             writer.emitter.line(f"incomplete({label!r}, {missing!r})")
             return
-        values = ", ".join(assigned[name] for name in self.variables)
+        values = ", ".join(read_of(assigned[name]) for name in self.variables)
         writer.emitter.line(statement.format(f"({values},)"))
 
     def _indexed(self, state: str) -> Mapping[str, str]:
-        return {name: f"{state}[{index}]" for index, name in enumerate(self.variables)}
+        names = enumerate(self.variables)
+        return {name: self._read(f"{state}[{index}]") for index, name in names}
+
+    def _read(self, text: str) -> str:
+        """The code of a variable's value."""
+        return as_whole(text) if self.traced else text
 
     # --- generated code -------------------------------------------------------------------
 

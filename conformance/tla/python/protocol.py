@@ -36,6 +36,7 @@ class Services(Protocol):
     program: Program
     analysis: Analysis
     patient: bool
+    traced: bool
 
     def constant(self, node: s.Expr) -> Code: ...
     def pool(self, value: object) -> Code: ...

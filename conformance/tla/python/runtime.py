@@ -225,6 +225,9 @@ def at_most(a: Value, b: Value) -> bool:
 def apply(f: Unforced, x: Unforced) -> Value | LazyFunction:
     """f[x]."""
     if isinstance(f, Fn):
+        mapping = f.mapping
+        if x.__class__ is int and x in mapping and next(iter(mapping)).__class__ is int:
+            return mapping[x]
         x = value_of(x)
         if is_element(x, f.mapping):
             return f.mapping[x]

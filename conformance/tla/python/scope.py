@@ -24,6 +24,19 @@ class Code:
     atom: bool = False
 
 
+_WHOLE = "whole("
+
+
+def as_whole(text: str) -> str:
+    """The code of a variable's value where a machine traces what is read of `text`."""
+    return f"{_WHOLE}{text})"
+
+
+def read_of(text: str) -> str:
+    """What the value is read of; any other code as it is."""
+    return text[len(_WHOLE) : -1] if text.startswith(_WHOLE) else text
+
+
 TRUE = Code("True", "bool", atom=True)
 FALSE = Code("False", "bool", atom=True)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 from conformance.tla.front import syntax as s
-from conformance.tla.python import builtins, logic
+from conformance.tla.python import builtins, logic, structures
 from conformance.tla.python.continuations import Assignments, Functions, Then
 from conformance.tla.python.logic import Jump
 from conformance.tla.python.protocol import unsupported
@@ -25,6 +25,7 @@ from conformance.tla.python.scope import (
     Named,
     Operator,
     Standard,
+    as_whole,
 )
 from conformance.tla.python.writer import Writer
 
@@ -162,7 +163,8 @@ class Solver:
     def _assign(self, name: str, code: Code, context: Frame) -> Frame:
         python = self.writer.emitter.fresh(f"n_{name}")
         self.writer.emitter.line(f"{python} = {code.text}")
-        return self._with(name, python, context)
+        text = as_whole(python) if self.writer.services.traced else python
+        return self._with(name, text, context)
 
     def _with(self, name: str, python: str, context: Frame) -> Frame:
         return self._assignments.set(context, {**self._assignments.of(context), name: python})
@@ -179,7 +181,20 @@ class Solver:
         if name is None:
             self._condition(node, context, then)
             return
-        then(self._assign(name, self.writer.value(right, context), context))
+        code = self._changed(name, right, context) or self.writer.value(right, context)
+        same = code.text == context.now.get(name)
+        then(self._with(name, code.text, context) if same else self._assign(name, code, context))
+
+    def _changed(self, name: str, right: s.Argument, context: Frame) -> Code | None:
+        """[x EXCEPT ![e] = v] as the next value of x, where the machine traces reads."""
+        if not self.writer.services.traced or not isinstance(right, s.Except):
+            return None
+        if len(right.updates) != 1 or not isinstance(right.function, s.Variable):
+            return None
+        if right.function.name != name or context.primed or self.initial:
+            return None
+        code = structures.except_(self.writer, right, context, in_part=True)
+        return None if code.kind == "lazy" else code
 
     def _choice(
         self,

@@ -18,7 +18,8 @@ from conformance.tla.python.labels import ActionLister, Reached
 from conformance.tla.python.machine import Instance, Machine, Search, Successor
 from conformance.tla.python.scope import Kind, kind_of
 from conformance.tla.python.session import Session
-from conformance.tla.semantics.analysis import IMPURE
+from conformance.tla.python.traced import ChangedVariable, Reads, TracedVariable
+from conformance.tla.semantics.analysis import IMPURE, RECURSIVE
 from conformance.tla.semantics.behaviours import TRUE, StepPredicate, Temporal, all_of
 from conformance.tla.semantics.equality import Unforced, value_of
 from conformance.tla.semantics.errors import EvaluationError
@@ -125,6 +126,28 @@ class _Template:
 
 
 @dataclass(frozen=True, slots=True)
+class TracedAction:
+    """An action instance, as code that notes what it reads of a state and as the usual code."""
+
+    instances: tuple[Instance]
+    _traced: Search
+    _plain: Search
+
+    def successors(self, state: State) -> list[Successor]:
+        """As `Spec.successors`, of this instance; errors are those of Python."""
+        found: list[Successor] = []
+        self._plain(state, found, self.instances)
+        return found
+
+    def trace(self, reads: Reads) -> list[TracedSuccessor]:
+        """The successors of `reads.state`, which then knows what was read."""
+        found: list[TracedSuccessor] = []
+        trace = cast("Callable[..., object]", self._traced)
+        trace(reads.variables(), found, self.instances)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """The action instances that some patterns admit, ready to be searched together."""
 
@@ -148,6 +171,9 @@ class Selection:
         )
         return replace(self, templates=tuple(one for one in kept if one.instances))
 
+
+TracedSuccessor = tuple[Action, "tuple[Value | TracedVariable | ChangedVariable, ...]"]
+"""An action and what it makes of each variable."""
 
 _T = TypeVar("_T")
 
@@ -347,15 +373,33 @@ class Spec:
     def _templates(self) -> tuple[_Template, ...]:
         return self._grouped(self._instances)
 
-    def _grouped(self, instances: Sequence[Reached]) -> tuple[_Template, ...]:
+    def traced_actions(self) -> tuple[TracedAction, ...]:
+        """Every action instance, in the order in which `successors` takes them.
+
+        None where the next-state relation depends on more than the state.
+        """
+        step = self._init_and_next[1]
+        if self.machine.analysis.of(step.body).impure - {RECURSIVE}:
+            return ()
+        machine = Machine(self.program, self.session, traced=True)
+        traced = self._grouped(self._instances, machine)
+        return tuple(
+            TracedAction((instance,), one.search, other.search)
+            for one, other in zip(traced, self._templates, strict=True)
+            for instance in one.instances
+        )
+
+    def _grouped(
+        self, instances: Sequence[Reached], machine: Machine | None = None
+    ) -> tuple[_Template, ...]:
         groups: dict[tuple[object, ...], list[Reached]] = {}
         for reached in instances:
             operators = tuple(map(id, reached.operators.values()))
             key = (id(reached.node), reached.action.name, operators)
             groups.setdefault(key, []).append(reached)
-        return tuple(map(self._template, groups.values()))
+        return tuple(self._template(group, machine or self.machine) for group in groups.values())
 
-    def _template(self, group: list[Reached]) -> _Template:
+    def _template(self, group: list[Reached], machine: Machine) -> _Template:
         first = group[0]
         of = self.machine.analysis.of
         free = of(first.node).free.union(*(of(arg).free for arg in first.operators.values()))
@@ -363,11 +407,12 @@ class Spec:
         rows = [tuple(reached.values[name.uid] for name in names) for reached in group]
         kinds = [_common_kind([row[index] for row in rows]) for index in range(len(names))]
         key = (
-            id(first.node), first.action.name, tuple(name.uid for name in names), tuple(kinds),
+            id(machine), id(first.node), first.action.name,
+            tuple(name.uid for name in names), tuple(kinds),
             tuple(map(id, first.operators.values())),
         )  # fmt: skip
         if key not in self._searches:
-            self._searches[key] = self.machine.successors(
+            self._searches[key] = machine.successors(
                 first.node, names, kinds, first.action.name, first.operators
             )
         search = self._searches[key]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from conformance.tla.front import syntax as s
 from conformance.tla.python import logic
 from conformance.tla.python.protocol import CodeWriter
-from conformance.tla.python.scope import Bound, Code, Entry, Frame, Kind
+from conformance.tla.python.scope import Bound, Code, Entry, Frame, Kind, read_of
 
 
 def binding(writer: CodeWriter, node: s.Binding, context: Frame) -> Code:
@@ -256,7 +256,7 @@ def _lazy_function(
 
 def application(writer: CodeWriter, node: s.Apply, context: Frame) -> Code:
     """f[x]."""
-    function = writer.expr(node.function, context)
+    function = _in_part(writer.expr(node.function, context))
     argument = writer.expr(node.argument, context)
     if function.kind == "lazy":
         return Code(f"apply({function.text}, {argument.text})", "lazy")
@@ -276,12 +276,17 @@ def application(writer: CodeWriter, node: s.Apply, context: Frame) -> Code:
     return Code(f"({f}.mapping[{x}] if {f}.__class__ is Fn else apply({f}, {x}))")
 
 
+def _in_part(function: Code) -> Code:
+    """The function where it is read at one argument only, which a traced machine notes."""
+    return Code(read_of(function.text), function.kind, function.atom)
+
+
 def field(writer: CodeWriter, node: s.Field, context: Frame) -> Code:
     """r.name, without the record where it is written down as a constructor."""
     found = _written_field(writer, node.record, node.name, context, 0)
     if found is not None:
         return writer.expr(found[0], found[1])
-    record = writer.expr(node.record, context)
+    record = _in_part(writer.expr(node.record, context))
     if record.kind == "fn":
         return Code(f"{record.text}.mapping[{node.name!r}]")
     if record.atom and record.kind is None:
@@ -341,9 +346,10 @@ def _in_order(
     return [compute(node, context).text for node in nodes]
 
 
-def except_(writer: CodeWriter, node: s.Except, context: Frame) -> Code:
-    """[f EXCEPT !path = value, ...]."""
+def except_(writer: CodeWriter, node: s.Except, context: Frame, *, in_part: bool = False) -> Code:
+    """[f EXCEPT !path = value, ...]; `in_part` if a `ChangedVariable` may come of it."""
     code = writer.expr(node.function, context)
+    code = _in_part(code) if in_part else code
     for update in node.updates:
         code = _update(writer, code, list(update.path), update, context)
     return code

@@ -31,6 +31,7 @@ from conformance.tla.python.scope import (
     Named,
     Operator,
     Standard,
+    read_of,
 )
 
 LARGEST_LITERAL = 10**1000
@@ -334,7 +335,7 @@ class Writer(LazyValues):
         for name in routine.variables:
             if name not in variables:
                 return Code(f"not_assigned({name!r})")
-            passed.append(variables[name])
+            passed.append(read_of(variables[name]))
         for param, arg, strict in zip(definition.params, args, routine.strict, strict=True):
             if param.arity:
                 passed.append(self.callable(arg, context))

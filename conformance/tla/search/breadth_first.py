@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,13 +18,15 @@ from itertools import pairwise
 from conformance.tla.errors import SpecError, UnsupportedError
 from conformance.tla.front.syntax import Assumption
 from conformance.tla.python.session import Session
-from conformance.tla.python.spec import Property, Spec
+from conformance.tla.python.spec import Property, Spec, TracedAction
 from conformance.tla.search.lasso import Lasso, StepGraph, lasso
+from conformance.tla.search.parts import Parts
 from conformance.tla.search.processes import Elsewhere, Row, rows
+from conformance.tla.search.remembered import RememberedSteps, StateStep
 from conformance.tla.search.symmetry import Orbits, Permutation, permutations_of
 from conformance.tla.semantics.behaviours import TRUE, AnyOf, Claim, Temporal, all_of, negation
 from conformance.tla.semantics.errors import EvaluationError
-from conformance.tla.values import Action, Fingerprinter, Sharing, State, Value
+from conformance.tla.values import Action, Fingerprinter, State, Value
 from conformance.tla.values.text import format_state
 
 __all__ = [
@@ -55,6 +57,8 @@ class Problem:
     variables: tuple[str, ...]
     initial: Callable[[], Iterable[State]]
     successors: Callable[[State], Iterable[tuple[Action, State]]]
+    traced_actions: Callable[[], Sequence[TracedAction]] = tuple
+    """The action instances one by one, for a large search; none where that cannot be done."""
     invariants: Mapping[str, StatePredicate] = field(default_factory=dict)
     initial_properties: Mapping[str, StatePredicate] = field(default_factory=dict)
     """What properties say of the initial states: `Init` of a property `Init /\\ [][Next]_v`."""
@@ -105,6 +109,7 @@ def problem_of(spec: Spec) -> Problem:
         variables=spec.variables,
         initial=spec.generated_initial_states,
         successors=spec.successors,
+        traced_actions=spec.traced_actions,
         invariants={name: spec.state_formula(name) for name in config.invariants}
         | {one.name: one.always for one in properties if one.always is not None},
         initial_properties={one.name: one.initial for one in properties if one.initial is not None},
@@ -304,15 +309,12 @@ def search(
     )
 
 
-def _key(problem: Problem) -> Callable[[State], int]:
-    """By what two states are the same: under a VIEW or SYMMETRY, that of their class.
-
-    A fingerprint, since Python's == takes a variable's 1 and TRUE for one state.
-    """
+def _class_key(problem: Problem) -> Callable[[State], int] | None:
+    """By what two states are the same under a VIEW or SYMMETRY; None if there is neither."""
     if problem.symmetry:
         return Orbits(problem.symmetry)
     fingerprint, view = Fingerprinter(), problem.view
-    return fingerprint if view is None else lambda state: fingerprint(view(state))
+    return None if view is None else lambda state: fingerprint(view(state))
 
 
 def _counterexample_length(result: FormulaResult) -> int:
@@ -344,14 +346,20 @@ class _Search:
         self.level = array("q")
         self.initial: list[int] = []
         self.numbers: dict[int, int] = {}
-        self.key = _key(problem)
-        self.shared = Sharing()
+        self.keys = array("Q")
+        self.class_key = _class_key(problem)
+        self.parts = Parts(len(problem.variables))
+        self.steps = RememberedSteps(problem.successors, problem.traced_actions, self.parts)
         self.action_codes: dict[Action, int] = {}
         self.source, self.action, self.target = array("q"), array("q"), array("q")
         self.generated = 0
         # Formulas not yet violated; a violated one is not evaluated again.
         self.invariants = dict(problem.invariants)
         self.action_properties = dict(problem.action_properties)
+        self.judged = bool(
+            problem.constraints or problem.action_constraints or problem.action_properties
+        )
+        """Whether a step to a known state has to be looked at."""
         self.check_deadlock = problem.check_deadlock
         self.violations: dict[tuple[FormulaKind, str], Counterexample] = {}
 
@@ -474,12 +482,15 @@ class _Search:
         self.problem.search_at(self.level[number])
         generated, steps = 0, list[tuple[Action, int, State | None]]()
         try:
-            for action, successor in self.problem.successors(state):
+            for step in self.steps.of(state):
                 generated += 1
+                key, successor = self._target(number, step)
+                if successor is None:
+                    steps.append((step.action, key, None))
+                    continue
                 if not all(holds(state, successor) for holds in self.action_properties.values()):
                     return None
                 outside = self._is_outside(state, successor)
-                key = 0 if outside else self.key(successor)
                 new = not (outside or key in met or key in self.numbers)
                 if (new or outside) and not all(
                     holds(successor) for holds in self.invariants.values()
@@ -487,7 +498,7 @@ class _Search:
                     return None
                 if not outside:
                     met.add(key)
-                    steps.append((action, key, successor if new else None))
+                    steps.append((step.action, key, successor if new else None))
         except EvaluationError:
             return None
         return None if self.check_deadlock and not generated else Row(generated, steps)
@@ -510,7 +521,8 @@ class _Search:
     def _start_with(self, state: State) -> None:
         if all(constraint(state) for constraint in self.problem.constraints):
             known = len(self.states)
-            number = self._number(self.key(state), state, -1, -1, 1)
+            key = self.parts.state(state)[1] if self.class_key is None else self.class_key(state)
+            number = self._number(key, state, -1, -1, 1)
             if number < known:
                 return
             self.initial.append(number)
@@ -518,18 +530,23 @@ class _Search:
             self.violations[FormulaKind.INVARIANT, name] = Counterexample(state)
         for name, holds in self.problem.initial_properties.items():
             if not holds(state):
-                key = FormulaKind.INITIAL_PROPERTY, name
-                self.violations.setdefault(key, Counterexample(state))
+                violated = FormulaKind.INITIAL_PROPERTY, name
+                self.violations.setdefault(violated, Counterexample(state))
 
     def _expand(self, number: int) -> None:
         state = self.states[number]
         self.problem.search_at(self.level[number])
         any_successor = False
-        for action, successor in self.problem.successors(state):
+        for found in self.steps.of(state):
             self.generated += 1
             any_successor = True
-            step = (action, successor)
-            if self._is_outside(state, successor) or self._reach(number, action, successor):
+            key, successor = self._target(number, found)
+            if successor is None:
+                self._note_known(number, found.action, self.numbers[key])
+                continue
+            step = (found.action, successor)
+            outside = self._is_outside(state, successor)
+            if outside or self._note(number, found.action, key, successor):
                 for name in self._violated_invariants(successor):
                     self.violations[FormulaKind.INVARIANT, name] = self._path(number, step)
             for name in self._violated_properties(state, successor):
@@ -547,20 +564,30 @@ class _Search:
             constraint(state, successor) for constraint in problem.action_constraints
         )
 
-    def _reach(self, source: int, action: Action, state: State) -> bool:
-        """Note the transition; True if its target is new."""
-        return self._note(source, action, self.key(state), state)
+    def _target(self, number: int, step: StateStep) -> tuple[int, State | None]:
+        """The key of a step's target; the target, unless it is known and nobody asks for it."""
+        if self.class_key is None:
+            key = self.keys[number] ^ step.key
+            if key in self.numbers and not self.judged:
+                return key, None
+        successor = self.steps.successor(self.states[number], step)
+        return key if self.class_key is None else self.class_key(successor), successor
 
     def _note(self, source: int, action: Action, key: int, state: State | None) -> bool:
         """Note a transition to the state of that key, which has a number already if it is None."""
         known = len(self.states)
         code = self.action_codes.setdefault(action, len(self.action_codes))
         target = self._number(key, state, source, code, self.level[source] + 1)
+        self._note_known(source, action, target)
+        return target == known
+
+    def _note_known(self, source: int, action: Action, target: int) -> None:
+        """Note a transition between states that have numbers."""
         if self.keep_transitions:
             self.source.append(source)
+            code = self.action_codes.setdefault(action, len(self.action_codes))
             self.action.append(code)
             self.target.append(target)
-        return target == known
 
     def _number(
         self, key: int, state: State | None, parent: int, by_action: int, level: int
@@ -569,7 +596,9 @@ class _Search:
         number = self.numbers.setdefault(key, len(self.states))
         if number == len(self.states):
             assert state is not None, "a process told a state before it was known"
-            self.states.append(self.shared(state))
+            shared, own_key = self.parts.state(state)
+            self.states.append(shared)
+            self.keys.append(own_key)
             self.parent.append(parent)
             self.by_action.append(by_action)
             self.level.append(level)

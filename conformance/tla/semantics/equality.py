@@ -144,6 +144,8 @@ def eq(a: Unforced, b: Unforced) -> bool:
 def member(x: Unforced, elements: Unforced) -> bool:
     """x \\in elements."""
     if elements.__class__ is frozenset:
+        if x.__class__ is str and x in elements:
+            return True
         if isinstance(x, SymbolicSet | LazyFunction):
             x = value_of(x)
         return member_of(x, elements)
