@@ -63,7 +63,7 @@ def test_every_command_has_the_options_that_it_is_shown_with(command: str) -> No
     assert called.make_context(f"kconform {name}", arguments).params
 
 
-@pytest.mark.parametrize(("command", "before"), commands())
+@pytest.mark.parametrize(("command", "before"), list(commands()))
 def test_a_command_that_needs_a_file_of_the_repository_says_so(command: str, before: str) -> None:
     files = [word for word in typed(command) if "/" in word and (ROOT / word).is_file()]
     assert not files or IN_A_CLONE.search(before), files

@@ -24,7 +24,7 @@ from conformance.workers import (
 )
 
 PLACES = pytest.mark.parametrize(
-    "workers", [Here(), ForkedProcesses(2), ForkedProcesses(3)], ids=str
+    "workers", [Here(), ForkedProcesses(2), ForkedProcesses(3)], ids=lambda workers: workers.place
 )
 
 
