@@ -17,7 +17,7 @@ from conformance.modelcheck.cache import cache_dir
 from conformance.stages.client import Tally
 
 BENCH = Bench(jobs=2, seed=1, patience=3.0)
-OF_EACH = 2
+OF_EACH = 3
 """Examples of each fault."""
 Tallies = dict[str, Tally]
 """What the runs of a library come to, by the fault's name."""
