@@ -356,10 +356,8 @@ class _Search:
         # Formulas not yet violated; a violated one is not evaluated again.
         self.invariants = dict(problem.invariants)
         self.action_properties = dict(problem.action_properties)
-        self.judged = bool(
-            problem.constraints or problem.action_constraints or problem.action_properties
-        )
-        """Whether a step to a known state has to be looked at."""
+        self.judged = bool(problem.action_constraints or problem.action_properties)
+        """Whether a step to a known state, which no constraint discards, has to be looked at."""
         self.check_deadlock = problem.check_deadlock
         self.violations: dict[tuple[FormulaKind, str], Counterexample] = {}
 
